@@ -19,20 +19,20 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as type checkers know it, without the time that it takes to import `typing`
 if TYPE_CHECKING:
     from metasearch.compress.student import make_student
+    from metasearch.config.distill_run import DistillConfig
+    from metasearch.config.library import load_distillation, load_recipe
+    from metasearch.config.recipe import Recipe
+    from metasearch.config.run import DataConfig, EncoderConfig
     from metasearch.data.benchmark import Benchmark, load_benchmark
     from metasearch.encoders.encoder import Encoder
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
-    from metasearch.jobs.compose import fit, load_encoder, make_learner
-    from metasearch.jobs.crossval.runner import begin as crossval
-    from metasearch.jobs.distill.job import begin as distill
-    from metasearch.jobs.neutral import neutralise
-    from metasearch.spec.distill_run import DistillConfig
-    from metasearch.spec.library import load_distillation, load_recipe
-    from metasearch.spec.recipe import Recipe
-    from metasearch.spec.run import DataConfig, EncoderConfig
-    from metasearch.study.compare import compare
-    from metasearch.study.read import read_study
+    from metasearch.evaluation.study.compare import compare
+    from metasearch.evaluation.study.read import read_study
+    from metasearch.pipelines.distill.job import begin as distill
+    from metasearch.pipelines.factory import fit, load_encoder, make_learner
+    from metasearch.pipelines.neutral import neutralise
+    from metasearch.pipelines.study.runner import begin as crossval
 
 _HOME = {  # module, and the name there where it is another one
     "Benchmark": "data.benchmark",

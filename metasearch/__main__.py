@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from metasearch import signals
+from metasearch.runs import signals
 
 _STARTUP_OBJECTS = 700_000
 """Objects after which garbage is collected for the first time: about as many as importing torch and transformers makes.

@@ -22,11 +22,8 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 
 import difflib
 import shlex
-import signal
 from collections.abc import Iterable
 from pathlib import Path
-
-from metasearch import signals
 
 
 class MetasearchError(Exception):
@@ -99,11 +96,6 @@ class Terminated(Interrupted):
     """SIGTERM stopped the run, a scheduler's say; what was reached is saved."""
 
     exit_code = 143
-
-
-def interrupted(what: str) -> Interrupted:
-    """Return the error of what was stopped, by the signal that stopped it."""
-    return (Terminated if signals.received() == signal.SIGTERM else Interrupted)(what)
 
 
 def quoted(path: Path | str) -> str:

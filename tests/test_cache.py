@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from metasearch.cache import cache_folder, cached
 from metasearch.errors import EncoderError
+from metasearch.io import cache_folder, cached
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,10 @@ import pytest
 
 import metasearch
 from helpers.documents import DOCUMENTS, blocks, commands
-from metasearch.spec import registry
-from metasearch.spec.library import shipped
-from test_structure import MAY_IMPORT, imports_of
+from helpers.layers import MAY_IMPORT
+from metasearch.config import registry
+from metasearch.config.library import shipped
+from test_structure import imports_of
 
 TEXT = DOCUMENTS["CONTRIBUTING.md"]
 FILES = dict(re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)^```$", TEXT, flags=re.S | re.M))

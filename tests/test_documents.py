@@ -6,15 +6,15 @@ import re
 import click
 import pytest
 
-from helpers.documents import DOCUMENTS, ROOT, all_commands, anchors, blocks, links, names, prose, table
+from helpers import layers
+from helpers.documents import DOCUMENTS, ROOT, all_commands, anchors, links, names, prose, table
 from metasearch import __version__, errors
 from metasearch.cli import main
-from metasearch.spec import registry, yaml
-from metasearch.spec.library import Library
-from metasearch.spec.measure import Measure
-from metasearch.spec.recipe import Recipe
-from metasearch.spec.task import Task
-from test_structure import BASE, LIGHT, MAY_IMPORT
+from metasearch.config import registry, yaml
+from metasearch.config.library import Library
+from metasearch.config.measure import Measure
+from metasearch.config.recipe import Recipe
+from metasearch.config.task import Task
 
 NOT_OURS = {"--no-deps", "--editable"}
 """Flags of other programs that the prose names."""
@@ -148,28 +148,6 @@ def test_the_exit_codes_are_those_of_the_errors():
     assert listed == {(0,), (1,), *codes - {(1, "MetasearchError")}}
 
 
-def test_the_packages_are_those_there_are():
-    rooms = {name for name, _ in table("docs/architecture.md", "package") for name in names(name)}
-    assert rooms == set(MAY_IMPORT) - {"__main__", "__init__"}
-
-
-def test_the_picture_of_imports_is_true():
-    (picture,) = [text.splitlines() for text in blocks("docs/architecture.md", "") if text.startswith("cli\n")]
-    lines = [set(line.split()) for line in picture]
-    assert sorted(room for line in lines for room in line) == sorted(set(MAY_IMPORT) - {"__main__", "__init__"})
-    for number, line in enumerate(lines):
-        below = set().union(*lines[number + 1 :])
-        for room in line:
-            assert MAY_IMPORT[room] <= below, room
-            # It stands as low as it can: something on the next line may be imported.
-            assert number == len(lines) - 1 or MAY_IMPORT[room] & lines[number + 1], room
-
-
-def test_the_allowed_imports_are_those_that_are_tested():
-    listed: dict[str, set[str]] = {}
-    for cell, others in table("CONTRIBUTING.md", "package"):
-        listed[names(cell)[0]] = set(listed) if others == "all of the above" else set(names(others))
-    assert listed == {room: others for room, others in MAY_IMPORT.items() if not room.startswith("__")}
-    assert set(names(re.search(r"\n(.*) never import torch", prose("CONTRIBUTING.md"))[1])) == {
-        room for room in (*LIGHT, *BASE) if not room.startswith("__")
-    }
+def test_the_table_of_packages_is_the_one_that_is_tested():
+    """`python tests/helpers/layers.py` prints it."""
+    assert layers.table() in DOCUMENTS["docs/architecture.md"]

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from helpers.documents import DOCUMENTS, blocks, commands, names, table
 from helpers.studies import write_study
+from metasearch.algorithms.losses.base import losses_of
 from metasearch.cli import main
-from metasearch.export.form import Form
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.export import export
-from metasearch.learners.losses.base import losses_of
-from metasearch.spec.library import Library, shipped
-from metasearch.spec.recipe import MaxLength
+from metasearch.compress.export.form import Form
+from metasearch.config.library import Library, shipped
+from metasearch.config.recipe import MaxLength
+from metasearch.pipelines.export import export
+from metasearch.pipelines.factory import load_encoder
 
 PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]
 """Blocks that run by themselves; those of CONTRIBUTING are files of its worked examples."""

@@ -10,63 +10,24 @@ from pathlib import Path
 import pytest
 
 import metasearch
-from metasearch.spec import registry
+from helpers.layers import HOLDS, LIGHT, MAY_IMPORT
+from metasearch.config import registry
 
 ROOT = Path(metasearch.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-BASE = ("signals", "errors", "files", "spec")
-# What reads files of others.
-_FILES = {*BASE, "formats"}
-# Each room and those that it may import, beside itself; the lowest stands first.
-_DATA = {*_FILES, "data", "runs"}
-_MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
-_TRAINING = {*_MODEL, "evaluation", "compress", "learners", "training"}
-_SEARCHED = {"formats", "documents", "index", "search"}
-_JOBS = {*_TRAINING, *_SEARCHED, "cache", "study", "reports", "publish", "export"}
-MAY_IMPORT = {
-    "signals": set(),
-    "errors": {"signals"},
-    "files": {"signals", "errors"},
-    "cache": {"signals", "errors", "files"},
-    "spec": {"signals", "errors", "files"},
-    "formats": {"signals", "errors", "files"},
-    "documents": set(_FILES),
-    "data": {*_FILES, "cache"},
-    "index": {"signals", "errors", "files", "formats", "documents"},
-    "runs": set(BASE),
-    "encoders": {*BASE, "cache", "formats"},
-    "episodes": {*BASE, "data"},
-    "evaluation": {*BASE, "data", "runs", "encoders"},
-    "study": {*BASE, "runs"},
-    "reports": {*BASE, "runs", "study"},
-    "search": {*BASE, "runs", "encoders", "formats", "documents", "index"},
-    "publish": {*BASE, "runs"},
-    "compress": {*_DATA, "encoders"},
-    "export": {*BASE, "formats", "data", "runs", "encoders", "evaluation", "compress"},
-    "learners": {*_MODEL},
-    "training": {*_MODEL, "learners"},
-    "jobs": _JOBS,
-    "serve": {*BASE, "encoders", "formats", "documents", "index", "search"},
-    "cli": {*_JOBS, "jobs", "serve"},
-    "__main__": {"signals", "cli"},
-    # The package names what it offers and imports it when it is used.
-    "__init__": {*_JOBS, "jobs"},
-}
-LIGHT = (
-    *BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "publish", "episodes",
-    "__init__",
-)  # fmt: skip
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {
-    "learn2learn": "learners/inner_loop.py",
-    "yaml": "spec/yaml.py",
+    "learn2learn": "algorithms/inner_loop.py",
+    "yaml": "config/yaml.py",
     "click": "cli/",
-    "starlette": "serve/",
-    "uvicorn": "serve/",
-    "prometheus_client": "serve/metrics.py",
-    "ray": "jobs/crossval/launchers/ray.py",
+    "starlette": "retrieval/server/",
+    "uvicorn": "retrieval/server/",
+    "prometheus_client": "retrieval/server/metrics.py",
+    "ray": "pipelines/study/launchers/ray.py",
 }
+ENTRIES = {"__main__": {"runs", "cli"}, "__init__": set(HOLDS)}
+"""What starts the command, and what names the public interface and imports it when it is used."""
 
 
 def name_of(path):
@@ -80,8 +41,8 @@ def layer_of(path):
 
 
 def of_layer(layer):
-    """Return the modules of a layer."""
-    return [path for path in MODULES if layer_of(path) == layer]
+    """Return the modules of a package, or of a folder in one such as `evaluation/report`."""
+    return [path for path in MODULES if f"{name_of(path).removesuffix('.py')}/".startswith(f"{layer}/")]
 
 
 def absolute(node, package):
@@ -124,10 +85,10 @@ def layers_imported(path):
     [
         ("import torch.nn as nn", "torch.nn"),
         ("from torch import Tensor", "torch"),
-        ("def f():\n    from metasearch.jobs.compose import fit", "metasearch.jobs.compose"),
-        ("if TYPE_CHECKING:\n    from metasearch import jobs", "metasearch.jobs"),
-        ("from ..learners.base import Learner", "metasearch.learners.base"),
-        ("from .. import jobs", "metasearch.jobs"),
+        ("def f():\n    from metasearch.pipelines.factory import fit", "metasearch.pipelines.factory"),
+        ("if TYPE_CHECKING:\n    from metasearch import pipelines", "metasearch.pipelines"),
+        ("from ..algorithms.base import Learner", "metasearch.algorithms.base"),
+        ("from .. import pipelines", "metasearch.pipelines"),
         ("importlib.import_module('torch')", "torch"),
     ],
 )
@@ -135,16 +96,17 @@ def test_an_import_is_seen_however_it_is_written(source, expected):
     assert [name for name, _ in imports_of(source, ("metasearch", "training"))] == [expected]
 
 
-@pytest.mark.parametrize("layer", MAY_IMPORT)
+@pytest.mark.parametrize("layer", [*MAY_IMPORT, *ENTRIES])
 def test_a_module_imports_its_own_layer_and_those_below(layer):
-    own, allowed = of_layer(layer), {*MAY_IMPORT[layer], layer}
+    own, allowed = of_layer(layer), {*{**MAY_IMPORT, **ENTRIES}[layer], layer}
     assert own
     assert [f"{name_of(p)}:{line}: {x}" for p in own for x, line in layers_imported(p) if x not in allowed] == []
 
 
 def test_every_layer_is_there_and_the_order_has_no_circle():
-    assert {layer_of(path) for path in MODULES} == set(MAY_IMPORT)
-    order = list(MAY_IMPORT)
+    assert {layer_of(path) for path in MODULES} == {*MAY_IMPORT, *ENTRIES}
+    order = list(HOLDS)
+    assert order == list(MAY_IMPORT)
     for place, layer in enumerate(order):
         assert MAY_IMPORT[layer] <= set(order[:place]), layer
 
@@ -157,7 +119,7 @@ def test_a_light_layer_imports_no_torch_at_any_depth(layer):
 
 @pytest.mark.slow
 def test_importing_every_light_module_loads_no_torch():
-    light = [path for path in MODULES if layer_of(path) in LIGHT]
+    light = [path for layer in LIGHT for path in of_layer(layer)]
     dotted = [".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)) for path in light]
     code = (
         "import importlib, sys\n"
@@ -177,7 +139,7 @@ def test_a_third_party_has_one_door(package, door):
 def test_the_engine_names_no_learner_and_no_task():
     """Plug-ins are chosen in `jobs`; a method that the engine knows by name could not be added from outside."""
     plugins = {name.replace("-", "_") for name in registry.names("learners")}
-    for path in (ROOT / "training").glob("*.py"):
+    for path in (ROOT / "training").rglob("*.py"):
         for name, line in imports(path):
             assert name.split(".")[-1] not in plugins, f"{name_of(path)}:{line}: {name}"
 

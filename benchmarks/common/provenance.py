@@ -6,7 +6,7 @@ import subprocess
 import torch
 
 from benchmarks.common.rows import RESULTS, Row
-from metasearch.training.machine import used
+from metasearch.training.hardware import used
 
 
 def provenance() -> Row:

@@ -40,7 +40,7 @@ from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.distilled import HERE, distil
 from benchmarks.mini.settings import Settings, Step
 from metasearch.compress.output import whole
-from metasearch.spec.library import load_distillation
+from metasearch.config.library import load_distillation
 
 MODEL = "mini"
 

@@ -10,11 +10,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmarks.mini.corpus_lines import read_lines
+from metasearch.config import yaml
 from metasearch.errors import DataError, nearest
-from metasearch.jobs.compose import load_encoder
+from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, markdown
 from metasearch.runs.rows import MEAN
-from metasearch.spec import yaml
 
 HERE = Path(__file__).parent
 LICENCE = "cc-by-sa-4.0"

@@ -19,10 +19,10 @@ import numpy as np
 from benchmarks.common.command import Command
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
 from metasearch.compress.output import whole
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.seeding import stream
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
-from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.seeding import stream
 
 LONG = ("ntrex", "flores", "tico19")
 """Corpora of whole articles and long sentences; the others are single, short sentences."""

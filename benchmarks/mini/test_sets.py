@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from metasearch.config import registry
+from metasearch.config.library import Library
+from metasearch.data.formats.text_files import csv_rows, json_of, lines_of, text_of
 from metasearch.data.locate import locate
 from metasearch.data.overlap import TestSet
 from metasearch.errors import DataError
-from metasearch.formats.text_files import csv_rows, json_of, lines_of, text_of
-from metasearch.spec import registry
-from metasearch.spec.library import Library
 
 Placed = Iterator[tuple[str, str]]
 """Texts, each with the place where it stands."""

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.paper.ablation_arms import INCLUDE, TESTS, Test
+from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.score import add_scores
+from metasearch.evaluation.statistics import bootstrap, weighted
+from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.score import add_scores
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.questions import Cell, QuestionResults, load
-from metasearch.spec.seeding import stream
-from metasearch.study.statistics import bootstrap, weighted
+from metasearch.runs.per_query_results import Cell, QuestionResults, load
 
 TASKS = ("tatoeba-11", "sts17", "lareqa-sentences")
 Array = NDArray[np.float64]

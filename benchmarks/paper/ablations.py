@@ -34,7 +34,7 @@ from benchmarks.paper.ablation_scores import figures, score
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError, require_known
-from metasearch.files import write_whole
+from metasearch.io import write_whole
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 

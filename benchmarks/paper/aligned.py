@@ -31,7 +31,7 @@ from benchmarks.mini.settings import Step
 from metasearch.compress.output import whole
 from metasearch.data.records import texts_of
 from metasearch.errors import DataError, require_known
-from metasearch.jobs.merge import merge
+from metasearch.pipelines.merge import merge
 
 ENCODER = "e5"
 CORPORA = ("flores", "ntrex", "tico19")

@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common.rows import Row
+from metasearch.config import yaml
+from metasearch.config.base import Settings
+from metasearch.config.measure import RERANKED
+from metasearch.config.recipe import MERGED, NEUTRAL, ZERO_SHOT
+from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.errors import DataError
 from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.evaluation.study.bias import bias_of
+from metasearch.evaluation.study.read import STUDY_FILE, read_study
+from metasearch.evaluation.study.study import Scored, Study
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.questions import Cell, QuestionResults
-from metasearch.spec import yaml
-from metasearch.spec.declared import Settings
-from metasearch.spec.measure import RERANKED
-from metasearch.spec.recipe import MERGED, NEUTRAL, ZERO_SHOT
-from metasearch.spec.run import RunConfig, ScoreConfig
-from metasearch.study.bias import bias_of
-from metasearch.study.read import STUDY_FILE, read_study
-from metasearch.study.study import Scored, Study
+from metasearch.runs.per_query_results import Cell, QuestionResults
 
 DIGITS = 10_000
 ENCODER = "e5"

@@ -20,17 +20,17 @@ import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
+from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure, Pool
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.recipe import Role
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped
+from metasearch.encoders.protocols import EncodesTexts, Remembered
 from metasearch.encoders.rerank import ALPHA, expanded
-from metasearch.encoders.vectors import EncodesTexts, Remembered
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.jobs.neutral import train_map
+from metasearch.pipelines.neutral import train_map
 from metasearch.runs.markdown import markdown
-from metasearch.spec.measure import BALANCED, MULTILINGUAL, Measure, Pool
-from metasearch.spec.recipe import Role
-from metasearch.spec.run_stages import NeutralSettings
 
 ROWS = RESULTS / "expansion.jsonl"
 ALPHAS = (1.0, 2.0, 3.0, 4.0, 6.0)

@@ -5,8 +5,8 @@ from statistics import fmean, stdev
 
 from benchmarks.common.rows import Row
 from benchmarks.paper import cells
-from metasearch.study.arms import digest, settings_of
-from metasearch.study.statistics.paired import paired_test
+from metasearch.evaluation.statistics.paired import paired_test
+from metasearch.evaluation.study.arms import digest, settings_of
 
 MAIN = "multilingual"
 _SHARED = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from metasearch.config.library import choose_recipe
+from metasearch.config.recipe import Recipe
 from metasearch.errors import ConfigError
-from metasearch.jobs.compose import resolved
-from metasearch.spec.library import choose_recipe
-from metasearch.spec.recipe import Recipe
-from metasearch.study.arms import digest, settings_of
+from metasearch.evaluation.study.arms import digest, settings_of
+from metasearch.pipelines.factory import resolved
 
 
 @dataclass(frozen=True)

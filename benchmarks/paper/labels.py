@@ -24,12 +24,12 @@ from benchmarks.paper import cells
 from benchmarks.paper.fold_rows import by_fold, fold_row, gain, mean_of, spread
 from benchmarks.paper.strong_encoder import CELLS, TEXTS
 from benchmarks.paper.study_rows import groups_of
-from metasearch.jobs.compose import load_encoder
+from metasearch.config import yaml
+from metasearch.config.library import Library
+from metasearch.config.measure import RERANKED
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown
-from metasearch.spec import yaml
-from metasearch.spec.library import Library
-from metasearch.spec.measure import RERANKED
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 ROWS = RESULTS / "labels.jsonl"
 LARGEST = 64

@@ -24,7 +24,7 @@ from benchmarks.common.rows import RESULTS, Row, append_new_rows
 from benchmarks.paper.maml_align_paper import ALL_ARMS, ENCODER, MAIN_ARMS, TABLE_7
 from benchmarks.paper.study_rows import study_rows
 from benchmarks.paper.study_tables import orders_table, summary_table
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 
 ARMS = {"main": MAIN_ARMS, "all": ALL_ARMS, "modes": {"lareqa": TABLE_7, "lareqa-sentences": TABLE_7}}
 

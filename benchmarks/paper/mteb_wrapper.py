@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common.command import Command
+from metasearch.config.measure import Measure
+from metasearch.config.recipe import Role
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.measure import Measure
-from metasearch.spec.recipe import Role
+from metasearch.pipelines.factory import load_encoder
 
 K = 20
 TOLERANCE = 1e-5

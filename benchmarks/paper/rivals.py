@@ -21,12 +21,12 @@ from benchmarks.paper import cells
 from benchmarks.paper.fold_rows import MAIN, by_fold, fold_row, gain, mean_of, spread
 from benchmarks.paper.strong_encoder import ALPHAS, CELLS, SETS, TEXTS
 from benchmarks.paper.study_rows import groups_of
+from metasearch.config import yaml
+from metasearch.config.library import Library, load_recipe
+from metasearch.config.measure import RERANKED
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import require_known
 from metasearch.runs.markdown import markdown
-from metasearch.spec import yaml
-from metasearch.spec.library import Library, load_recipe
-from metasearch.spec.measure import RERANKED
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 ROWS = RESULTS / "rivals.jsonl"
 TASK = "lareqa-sentences"

@@ -30,12 +30,12 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
+from metasearch.config.library import Library
 from metasearch.errors import Interrupted, NonFiniteError
-from metasearch.jobs.fitting import check_fit
-from metasearch.runs.listener import Listener
+from metasearch.pipelines.compatibility import check_fit
+from metasearch.runs.callbacks import Listener
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
-from metasearch.spec.library import Library
 
 ROWS = RESULTS / "small_studies.jsonl"
 

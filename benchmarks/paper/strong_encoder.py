@@ -26,11 +26,11 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from benchmarks.paper import cells, strong_tables
+from metasearch.config.measure import RERANKED
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, with_merge
 from metasearch.errors import ConfigError
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.measure import RERANKED
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, with_merge
-from metasearch.study.arms import digest
+from metasearch.evaluation.study.arms import digest
+from metasearch.pipelines.factory import load_encoder
 
 CELLS, ARM_ROWS = RESULTS / "strong_encoder.jsonl", RESULTS / "main_table.jsonl"
 ARMS = (

@@ -9,9 +9,9 @@ from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows
 from benchmarks.paper import cells, main_table
 from benchmarks.paper.study_rows import study_rows
 from benchmarks.paper.study_tables import against_table, name_of, summary_table
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import ConfigError
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.study.arms import Arm
+from metasearch.evaluation.study.arms import Arm
 
 
 def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:

@@ -6,15 +6,15 @@ from statistics import fmean
 
 from benchmarks.common.rows import Row
 from benchmarks.paper.maml_align_paper import MAIN_ARMS
+from metasearch.config.library import Library
+from metasearch.config.task import Task
 from metasearch.errors import ConfigError
-from metasearch.spec.library import Library
-from metasearch.spec.task import Task
-from metasearch.study.arms import Arm, digest, settings_of
-from metasearch.study.bias import Bias, bias_of, mean
-from metasearch.study.compare import Compared, Comparison, compare, over_folds
-from metasearch.study.paired import difference, figures, pair
-from metasearch.study.statistics import bootstrap
-from metasearch.study.study import Study
+from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.study.arms import Arm, digest, settings_of
+from metasearch.evaluation.study.bias import Bias, bias_of, mean
+from metasearch.evaluation.study.compare import Compared, Comparison, compare, over_folds
+from metasearch.evaluation.study.paired import difference, figures, pair
+from metasearch.evaluation.study.study import Study
 
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
 

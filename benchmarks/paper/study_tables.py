@@ -6,9 +6,9 @@ from typing import Any
 from benchmarks.paper.cells import BEST, FINE_TUNE, named
 from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
 from benchmarks.paper.widest import widest
+from metasearch.evaluation.statistics.folds import TrainingInterval
+from metasearch.evaluation.statistics.paired import holm
 from metasearch.runs.markdown import markdown
-from metasearch.study.statistics.folds import TrainingInterval
-from metasearch.study.statistics.paired import holm
 
 Row = Mapping[str, Any]
 NONE = "–"

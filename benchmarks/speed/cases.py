@@ -18,11 +18,11 @@ from benchmarks.speed.students import SCALES as STUDENTS
 from benchmarks.speed.students import large_student, read_pairs
 from benchmarks.speed.targets import row
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.config.library import load_distillation
+from metasearch.config.recipe import MaxLength
+from metasearch.config.seeding import stream
 from metasearch.encoders.encoder import Encoder
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.library import load_distillation
-from metasearch.spec.recipe import MaxLength
-from metasearch.spec.seeding import stream
+from metasearch.pipelines.factory import load_encoder
 
 STEPS_OF_A_ROUND = 4
 """Of distillation."""

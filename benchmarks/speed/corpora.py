@@ -31,17 +31,17 @@ import numpy as np
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.library import shipped
+from metasearch.config.recipe import MaxLength
+from metasearch.config.seeding import stream
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import WINDOW
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.distill.prepared import read_prepared
-from metasearch.jobs.distill.sources import memory_source
+from metasearch.pipelines.distill.prepared import read_prepared
+from metasearch.pipelines.distill.sources import memory_source
+from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
-from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.library import shipped
-from metasearch.spec.recipe import MaxLength
-from metasearch.spec.seeding import stream
 
 ROWS = RESULTS / "corpora.jsonl"
 LANGUAGES = ("de", "el", "ru", "tr")

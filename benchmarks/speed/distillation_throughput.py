@@ -25,14 +25,14 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.sentence_transformers_loop import WAYS as OF_PEER
 from benchmarks.speed.sentence_transformers_loop import peers_of
+from metasearch.config.distillation import Stage
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.compose import make_gradients
-from metasearch.jobs.distill.sources import Source
-from metasearch.jobs.distill.stage import learner_of
-from metasearch.jobs.distill.target_store import stored_targets
-from metasearch.spec.stages import Stage
+from metasearch.pipelines.distill.sources import Source
+from metasearch.pipelines.distill.stage import learner_of
+from metasearch.pipelines.distill.target_store import stored_targets
+from metasearch.pipelines.factory import make_gradients
 
 WAYS = OF_PEER
 

@@ -18,11 +18,11 @@ import click
 import numpy as np
 
 from benchmarks.common.clock import Seconds, clock
-from metasearch.documents.detect import detector
-from metasearch.documents.read import passages
-from metasearch.documents.settings import Settings
-from metasearch.documents.source import sources
-from metasearch.formats.text_files import text_lines
+from metasearch.data.documents.detect import detector
+from metasearch.data.documents.read import passages
+from metasearch.data.documents.settings import Settings
+from metasearch.data.documents.source import sources
+from metasearch.data.formats.text_files import text_lines
 
 TEXT = "the key under mat where open nine Schlüssel liegt unter der Matte κλειδί χαλί गुरु Ключ anahtar halı"
 THAI = "กุญแจอยู่ใต้พรมและประตูเปิดเวลาเก้าโมง"

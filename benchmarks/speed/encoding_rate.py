@@ -10,7 +10,7 @@ import torch
 from benchmarks.common.clock import Seconds, clock
 from metasearch.data.records import Data
 from metasearch.data.translation import TranslationData
-from metasearch.jobs.compose import load_encoder
+from metasearch.pipelines.factory import load_encoder
 
 SENTENCES = 2000
 BATCH = 64

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.targets import row
+from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.config.seeding import stream
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import MetasearchError
 from metasearch.evaluation.evaluate import evaluate_retrieval
-from metasearch.spec.measure import RERANKED, RETRIEVAL_POOLS, Measure, Pool
-from metasearch.spec.seeding import stream
 
 POOLS = tuple(pool for pool in RETRIEVAL_POOLS if pool not in RERANKED)
 """Pools that one product scores."""

@@ -21,15 +21,15 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, latest_rows
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.export.onnx_folder import write_onnx
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.vectors import EncodesTexts
-from metasearch.export.form import Form
-from metasearch.export.onnx_encoder import OnnxEncoder
-from metasearch.export.onnx_folder import write_onnx
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.export import export
+from metasearch.encoders.protocols import EncodesTexts
+from metasearch.pipelines.export import export
+from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown, percent
 from metasearch.runs.rows import MEAN, append_rows
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from benchmarks.common.clock import clock
+from metasearch.config.recipe import Recipe
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.spec.recipe import Recipe
 
 FORWARD_AND_BACKWARD = 3
 """Units of a forward pass: the backward pass has two products for each one of the forward pass."""

@@ -31,7 +31,7 @@ from benchmarks.speed.race import WAYS, Job, Runner
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
-from metasearch.jobs.compose import device_of
+from metasearch.pipelines.factory import device_of
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
 

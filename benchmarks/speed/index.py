@@ -34,16 +34,16 @@ from numpy.typing import NDArray
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS
-from metasearch.documents.passage import Passage
-from metasearch.index.index import Index
-from metasearch.index.locations import FilePlaces, SourceFile
-from metasearch.index.manifest import Kind
-from metasearch.index.quantise import to_int8
-from metasearch.index.segment import STORAGES, Storage
-from metasearch.index.writer import writing
+from metasearch.config.seeding import stream
+from metasearch.data.documents.passage import Passage
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.locations import FilePlaces, SourceFile
+from metasearch.retrieval.index.manifest import Kind
+from metasearch.retrieval.index.quantise import to_int8
+from metasearch.retrieval.index.segment import STORAGES, Storage
+from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
-from metasearch.spec.seeding import stream
 
 SCALES = {"full": (1_000_000, 384), "small": (20_000, 32)}
 ROWS = RESULTS / "index.jsonl"

@@ -22,20 +22,20 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS
 from metasearch.data.benchmark import load_benchmark
+from metasearch.data.documents.passage import Passage
 from metasearch.data.records import RetrievalData
-from metasearch.documents.passage import Passage
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import estimate
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
-from metasearch.index.bm25 import Bm25
-from metasearch.index.fusion import fuse
-from metasearch.index.index import Index
-from metasearch.index.locations import FilePlaces, SourceFile
-from metasearch.index.manifest import Kind
-from metasearch.index.segment import STORAGES
-from metasearch.index.writer import writing
-from metasearch.jobs.compose import load_encoder
+from metasearch.pipelines.factory import load_encoder
+from metasearch.retrieval.index.bm25 import Bm25
+from metasearch.retrieval.index.fusion import fuse
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.locations import FilePlaces, SourceFile
+from metasearch.retrieval.index.manifest import Kind
+from metasearch.retrieval.index.segment import STORAGES
+from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
 

@@ -15,15 +15,15 @@ from torch.nn import functional as F
 
 from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss
+from metasearch.algorithms.inner_loop import Model, maml
+from metasearch.algorithms.losses.base import Embedded, losses_of
+from metasearch.algorithms.sets import Prepared
+from metasearch.config.recipe import Role
+from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.jobs.compose import make_learner
-from metasearch.learners.base import EpisodeLearner, OuterLoss
-from metasearch.learners.inner_loop import Model, maml
-from metasearch.learners.losses.base import Embedded, losses_of
-from metasearch.learners.sets import Prepared
-from metasearch.spec.recipe import Role
-from metasearch.spec.run import Checkpointing
+from metasearch.pipelines.factory import make_learner
 from metasearch.training.outer_gradients import OuterGradients
 
 Towers = tuple[Features, Features, Features]

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from metasearch.training.machine import peak_memory
+from metasearch.training.hardware import peak_memory
 
 MIB = 2**20
 

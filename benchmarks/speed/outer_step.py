@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import torch
 
+from metasearch.algorithms.base import Learner
+from metasearch.config.recipe import Outer
 from metasearch.episodes.episode import Episode
 from metasearch.errors import NonFiniteError
-from metasearch.learners.base import Learner
-from metasearch.spec.recipe import Outer
 from metasearch.training import optimizer
 from metasearch.training.gradients import clip, norm_of, rows_or_all
 from metasearch.training.outer_gradients import OuterGradients

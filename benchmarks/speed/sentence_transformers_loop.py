@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader
 from transformers import get_linear_schedule_with_warmup
 
 from benchmarks.common.clock import Seconds, clock
+from metasearch.config.distillation import Stage
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
-from metasearch.spec.stages import Stage
 
 Rows = Sequence[dict[str, Any]]
 """Texts `english` and `non_english`, and maybe a `label`: `(D,)` for both columns or `(2, D)`."""

@@ -11,12 +11,12 @@ import torch
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import MetasearchError
-from metasearch.jobs.compose import load_encoder
-from metasearch.serve.app import Application
-from metasearch.serve.hosts import Hosts
-from metasearch.serve.limits import Limits
-from metasearch.serve.server import Server, bind
-from metasearch.serve.service import Service
+from metasearch.pipelines.factory import load_encoder
+from metasearch.retrieval.server.app import Application
+from metasearch.retrieval.server.hosts import Hosts
+from metasearch.retrieval.server.limits import Limits
+from metasearch.retrieval.server.server import Server, bind
+from metasearch.retrieval.server.service import Service
 
 HOST = "127.0.0.1"
 

@@ -33,7 +33,7 @@ from benchmarks.common.rows import RESULTS, Row
 from benchmarks.speed.served import HOST, passages_of, port_of, serve
 from benchmarks.speed.speed_tables import serving_table
 from metasearch.data.benchmark import load_benchmark
-from metasearch.jobs.compose import load_encoder
+from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.rows import append_rows
 
 TOP = 10

@@ -19,15 +19,15 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
 from metasearch.compress.vocabulary import train_tokenizer
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.library import load_recipe
+from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import quiet
 from metasearch.episodes.episode import Episode
 from metasearch.episodes.samplers import samplers
-from metasearch.jobs.compose import load_encoder, resolved
-from metasearch.spec.arrangement import Arrangement
-from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Recipe
+from metasearch.pipelines.factory import load_encoder, resolved
 
 SPECIAL = 4
 """The first ids, `<s>`, `<pad>`, `</s>` and `<unk>`, stay where they are."""

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from metasearch.compress.student import with_transformer
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.seeding import stream
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
-from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.seeding import stream
 
 LINES = 3000
 """Pairs that are read of each file; the vocabulary is learned from them, and what is timed is drawn from them."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.study.statistics.bootstrap import LEVEL, interval
-from metasearch.study.statistics.folds import FoldDifference, training_interval
-from metasearch.study.statistics.paired import paired_test
+from metasearch.evaluation.statistics.bootstrap import LEVEL, interval
+from metasearch.evaluation.statistics.folds import FoldDifference, training_interval
+from metasearch.evaluation.statistics.paired import paired_test
 
 Array = NDArray[np.float64]
 _RESAMPLES = 400

@@ -16,9 +16,11 @@ from typing import Any, TextIO
 import click
 from click.shell_completion import CompletionItem
 
-from metasearch import __version__, signals
-from metasearch.errors import ConfigError, MetasearchError, RunFolderError, interrupted, nearest
-from metasearch.runs.ranks import Rank, be_silent, rank, require_alone
+from metasearch import __version__
+from metasearch.errors import ConfigError, MetasearchError, RunFolderError, nearest
+from metasearch.runs import signals
+from metasearch.runs.signals import interrupted
+from metasearch.runs.torchrun_env import Rank, be_silent, rank, require_alone
 
 _IN_PROCESSES = ("distill", "resume", "train")
 """Commands that torchrun may start in several processes."""

@@ -63,14 +63,14 @@ def _items(names: Iterable[str], ctx: click.Context, incomplete: str, listed: bo
 
 
 def _declared(ctx: click.Context, kind: str) -> list[str]:
-    from metasearch.spec.library import names
+    from metasearch.config.library import names
 
     include: Any = ctx.params.get("include") or ()
     return sorted(set(names(kind, include)))
 
 
 def _plug_ins(kind: str) -> list[str]:
-    from metasearch.spec import registry
+    from metasearch.config import registry
 
     try:
         return registry.names(kind)

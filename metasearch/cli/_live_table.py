@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metasearch.cli import _progress
-from metasearch.jobs.crossval.board import CellStatus, State, StatusBoard, Watcher
+from metasearch.pipelines.study.status import CellStatus, State, StatusBoard, Watcher
 
 _STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is at work"
 _MARGIN = 5

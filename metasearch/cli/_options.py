@@ -8,8 +8,8 @@ import click
 
 from metasearch.cli import _complete
 from metasearch.cli._settings_options import options_group, setting, settings
-from metasearch.spec.launchers import SETTINGS
-from metasearch.spec.run import ComputeConfig, DataConfig, EncoderConfig, Folders
+from metasearch.config.launchers import SETTINGS
+from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 
 F = TypeVar("F", bound=Callable[..., Any])
 

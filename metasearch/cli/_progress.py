@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from metasearch.runs.listener import Listener
+from metasearch.runs.callbacks import Listener
 
 EVERY_SECONDS = 10.0
 """Between two lines where there is no terminal."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
+from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, DataError
-from metasearch.formats.blank import blank
 
 _AT_ONCE = 64
 

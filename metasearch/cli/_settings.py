@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from metasearch.config import registry
 from metasearch.errors import ConfigError
-from metasearch.spec import registry
 
 
 def absolute_encoder(name: str) -> str:
@@ -95,7 +95,7 @@ def fresh_folder(*words: str) -> Path:
 # What commands print on stdout when a run is finished.
 
 if TYPE_CHECKING:
-    from metasearch.jobs.lifecycle import RunResult
+    from metasearch.pipelines.run import RunResult
 
 
 def show(result: "RunResult", as_json: bool, what: str = "run") -> None:

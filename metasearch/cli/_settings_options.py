@@ -9,9 +9,9 @@ import click
 from pydantic.fields import FieldInfo
 
 from metasearch.cli import _complete
+from metasearch.config.base import Flag, Settings
+from metasearch.config.recipe import Role
 from metasearch.errors import nearest
-from metasearch.spec.declared import Flag, Settings
-from metasearch.spec.recipe import Role
 
 ROLES = get_args(Role)
 

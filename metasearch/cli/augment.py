@@ -8,8 +8,8 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings_options import options_group
+from metasearch.config.run import Device
 from metasearch.errors import ConfigError
-from metasearch.spec.run import Device
 
 _FILE = click.Path(path_type=Path)
 
@@ -70,8 +70,8 @@ def command(
         raise ConfigError(f"-o {output}: a CSV file is written; give it a name that ends in .csv")
     read_name(output)
 
-    from metasearch.jobs import augment
-    from metasearch.jobs.compose import load_encoder
+    from metasearch.pipelines import augment
+    from metasearch.pipelines.factory import load_encoder
 
     known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)

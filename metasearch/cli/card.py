@@ -22,9 +22,9 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
       metasearch card runs/shop --licence cc-by-sa-4.0 --write
     """
     from metasearch.errors import RunFolderError
-    from metasearch.files import write_whole
-    from metasearch.publish.card import CARD, load_card, missing_card, require_identifier
-    from metasearch.publish.push import find_model
+    from metasearch.io import write_whole
+    from metasearch.pipelines.publish.card import CARD, load_card, missing_card, require_identifier
+    from metasearch.pipelines.publish.push import find_model
 
     model = find_model(folder)
     path = model / CARD

@@ -75,11 +75,11 @@ def command(
       metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
       metasearch compare studies/sts --measure spearman --json
     """
-    from metasearch.reports import comparison as tables
-    from metasearch.reports import formats
-    from metasearch.study.compare import compare
-    from metasearch.study.read import read_study
-    from metasearch.study.statistics.bootstrap import check
+    from metasearch.evaluation.report import comparison as tables
+    from metasearch.evaluation.report import formats
+    from metasearch.evaluation.statistics.bootstrap import check
+    from metasearch.evaluation.study.compare import compare
+    from metasearch.evaluation.study.read import read_study
 
     check(compared["level"], compared["resamples"])  # reading takes longer
     study = read_study(paths, task, any_version)

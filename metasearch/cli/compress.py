@@ -8,8 +8,8 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings_options import options_group
+from metasearch.config.run import Device
 from metasearch.errors import ConfigError
-from metasearch.spec.run import Device
 
 
 class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some releases of click only
@@ -127,11 +127,11 @@ def command(
     chosen = Plan(**{**plan, **{name: tuple(text_files(plan[name])) for name in ("trim", "texts")}})
 
     from metasearch.compress.sizes import RULE
-    from metasearch.jobs import compose, compress
+    from metasearch.pipelines import compress, factory
 
     source = compress.bare_config(encoder) if sizes_only else None
     if source is None:
-        source = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+        source = factory.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
     sizes = compress.forecast(source, chosen) if output is None else compress.compress(source, chosen, output)
     if as_json:
         before, after = (each.rows() for each in sizes)

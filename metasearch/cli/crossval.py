@@ -11,11 +11,11 @@ import click
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, refuse_others
 from metasearch.cli._settings_options import settings, tree
+from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
+from metasearch.config.distillation import RoleName
+from metasearch.config.launchers import Place, place_of
+from metasearch.config.study import StudyConfig
 from metasearch.errors import CellsFailed, ConfigError, nearest
-from metasearch.spec.distill_run import DistillConfig, RolesConfig, TextsConfig
-from metasearch.spec.launchers import Place, place_of
-from metasearch.spec.stages import RoleName
-from metasearch.spec.study import StudyConfig
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def command(
 
 def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
     """Print the cells of a study, and which are done."""
-    from metasearch.jobs.crossval.runner import listed_cells
+    from metasearch.pipelines.study.runner import listed_cells
 
     cells = listed_cells(config, folder)
     if as_json:
@@ -132,9 +132,9 @@ def run(
     """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
     from metasearch.cli._live_table import watching
     from metasearch.cli._settings import show
-    from metasearch.jobs.crossval import runner
-    from metasearch.jobs.crossval.summary import means
-    from metasearch.jobs.lifecycle import RunResult
+    from metasearch.pipelines.run import RunResult
+    from metasearch.pipelines.study import runner
+    from metasearch.pipelines.study.summary import means
 
     report = folder / "report.md"
     try:
@@ -159,9 +159,9 @@ def configure(
     **flags: Any,
 ) -> StudyConfig:
     """Return the settings of a study, with every name in them checked."""
-    from metasearch.jobs.crossval.resolve import arms_of, folds_of, neutral_of, seeds_of
-    from metasearch.spec.library import Library
-    from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+    from metasearch.config.library import Library
+    from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+    from metasearch.pipelines.study.resolve import arms_of, folds_of, neutral_of, seeds_of
 
     task = Library(flags["include"]).task(flags["task"])
     stages = _stages(flags, distill)
@@ -185,7 +185,7 @@ def configure(
 
 def _said_idle(config: StudyConfig, folder: Path) -> StudyConfig:
     """Return the configuration of a study; say which of its options do nothing where it is new and trains nothing."""
-    from metasearch.jobs.crossval.folder import StudyFolder
+    from metasearch.pipelines.study.folder import StudyFolder
 
     for key in ("max_steps", "keep_models"):
         if getattr(config, key) and not (config.trained or config.distilled or StudyFolder(folder).reached):
@@ -204,7 +204,7 @@ def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
 
 def _distillation(name: str, assignments: Sequence[str], flags: dict[str, Any]) -> DistillConfig:
     from metasearch.cli import distill
-    from metasearch.jobs.distill.checks import benchmarks_of, resolved
+    from metasearch.pipelines.distill.checks import benchmarks_of, resolved
 
     asked = {**flags, "evaluate": (), "targets": None}
     distillation = resolved(distill.configure(name, None, assignments, **asked))
@@ -214,7 +214,7 @@ def _distillation(name: str, assignments: Sequence[str], flags: dict[str, Any]) 
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:
     """Return assignments by the learner or recipe that they are for; those for all at the empty name."""
-    from metasearch.spec.recipe import ZERO_SHOT
+    from metasearch.config.recipe import ZERO_SHOT
 
     names = [name for arm in arms if (name := arm.partition(":")[0].strip()) != ZERO_SHOT]
     changes: dict[str, list[str]] = {}

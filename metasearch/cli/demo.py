@@ -35,9 +35,9 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import fresh_folder, show
     from metasearch.cli.train import configure
-    from metasearch.jobs import train
-    from metasearch.jobs.train_report import side_by_side
-    from metasearch.spec.library import Library
+    from metasearch.config.library import Library
+    from metasearch.pipelines import train
+    from metasearch.pipelines.train_report import side_by_side
 
     folder = output or fresh_folder(task)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -56,7 +56,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
             results.append(train.begin(config, folder / learner, bar))
     show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
-        from metasearch.jobs.demo import index_articles
+        from metasearch.pipelines.demo import index_articles
 
         # Not loaded before: a run that fails has no use for it.
         with ProgressBar("index") as bar:

@@ -9,9 +9,9 @@ import click
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.cli._settings_options import settings, tree
+from metasearch.config.distill_run import DistillConfig, TextsConfig
+from metasearch.config.distillation import RoleName
 from metasearch.errors import ConfigError
-from metasearch.spec.distill_run import DistillConfig, TextsConfig
-from metasearch.spec.stages import RoleName
 
 
 @click.command("distill", short_help="Make a small student, or align an encoder across languages.")
@@ -38,8 +38,8 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import show
-    from metasearch.jobs.distill import job
-    from metasearch.jobs.resume import resume_run
+    from metasearch.pipelines.distill import job
+    from metasearch.pipelines.resume import resume_run
 
     if resume is not None:
         refuse_others()
@@ -52,7 +52,7 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], **flags: Any) -> DistillConfig:
     """Return the settings of a distillation, with every name checked and every path absolute."""
-    from metasearch.spec.library import Library, overrides
+    from metasearch.config.library import Library, overrides
 
     library = Library(flags["include"])
     chosen = library.distillation(recipe, overrides(assignments))

@@ -11,7 +11,7 @@ import click
 from metasearch.cli import _options
 
 if TYPE_CHECKING:
-    from metasearch.jobs.environment import Section
+    from metasearch.pipelines.environment import Section
 
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
@@ -56,10 +56,10 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
 
 
 def _examine(folders: Sequence[Path], trust_remote_code: bool) -> "Iterator[Section]":
-    from metasearch.jobs.environment import environment
+    from metasearch.pipelines.environment import environment
 
     yield from environment()
     if folders:
-        from metasearch.jobs.doctor import examine_folder
+        from metasearch.pipelines.doctor import examine_folder
 
         yield from (examine_folder(folder, trust_remote_code) for folder in folders)

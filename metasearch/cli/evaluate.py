@@ -9,12 +9,12 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings_options import options_group
+from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.errors import ConfigError
-from metasearch.spec.measure import RETRIEVAL_POOLS
 
 if TYPE_CHECKING:
-    from metasearch.spec.recipe import Role
-    from metasearch.spec.task import Task
+    from metasearch.config.recipe import Role
+    from metasearch.config.task import Task
 
 
 @click.command("evaluate", short_help="Score an encoder as it is.")
@@ -84,10 +84,10 @@ def command(
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
     """
     from metasearch.cli._progress import ProgressBar
+    from metasearch.config.run import EncoderConfig
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.jobs.evaluate import evaluate_encoder
+    from metasearch.pipelines.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
-    from metasearch.spec.run import EncoderConfig
 
     benchmark = load_benchmark(task, **data)
     _check(benchmark.task, pools, prompt)
@@ -111,7 +111,7 @@ def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") ->
 
     A prompt may be taken away from any role: an encoder is refused for one that it cannot read, whatever the task.
     """
-    from metasearch.spec.task import ROLES
+    from metasearch.config.task import ROLES
 
     if task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}

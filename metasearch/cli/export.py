@@ -75,8 +75,8 @@ def command(
       metasearch export mini --static --task demo -o words
       metasearch export e5 --plain --dimensions 128 --texts corpus/ -o short
     """
+    from metasearch.compress.export.form import Form
     from metasearch.compress.output import claim
-    from metasearch.export.form import Form
 
     asked = Form(**form)
     asked.check(scored=task is not None)
@@ -89,11 +89,11 @@ def command(
 
     from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.jobs import compose
-    from metasearch.jobs.export import export
+    from metasearch.pipelines import factory
+    from metasearch.pipelines.export import export
 
     benchmark = load_benchmark(task, fold=fold, fold_seed=fold_seed, data=data, include=include) if task else None
-    loaded = compose.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
+    loaded = factory.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
     with ProgressBar("export") as bar:
         done = export(loaded, asked, output, benchmark, bar)
     click.echo(json.dumps(done.tree(), ensure_ascii=False) if as_json else done.report())

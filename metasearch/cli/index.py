@@ -78,7 +78,7 @@ def command(
         raise ConfigError("say where the index goes with -o DIR")
 
     from metasearch.cli._progress import ProgressBar
-    from metasearch.jobs.search import index_documents
+    from metasearch.pipelines.search import index_documents
 
     settings = _settings(**asked)
     with ProgressBar("index") as bar:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from metasearch.cli import _options
-from metasearch.spec import registry
+from metasearch.config import registry
 
 if TYPE_CHECKING:
-    from metasearch.spec.library import Library
+    from metasearch.config.library import Library
 
 KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
 
@@ -27,7 +27,7 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch ls modes
     """
-    from metasearch.spec.library import Library
+    from metasearch.config.library import Library
 
     library = Library(include)
     for shown in (kind,) if kind else KINDS:

@@ -51,8 +51,8 @@ def command(
     listed = None if shares is None else _numbers(shares)
     shares_of(len(encoders), alpha, listed)
 
-    from metasearch.jobs.merge import merge
-    from metasearch.spec.run import EncoderConfig
+    from metasearch.config.run import EncoderConfig
+    from metasearch.pipelines.merge import merge
 
     refs = [EncoderConfig(name=name, trust_remote_code=trust_remote_code) for name in encoders]
     done = merge(refs, output, alpha, listed)

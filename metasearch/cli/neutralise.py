@@ -65,11 +65,11 @@ def command(
     settings, texts, scored = configure(**asked)
 
     from metasearch.cli._progress import ProgressBar
-    from metasearch.jobs import compose
-    from metasearch.jobs.neutralise import neutralise_encoder
+    from metasearch.pipelines import factory
+    from metasearch.pipelines.neutralise import neutralise_encoder
 
     length = scored[0][0].task.max_length if scored else None
-    loaded = compose.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
+    loaded = factory.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("neutralise") as bar:
         done = neutralise_encoder(loaded, texts, settings, output, scored, bar)
     if as_json:
@@ -88,11 +88,11 @@ def configure(
     **data: Any,
 ) -> tuple[Any, Any, list[tuple[Any, str]]]:
     """Return the settings of the estimate, its texts, and the benchmarks and parts to score on, all checked."""
+    from metasearch.config import yaml
+    from metasearch.config.postprocessing import NeutralSettings
+    from metasearch.config.yaml import Places
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.data.tagged import read_tagged
-    from metasearch.spec import yaml
-    from metasearch.spec.run_stages import NeutralSettings
-    from metasearch.spec.yaml import Places
+    from metasearch.data.texts_by_language import read_tagged
 
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
@@ -104,7 +104,7 @@ def configure(
         refuse_idle("fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too")
     benchmarks = {name: load_benchmark(name, **data) for name in dict.fromkeys([*filter(None, [task]), *tasks])}
 
-    from metasearch.jobs.neutral import train_texts
+    from metasearch.pipelines.neutral import train_texts
 
     found = train_texts(benchmarks[task], settings) if task else read_tagged(texts, sentences, settings.languages)
     return settings, found, [(benchmarks[name], "test") for name in tasks or filter(None, [task])]

@@ -74,9 +74,9 @@ def command(
         raise ConfigError("say where the corpus goes with -o DIR")
 
     from metasearch.cli._progress import ProgressBar
-    from metasearch.jobs.prepare.begin import prepare_corpus
-    from metasearch.jobs.prepare.report import summary, totals
-    from metasearch.spec.run import EncoderConfig
+    from metasearch.config.run import EncoderConfig
+    from metasearch.pipelines.prepare.begin import prepare_corpus
+    from metasearch.pipelines.prepare.report import summary, totals
 
     names = ("pivot", "max_lines", "max_chars", "max_tokens", "normalise")
     settings = {name: flags.pop(name) for name in names}

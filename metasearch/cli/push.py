@@ -32,8 +32,8 @@ def command(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> N
       metasearch push runs/shop myname/shop-search
       metasearch push runs/shop myname/shop-search --private --yes
     """
-    from metasearch.publish.card import UNKNOWN
-    from metasearch.publish.push import plan, push
+    from metasearch.pipelines.publish.card import UNKNOWN
+    from metasearch.pipelines.publish.push import plan, push
 
     planned = plan(model, name, **asked)
     if not as_json:

@@ -48,10 +48,10 @@ def command(
       metasearch report runs/maml runs/maml-align -o reports/two-runs
       metasearch report runs/small --task tatoeba -o reports/small
     """
-    from metasearch.reports import formats
-    from metasearch.reports.build import build, refuse, write
-    from metasearch.study.read import read_study
-    from metasearch.study.statistics.bootstrap import check
+    from metasearch.evaluation.report import formats
+    from metasearch.evaluation.report.build import build, refuse, write
+    from metasearch.evaluation.statistics.bootstrap import check
+    from metasearch.evaluation.study.read import read_study
 
     check(compared["level"], compared["resamples"])  # what takes no time comes first
     refuse(output)

@@ -10,8 +10,8 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings_options import options_group
+from metasearch.config.launchers import place_of
 from metasearch.errors import ConfigError
-from metasearch.spec.launchers import place_of
 
 
 @click.command("resume", short_help="Go on with a run, a distillation or a study.")
@@ -49,12 +49,12 @@ def command(
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import show
-    from metasearch.jobs.lifecycle import WAIT_SECONDS
-    from metasearch.jobs.resume import kind_of, resume_run
+    from metasearch.pipelines.resume import kind_of, resume_run
+    from metasearch.pipelines.run import WAIT_SECONDS
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run
-        from metasearch.runs.ranks import require_alone
+        from metasearch.runs.torchrun_env import require_alone
 
         require_alone("a study")
         run(None, folder, jobs, place_of(launcher, launcher_settings), as_json, trust_remote_code)

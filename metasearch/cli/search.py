@@ -15,8 +15,8 @@ from metasearch.cli._queries import asked_queries, check_query
 from metasearch.cli._settings_options import options_group
 
 if TYPE_CHECKING:
-    from metasearch.index.hit import Hit
-    from metasearch.search.searcher import Searcher
+    from metasearch.retrieval.index.hit import Hit
+    from metasearch.retrieval.search.searcher import Searcher
 
 # Control characters, line ends, marks that embed or override a direction, and halves of characters. Joiners and soft
 # hyphens, which show nothing either, are part of how words are written.
@@ -63,7 +63,7 @@ def command(
     """
     given = [check_query(query)] if query is not None else None
 
-    from metasearch.jobs.search import open_searcher
+    from metasearch.pipelines.search import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)
     for queries in [given] if given else asked_queries():
@@ -76,7 +76,7 @@ def command(
 
 def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
     """Say of which queries the encoder leaves the end unread."""
-    from metasearch.search.searcher import QUERY
+    from metasearch.retrieval.search.searcher import QUERY
 
     limit = searcher.encoder.limit(QUERY)
     for query, cut in zip(queries, searcher.encoder.is_truncated(queries, QUERY), strict=True):

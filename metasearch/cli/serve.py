@@ -72,9 +72,9 @@ def command(
       metasearch serve help.index --host 0.0.0.0 --allow-host search.example.org --token-file token
       curl localhost:8000/search -H 'content-type: application/json' -d '{"query": "Where is the key?"}'
     """
-    from metasearch.serve.hosts import Hosts, is_loopback
-    from metasearch.serve.server import Server, address_of, bind
-    from metasearch.serve.token import read_token
+    from metasearch.retrieval.server.hosts import Hosts, is_loopback
+    from metasearch.retrieval.server.server import Server, address_of, bind
+    from metasearch.retrieval.server.token import read_token
 
     allowed = Hosts.of(host, asked["hosts"])
     token = read_token(asked["token_file"]) if asked["token_file"] else None
@@ -84,9 +84,9 @@ def command(
             click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
         click.echo(f"loading {index}", err=True)
 
-        from metasearch.jobs.search import open_searcher
-        from metasearch.serve.app import Application
-        from metasearch.serve.service import Service
+        from metasearch.pipelines.search import open_searcher
+        from metasearch.retrieval.server.app import Application
+        from metasearch.retrieval.server.service import Service
 
         searcher = open_searcher(index, device, encoder, trust_remote_code)
         service = Service(searcher, _limits(asked), asked["name"])
@@ -116,7 +116,7 @@ def _end_now(error: Interrupted | None) -> None:
 
 
 def _limits(asked: dict[str, Any]) -> Any:
-    from metasearch.serve.limits import Limits
+    from metasearch.retrieval.server.limits import Limits
 
     return Limits(
         inputs=asked["max_inputs"],

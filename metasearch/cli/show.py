@@ -11,7 +11,7 @@ from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from metasearch.spec.run import DataConfig
+    from metasearch.config.run import DataConfig
 
 KINDS = ("task", "mode", "recipe", "distillation")
 
@@ -48,9 +48,9 @@ def command(
       metasearch show demo --mode mono-bi-multi
       metasearch show maml-align
     """
-    from metasearch.spec import yaml
-    from metasearch.spec.library import Library
-    from metasearch.spec.run import DataConfig
+    from metasearch.config import yaml
+    from metasearch.config.library import Library
+    from metasearch.config.run import DataConfig
 
     if mode is None:
         refuse_idle("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
@@ -70,10 +70,10 @@ def command(
 
 
 def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
+    from metasearch.config.library import choose_recipe
     from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.episode import whole
     from metasearch.episodes.samplers import samplers
-    from metasearch.spec.library import choose_recipe
 
     benchmark = load_benchmark(ref, mode)
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()

@@ -85,8 +85,8 @@ def command(
     files = text_files(texts)
 
     from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-    from metasearch.jobs import compress
-    from metasearch.jobs.compose import load_encoder
+    from metasearch.pipelines import compress
+    from metasearch.pipelines.factory import load_encoder
 
     old = None if encoder is None else load_encoder(encoder, seed=seed, trust_remote_code=trust_remote_code)
     tokenizer = train_tokenizer(read_texts(files), size, kind, lowercase, max_length or 512)

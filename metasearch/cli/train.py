@@ -9,8 +9,8 @@ import click
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.cli._settings_options import settings, tree
+from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError
-from metasearch.spec.run import RunConfig
 
 
 @click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
@@ -37,8 +37,8 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import show
-    from metasearch.jobs import train
-    from metasearch.jobs.resume import resume_run
+    from metasearch.pipelines import train
+    from metasearch.pipelines.resume import resume_run
 
     if resume is not None:
         refuse_others()
@@ -54,8 +54,8 @@ def configure(
     learner: str | None, recipe: str | None, assignments: Sequence[str], epochs: int | None, **flags: Any
 ) -> RunConfig:
     """Return the settings of a run, with every name in them checked."""
-    from metasearch.spec.library import Library, choose_recipe
-    from metasearch.spec.task import require_training
+    from metasearch.config.library import Library, choose_recipe
+    from metasearch.config.task import require_training
 
     library = Library(flags["include"])
     task, mode = library.task(flags["task"]), flags["mode"]

@@ -18,7 +18,7 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch validate demo
     """
-    from metasearch.jobs.validate import validate
+    from metasearch.pipelines.validate import validate
 
     for line in validate(task, data=data, include=include):
         click.echo(f"ok  {line}")

@@ -7,7 +7,7 @@ from itertools import islice
 from transformers import PreTrainedTokenizerBase
 
 from metasearch.compress._train_pieces import BYTES
-from metasearch.formats.blank import remove_invisible
+from metasearch.data.formats.blank import remove_invisible
 
 _BATCH = 1000
 

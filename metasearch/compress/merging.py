@@ -27,12 +27,12 @@ from torch import nn
 from metasearch.compress._fit_layer import LayerFitter
 from metasearch.compress.plan import Layers
 from metasearch.compress.student import with_transformer
+from metasearch.config.seeding import stream
 from metasearch.encoders.compressed import backbone_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import check_fewer, describe, first_stays_first, layers_of, put_layers
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.spec.seeding import stream
 
 log = logging.getLogger(__name__)
 

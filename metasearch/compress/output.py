@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import MetasearchError, RunFolderError
-from metasearch.files import move, share, unwritable
+from metasearch.io import move, share, unwritable
 
 _INSIDE = ".partial"
 

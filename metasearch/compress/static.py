@@ -15,11 +15,11 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from metasearch.compress.plan import Rows
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.layers import check_fewer
 from metasearch.errors import DataError, EncoderError
-from metasearch.formats.blank import remove_invisible
 
 POSITIONS = 32
 """Positions whose mean vector stands for all, the first ones: about the length of a sentence.

@@ -14,12 +14,12 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from metasearch.compress.plan import Initial, check_initial
+from metasearch.config.seeding import seed_of
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding, width_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.seeding import seed_of
 
 log = logging.getLogger(__name__)
 

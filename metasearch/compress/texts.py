@@ -7,11 +7,11 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.compressed_files import unpacked
+from metasearch.data.formats.text_files import text_lines
 from metasearch.data.parallel.files import recognise
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.formats.packed import unpacked
-from metasearch.formats.text_files import text_lines
 
 SUFFIXES = (".txt", ".tsv")
 

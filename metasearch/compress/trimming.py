@@ -15,12 +15,12 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from metasearch.compress._replace import padding_of, replaced, word_table
 from metasearch.compress._tokenizer_json import KINDS, Spec, alphabet, cut, greedy, needed
+from metasearch.config.recipe import Role
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.formats.blank import remove_invisible
-from metasearch.spec.recipe import Role
 
 log = logging.getLogger(__name__)
 

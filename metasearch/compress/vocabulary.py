@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from metasearch.compress import _train_pieces as pieces
 from metasearch.compress._replace import replaced, word_table
 from metasearch.compress._train_pieces import BYTES, Kind
+from metasearch.config.seeding import stream
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError, DataError, require_known
-from metasearch.formats.blank import remove_invisible
-from metasearch.spec.seeding import stream
 
 # The rows that the tokens of a new vocabulary begin with.
 #

@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from metasearch.config import registry
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.library import Library
+from metasearch.config.measure import Measure
+from metasearch.config.run import DataConfig
+from metasearch.config.task import Mode, Phase, Task, resolve
+from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
 from metasearch.data.records import Data, RetrievalData, require_languages
@@ -20,13 +27,6 @@ from metasearch.data.translate.train import (
 )
 from metasearch.data.translators.base import Places
 from metasearch.errors import ConfigError
-from metasearch.spec import registry
-from metasearch.spec.arrangement import Arrangement
-from metasearch.spec.library import Library
-from metasearch.spec.measure import Measure
-from metasearch.spec.run import DataConfig
-from metasearch.spec.task import Mode, Phase, Task, resolve
-from metasearch.spec.yaml import find_place
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
-from metasearch.spec.recipe import Role
+from metasearch.config.recipe import Role
 
 
 class Example(Protocol):

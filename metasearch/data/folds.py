@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metasearch.config.seeding import stream
+from metasearch.config.task import Folds
 from metasearch.data.records import Data
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.seeding import stream
-from metasearch.spec.task import Folds
 
 
 @dataclass(frozen=True)

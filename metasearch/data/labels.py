@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from metasearch.config.seeding import stream
 from metasearch.data.records import RetrievalData, SimilarityData
 from metasearch.errors import DataError
-from metasearch.spec.seeding import stream
 
 Labelled = RetrievalData | SimilarityData
 Key = TypeVar("Key")

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from metasearch.config.task import Task
 from metasearch.errors import DataError
-from metasearch.spec.task import Task
 
 VARIABLE = "METASEARCH_DATA"
 _DEPTH = 3

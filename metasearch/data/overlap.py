@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import csv_rows, suffix_of, text_lines
 from metasearch.data.records import Data, RetrievalData, texts_of
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.formats.text_files import csv_rows, suffix_of, text_lines
 
 LEAST = 25
 """Characters, after normalisation, from which a text that is a part of another one says something."""

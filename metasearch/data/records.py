@@ -11,11 +11,11 @@ from functools import cached_property
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
+from metasearch.config.recipe import Role
+from metasearch.config.task import Kind
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
-from metasearch.spec.recipe import Role
-from metasearch.spec.task import Kind
 
 
 @dataclass(frozen=True, slots=True)

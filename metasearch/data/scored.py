@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from metasearch.config.languages import parse_name
+from metasearch.config.seeding import stream
+from metasearch.data.formats.compressed_files import unpacked
+from metasearch.data.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
 from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
-from metasearch.formats.packed import unpacked
-from metasearch.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
-from metasearch.spec.languages import parse_name
-from metasearch.spec.seeding import stream
 
 # Gold similarity: from 0 to 5 in files, from 0 to 1 in records.
 

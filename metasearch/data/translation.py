@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
+from metasearch.config.recipe import Role
+from metasearch.config.task import Kind
 from metasearch.data.fingerprint import fingerprint_of
-from metasearch.spec.recipe import Role
-from metasearch.spec.task import Kind
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")

@@ -16,10 +16,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
+from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.adapters import require_merged
-from metasearch.encoders.alike import normalise, pools_prompts, require_alike
 from metasearch.encoders.batches import BATCH_TOKENS, batches
-from metasearch.encoders.distinct import distinct_texts
 from metasearch.encoders.fingerprint import fingerprint, tokenizer_fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
@@ -27,11 +26,12 @@ from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
+from metasearch.encoders.pretokenized import tokenizer_of, tokens_of
 from metasearch.encoders.probe import reads_padding
 from metasearch.encoders.prompts import prompt_of, written_out
-from metasearch.encoders.tokenised import tokenizer_of, tokens_of
+from metasearch.encoders.st_compat import normalise, pools_prompts, require_alike
+from metasearch.encoders.unique import distinct_texts
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength, Role
 
 log = logging.getLogger(__name__)
 
@@ -288,7 +288,7 @@ class Encoder:
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
-        It does not remove characters that show nothing (`metasearch.formats.blank`) before it tokenizes, though.
+        It does not remove characters that show nothing (`metasearch.data.formats.blank`) before it tokenizes, though.
         `encode_query`, `encode_document` and `encode` cut texts where this encoder cuts questions, candidates and
         texts. A static encoder has one length there, the longest; where they differ, the log says so.
         """

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.formats.blank import remove_invisible
-from metasearch.spec.recipe import MaxLength, Role
+from metasearch.config.recipe import MaxLength, Role
+from metasearch.data.formats.blank import remove_invisible
 
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or those of texts in one row."""
@@ -128,7 +128,7 @@ class InputModule(ABC):
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return what the tokenizer gives for each token, such as `input_ids`, text by text, truncated at a limit.
 
-        Characters that show nothing are removed before (`metasearch.formats.blank`).
+        Characters that show nothing are removed before (`metasearch.data.formats.blank`).
         """
         return self._tokenise([remove_invisible(text) for text in texts], limit)
 

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Mapping
 
+from metasearch.config.recipe import MaxLength, Role
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength, Role
 
 UNLIMITED = sys.maxsize
 """Length of a role whose texts are read to their end."""

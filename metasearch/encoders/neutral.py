@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
+from metasearch.config.postprocessing import LEAST
+from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.vectors import EncodesTexts
+from metasearch.encoders.protocols import EncodesTexts
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.spec.recipe import Role
-from metasearch.spec.run_stages import LEAST
 
 Vectors = NDArray[np.float64]
 

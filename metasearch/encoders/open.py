@@ -10,14 +10,14 @@ from huggingface_hub.errors import EntryNotFoundError, HFValidationError, Reposi
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
+from metasearch.config import registry
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.adapters import missing_base
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.incomplete import assumption, missing_part
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
 from metasearch.encoders.matryoshka import read_dimensions
 from metasearch.errors import EncoderError, first_line
-from metasearch.spec import registry
-from metasearch.spec.recipe import MaxLength
 
 log = logging.getLogger(__name__)
 

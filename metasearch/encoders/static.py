@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
 from metasearch.encoders.lengths import UNLIMITED, own_lengths
 from metasearch.encoders.long_texts import shorten
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength, Role
 
 STATIC = "static"
 """What its kind is called."""

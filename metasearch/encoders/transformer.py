@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
 from metasearch.encoders.lengths import own_lengths
 from metasearch.encoders.long_texts import shorten
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength, Role
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
 """Settings of sentence-transformers' module for one of its methods; `encode` takes the length of the tokenizer."""

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.seeding import stream
 from metasearch.data.example import Example
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
-from metasearch.spec.arrangement import Arrangement, Variant
-from metasearch.spec.seeding import stream
 
 Order = NDArray[np.intp]
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.recipe import Role
 from metasearch.data.example import Example
 from metasearch.data.records import Candidate, Question
-from metasearch.spec.arrangement import Arrangement, Variant
-from metasearch.spec.recipe import Role
 
 Embed = Callable[[Sequence[str], Role], NDArray[np.float32]]
 """Texts and their role → their unit vectors `(len(texts), D)` on an encoder's present weights."""

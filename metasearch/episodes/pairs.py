@@ -5,11 +5,11 @@ from typing import cast
 
 import numpy as np
 
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.recipe import Episodes
 from metasearch.data.records import Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.episodes.episode import LabelledSet, TranslatedTriplet, Triplet
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.arrangement import Arrangement, Variant
-from metasearch.spec.recipe import Episodes
 
 
 class PairSampler:

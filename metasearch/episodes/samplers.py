@@ -5,6 +5,10 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.recipe import Episodes, Recipe
+from metasearch.config.seeding import stream
+from metasearch.config.task import PHASES, Phase
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import held_out, hold_out
 from metasearch.data.labels import with_labels
@@ -15,10 +19,6 @@ from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.pairs import PairSampler, QuestionTranslations
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.arrangement import Arrangement
-from metasearch.spec.recipe import Episodes, Recipe
-from metasearch.spec.seeding import stream
-from metasearch.spec.task import PHASES, Phase
 
 # Draws whole episodes.
 

@@ -8,12 +8,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.arrangement import Variant
+from metasearch.config.recipe import Episodes, Loss
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.episodes.episode import Embed, LabelledSet, Triplet
 from metasearch.episodes.negatives import NearestCandidates, choose, distances
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.arrangement import Variant
-from metasearch.spec.recipe import Episodes, Loss
 
 log = logging.getLogger(__name__)
 

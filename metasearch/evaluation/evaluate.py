@@ -7,17 +7,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, RERANKED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
+from metasearch.encoders.protocols import EncodesTexts
 from metasearch.encoders.rerank import expanded
-from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError, MetasearchError, require_known
 from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
-from metasearch.runs.questions import Cell, QuestionResults
-from metasearch.spec.measure import BALANCED, EXPANDED, MULTILINGUAL, RERANKED, RETRIEVAL_POOLS, Measure, Pool
-from metasearch.spec.run import Precision
+from metasearch.runs.per_query_results import Cell, QuestionResults
 
 # Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
 #

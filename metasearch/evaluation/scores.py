@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
+from metasearch.config.measure import Pool
 from metasearch.errors import ConfigError, nearest
-from metasearch.runs.questions import QuestionResults
+from metasearch.runs.per_query_results import QuestionResults
 from metasearch.runs.rows import MEAN
-from metasearch.spec.measure import Pool
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from metasearch.encoders.rerank import balance
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.ranking import Indices, above, blocks, first_equal, highest, members
-from metasearch.runs.questions import Ranking, Text
+from metasearch.runs.per_query_results import Ranking, Text
 
 TOP = 20
 """How many of the highest ranked candidates a result has: as deep as mAP@20 looks."""

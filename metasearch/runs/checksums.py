@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.errors import RunFolderError, quoted
-from metasearch.files import digest, digest_of, read_bytes, write_whole
+from metasearch.io import digest, digest_of, read_bytes, write_whole
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")

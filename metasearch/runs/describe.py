@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from metasearch.config.run import flat
 from metasearch.runs.rows import STAGE, Row
 from metasearch.runs.versions import describe_versions
-from metasearch.spec.run import flat
 
 LOCAL = ("encoder", "teacher", "assistant", "student")
 """Facts that may be paths of this machine, which a model card must not show."""

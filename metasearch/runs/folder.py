@@ -3,7 +3,7 @@
     config.yaml      the resolved configuration; `metasearch resume` reads it
     log.jsonl        one line an outer step or dev score
     results.jsonl    one line a score, with versions, seed and data fingerprint
-    queries/         the score of each test question, and what ranked where: `metasearch.runs.questions`
+    queries/         the score of each test question, and what ranked where: `metasearch.runs.per_query_results`
     facts.json       time, memory and hardware
     SHA256SUMS       hashes of the files above, once the run is finished: `metasearch.runs.checksums`
     report.md        the table against zero-shot; written last
@@ -20,15 +20,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
+from metasearch.config import yaml
+from metasearch.config.base import Declared, Settings
+from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
-from metasearch.files import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
+from metasearch.io import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
 from metasearch.runs import checksums
 from metasearch.runs.log import read_events
-from metasearch.runs.questions import questions_path
+from metasearch.runs.per_query_results import questions_path
 from metasearch.runs.rows import read_rows
-from metasearch.spec import yaml
-from metasearch.spec.declared import Declared, Settings
-from metasearch.spec.run import Config
 
 CONFIG = "config.yaml"
 

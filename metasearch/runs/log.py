@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import RunFolderError
-from metasearch.files import read_bytes
+from metasearch.io import read_bytes
 
 _TAIL = 2**14
 """Bytes at the end of a log that tell how far its run is: some dozens of events."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from metasearch.config.measure import RETRIEVAL_POOLS, Pool
 from metasearch.runs.rows import MEAN
-from metasearch.spec.measure import RETRIEVAL_POOLS, Pool
 
 Row = Mapping[str, Any]
 DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import DataError, RunFolderError
-from metasearch.files import read_bytes
+from metasearch.io import read_bytes
 
 Row = Mapping[str, Any]
 """A score, as in `results.jsonl`."""

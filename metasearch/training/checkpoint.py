@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from metasearch.errors import RunFolderError, quoted
-from metasearch.files import digest, move, read_bytes, share, sync, unwritable
+from metasearch.io import digest, move, read_bytes, share, sync, unwritable
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
 log = logging.getLogger(__name__)

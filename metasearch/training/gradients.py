@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from metasearch.algorithms.base import Learner, OuterLoss
 from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory
-from metasearch.learners.base import Learner, OuterLoss
 from metasearch.training.outer_gradients import OuterGradients
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metasearch.spec.recipe import Outer
+from metasearch.config.recipe import Outer
 
 # LARS: momentum SGD with a rate for each layer.
 

@@ -24,18 +24,18 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss, Values
+from metasearch.algorithms.inner_loop import Gradient, Model
+from metasearch.algorithms.sets import Prepared, prepare, texts_of
+from metasearch.algorithms.texts import Reading, TextLearner
+from metasearch.config.run import Checkpointing
+from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.learners.base import EpisodeLearner, Learner, OuterLoss, Values
-from metasearch.learners.inner_loop import Gradient, Model
-from metasearch.learners.sets import Prepared, prepare, texts_of
-from metasearch.learners.texts import Reading, TextLearner
-from metasearch.spec.run import Checkpointing
-from metasearch.spec.seeding import seed_of
-from metasearch.training.adding import Sum, TreeSum, added
+from metasearch.training.distributed import ALONE, Processes
 from metasearch.training.out_of_memory import not_enough, out_of_memory, random_state, set_random_state
 from metasearch.training.packing import Network, PackedEncoder, PackedModule, Parts
-from metasearch.training.processes import ALONE, Processes
+from metasearch.training.tree_reduce import Sum, TreeSum, added
 
 log = logging.getLogger(__name__)
 

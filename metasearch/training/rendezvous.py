@@ -7,7 +7,7 @@ from functools import cache
 from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
-from metasearch.runs.ranks import rank
+from metasearch.runs.torchrun_env import rank
 
 _MEET = timedelta(minutes=10)
 """Longest to wait for the process that keeps the store."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Protocol
 
+from metasearch.config.recipe import Budget, Outer
 from metasearch.episodes.episode import Episode
-from metasearch.spec.recipe import Budget, Outer
 
 
 class Episodes(Protocol):

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from metasearch.algorithms.base import OuterLoss
 from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError
-from metasearch.files import write_whole
-from metasearch.learners.base import OuterLoss
+from metasearch.io import write_whole
 
 
 @dataclass(frozen=True)

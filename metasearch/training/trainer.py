@@ -22,20 +22,20 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from metasearch import signals
+from metasearch.algorithms.base import Learner, OuterLoss
+from metasearch.config.recipe import Outer, Pace
+from metasearch.config.seeding import seed_of
 from metasearch.episodes.episode import Episode
 from metasearch.errors import RunFolderError
-from metasearch.learners.base import Learner, OuterLoss
-from metasearch.runs.listener import Listener
-from metasearch.spec.recipe import Outer, Pace
-from metasearch.spec.seeding import seed_of
+from metasearch.runs import signals
+from metasearch.runs.callbacks import Listener
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
+from metasearch.training.distributed import ALONE, Processes
 from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import clip, norm_of, rows_or_all, say_bf16_error
-from metasearch.training.machine import warn_if_bf16_is_slow
+from metasearch.training.hardware import warn_if_bf16_is_slow
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Schedule, rate
 from metasearch.training.step import StepGradient
 

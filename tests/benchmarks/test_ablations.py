@@ -10,13 +10,13 @@ from benchmarks.common.rows import read_rows
 from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables, ablations
 from benchmarks.paper import distillation_papers as papers
 from metasearch.cli.distill import command, configure
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.int8 import WEIGHTS, write_stored
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.metrics.correlation import spearman
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.questions import QuestionResults
-from metasearch.spec.recipe import MaxLength
+from metasearch.runs.per_query_results import QuestionResults
 
 
 @pytest.fixture

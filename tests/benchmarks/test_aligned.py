@@ -10,13 +10,13 @@ from benchmarks.common.begun import begin
 from benchmarks.mini.corpus_lines import read_lines
 from benchmarks.paper import aligned
 from helpers.mini import small_data, written
+from metasearch.config.library import shipped
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import texts_of
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.compress import write
-from metasearch.spec.library import shipped
+from metasearch.pipelines.compress import write
+from metasearch.pipelines.factory import load_encoder
 
 
 def steps(out, data, corpora=aligned.CORPORA):

@@ -21,12 +21,12 @@ from benchmarks.paper.cells import (
 )
 from benchmarks.paper.study_rows import study_rows
 from metasearch.cli.train import configure
+from metasearch.config.library import shipped
+from metasearch.config.measure import RERANKED
 from metasearch.errors import DataError
-from metasearch.jobs import train
-from metasearch.spec.library import shipped
-from metasearch.spec.measure import RERANKED
-from metasearch.study.compare import compare
-from metasearch.study.read import read_study
+from metasearch.evaluation.study.compare import compare
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import train
 
 OPTIONS = {"task": "demo", "learner": "fine-tune", "recipe": None, "epochs": None, "include": (), "data": None}
 

@@ -8,11 +8,11 @@ import pytest
 from benchmarks.speed import distillation_throughput as script
 from benchmarks.speed import sentence_transformers_loop as peer
 from benchmarks.speed.students import read_pairs
+from metasearch.config.library import load_distillation
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.distill.target_store import stored_targets
-from metasearch.spec.library import load_distillation
-from metasearch.spec.recipe import MaxLength
+from metasearch.pipelines.distill.target_store import stored_targets
 
 EPOCHS = {"student": 20, "contrast": 60}
 LIMIT = 128

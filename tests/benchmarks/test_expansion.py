@@ -4,8 +4,8 @@ from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import expansion
+from metasearch.config.library import shipped
 from metasearch.data.benchmark import load_benchmark
-from metasearch.spec.library import shipped
 
 
 def test_in_a_pool_without_translations_what_answers_a_question_is_in_one_language():

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.speed import index, index_recall, index_tables
+from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.measure import Measure
+from metasearch.pipelines.factory import load_encoder
 
 
 def test_a_row_has_the_median_and_the_median_of_the_ratios(monkeypatch):

@@ -2,7 +2,7 @@
 
 from benchmarks.paper import labels
 from benchmarks.paper.cells import DIGITS
-from metasearch.spec.library import Library
+from metasearch.config.library import Library
 
 
 def whole(fold, value, learner="zero-shot", recipe=None, pool="multilingual"):

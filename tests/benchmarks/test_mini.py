@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.mini import assistants, build, card, distilled, joined
 from helpers.mini import MINI, small_data, written
+from metasearch.config.library import load_distillation
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.library import load_distillation
-from metasearch.spec.recipe import MaxLength
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from click.testing import CliRunner
 
 from benchmarks.mini import corpus_lines, joined, overlap, test_sets
 from helpers.mini import line, small_data, written
+from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
-from metasearch.spec.corpus import CorpusSettings
 
 ANSWER = "the tower was built by a king who liked bells"
 

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.paper import mteb_wrapper
+from metasearch.config.recipe import MaxLength
 from metasearch.data.benchmark import load_benchmark
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.recipe import MaxLength
+from metasearch.pipelines.factory import load_encoder
 
 LONG = "Where is the key to the old house by the sea? " * 8
 

@@ -5,8 +5,8 @@ import pytest
 from benchmarks.paper import rivals
 from benchmarks.paper.cells import DIGITS
 from benchmarks.paper.rivals import RIVALS
-from metasearch.spec.library import Library
-from metasearch.spec.recipe import NEUTRAL
+from metasearch.config.library import Library
+from metasearch.config.recipe import NEUTRAL
 
 
 def cell(fold, value, learner="zero-shot", recipe=None, pool="multilingual", mode="trans"):

@@ -72,11 +72,11 @@ QUICK = ("budget.meta_train=2", "budget.meta_valid=2", "budget.meta_batch=1", "b
 
 @pytest.mark.slow
 def test_points_of_a_small_study_are_trained_once_scored_on_dev_alone_and_listed_best_first(tmp_path, monkeypatch):
-    from metasearch.jobs import dev_score
+    from metasearch.pipelines import dev_evaluator
 
-    path, scored, evaluate = tmp_path / "small.jsonl", [], dev_score.evaluate
+    path, scored, evaluate = tmp_path / "small.jsonl", [], dev_evaluator.evaluate
     monkeypatch.setattr(
-        dev_score, "evaluate", lambda e, data, *m, **how: scored.append(data) or evaluate(e, data, *m, **how)
+        dev_evaluator, "evaluate", lambda e, data, *m, **how: scored.append(data) or evaluate(e, data, *m, **how)
     )
     words = ["--task", "demo", "--encoder", "tiny", "--learner", "fine-tune:mono-mono", "--axis", "outer.lr=1e-5,1e-3"]
     words += [word for each in QUICK for word in ("--set", each)]

@@ -7,9 +7,9 @@ import pytest
 from benchmarks.paper.study_rows import groups_of, study_rows
 from benchmarks.paper.study_tables import summary_table
 from helpers.studies import Made, write_study
-from metasearch.spec.library import Library
-from metasearch.study.compare import compare
-from metasearch.study.read import read_study
+from metasearch.config.library import Library
+from metasearch.evaluation.study.compare import compare
+from metasearch.evaluation.study.read import read_study
 
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr")
 ARMS = {

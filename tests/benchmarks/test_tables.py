@@ -7,9 +7,9 @@ from benchmarks import tables
 from benchmarks.common.rows import append_new_rows, latest_rows, read_rows
 from benchmarks.paper import maml_align_paper, study_tables
 from benchmarks.speed import speed_tables
+from metasearch.config.library import Library
+from metasearch.config.task import applies
 from metasearch.errors import ConfigError
-from metasearch.spec.library import Library
-from metasearch.spec.task import applies
 
 
 def test_the_documents_have_the_tables_of_the_rows():

@@ -9,9 +9,9 @@ import torch
 
 from benchmarks.speed import cases, evaluation, gemm_limit, loops, memory, race, shapes, targets
 from metasearch.compress.vocabulary import train_tokenizer
+from metasearch.config.library import load_recipe
 from metasearch.errors import MetasearchError
-from metasearch.jobs.compose import resolved
-from metasearch.spec.library import load_recipe
+from metasearch.pipelines.factory import resolved
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
+from metasearch.config.library import shipped
 from metasearch.errors import DataError
-from metasearch.spec.library import shipped
 
 TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
 
@@ -276,7 +276,7 @@ def test_a_cell_of_a_study_traces_a_bug_and_says_what_a_user_can_mend_in_one_lin
         raise error
 
     monkeypatch.setattr(sys, "argv", ["metasearch", *arguments])
-    monkeypatch.setattr("metasearch.jobs.resume.kind_of", raising)
+    monkeypatch.setattr("metasearch.pipelines.resume.kind_of", raising)
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == code
     assert ("Traceback" in result.stderr) == traced

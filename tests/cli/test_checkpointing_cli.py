@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from metasearch.cli import main
-from metasearch.spec import yaml
+from metasearch.config import yaml
 
 ROOT = Path(__file__).parents[2]
 TRAIN = [

@@ -16,8 +16,8 @@ from sentence_transformers import SentenceTransformer
 
 from metasearch.cli import main
 from metasearch.cli.ls import KINDS
-from metasearch.spec import yaml
-from metasearch.spec.library import load_recipe
+from metasearch.config import yaml
+from metasearch.config.library import load_recipe
 
 TINY = "--encoder=tiny"
 QUICK = [TINY, *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=1"))]
@@ -80,7 +80,7 @@ def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained
     folder, _ = trained
     texts = ["Πόσες χορδές έχει το βιολί;", "นาฬิกา", "hello", "مرحبا بالعالم"]
     plain = SentenceTransformer(str(folder / "model"), device="cpu").encode(texts)
-    from metasearch.jobs.compose import load_encoder
+    from metasearch.pipelines.factory import load_encoder
 
     np.testing.assert_allclose(plain, load_encoder(str(folder / "model")).encode(texts, "candidate"), atol=1e-6)
     scores = json.loads(metasearch("evaluate", "--encoder", folder / "model", "--json").stdout)["results"]

@@ -10,8 +10,8 @@ from click.shell_completion import ShellComplete
 
 from metasearch.cli import main
 from metasearch.cli.ls import KINDS
-from metasearch.spec import registry
-from metasearch.spec.library import Library
+from metasearch.config import registry
+from metasearch.config.library import Library
 
 SLOW = ("torch", "transformers", "sentence_transformers", "learn2learn", "numpy", "huggingface_hub", "rich")
 VARIABLE = "_METASEARCH_COMPLETE"

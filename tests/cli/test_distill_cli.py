@@ -19,13 +19,13 @@ from helpers.parallel import (
     small,
     write_corpus,
 )
+from metasearch.algorithms.distill import Distill
 from metasearch.cli import main
 from metasearch.compress.static import make_static
-from metasearch.jobs.compose import load_encoder
-from metasearch.learners.distill import Distill
+from metasearch.config.distill_run import DistillConfig
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.folder import RunFolder
-from metasearch.spec.distill_run import DistillConfig
-from metasearch.study.read import read_study
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from helpers.parallel import distill, events, flags, save_assistant, small, write_corpus
 from metasearch.cli import main
+from metasearch.config.distill_run import DistillConfig
 from metasearch.runs.folder import RunFolder
-from metasearch.spec.distill_run import DistillConfig
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,15 @@ from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
 from helpers.indexes import kind, made
 from helpers.parallel import flags, save_assistant, write_corpus
-from metasearch.cache import cached
 from metasearch.cli import main
-from metasearch.index.writer import writing
-from metasearch.jobs import environment, score, train
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.search import index_documents
-from metasearch.runs.listener import Listener
-from metasearch.spec.library import load_recipe
-from metasearch.spec.run import RunConfig, ScoreConfig
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.io import cached
+from metasearch.pipelines import environment, score, train
+from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.search import index_documents
+from metasearch.retrieval.index.writer import writing
+from metasearch.runs.callbacks import Listener
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 RUN = nested(

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from helpers import onnx_extra
 from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
+from metasearch.compress.export import form
+from metasearch.compress.export.form import Form
 from metasearch.encoders.builtin import tiny
-from metasearch.export import form
-from metasearch.export.form import Form
-from metasearch.jobs.export import export
+from metasearch.pipelines.export import export
 
 pytestmark = needs_onnx
 

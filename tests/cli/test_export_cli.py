@@ -16,9 +16,9 @@ from helpers.backbones import TEXTS
 from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
 from metasearch.compress.static import make_static
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.spec.recipe import MaxLength
 
 
 def metasearch(*args, code=0):

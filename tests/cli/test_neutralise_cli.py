@@ -10,8 +10,8 @@ from sentence_transformers import SentenceTransformer
 
 from helpers import crossval
 from metasearch.cli import main
-from metasearch.jobs import compose
-from metasearch.study.read import read_study
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import factory
 
 LANGUAGES = ("ar", "de", "el", "ru")
 
@@ -81,7 +81,7 @@ def test_scores_before_are_those_of_the_encoder_and_after_those_of_what_was_writ
 
 
 def test_plain_sentence_transformers_loads_the_folder(made):
-    encoder = compose.load_encoder(str(made[0]), device="cpu")
+    encoder = factory.load_encoder(str(made[0]), device="cpu")
     texts = ["Where is the key?", "κλειδί"]
     plain = SentenceTransformer(str(made[0]), device="cpu").encode(texts)
     np.testing.assert_allclose(plain, encoder.encode(texts, "text"), atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.spec.library import shipped
+from metasearch.config.library import shipped
 
 LONG = "x" * 5_000
 

@@ -15,8 +15,8 @@ from helpers.packages import install
 LEARNER = '''
 """Learns from the last set of each episode alone."""
 
-from metasearch.learners.base import EpisodeLearner, OuterLoss
-from metasearch.spec.declared import Declared
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss
+from metasearch.config.base import Declared
 
 
 class LastSet(EpisodeLearner):
@@ -130,7 +130,7 @@ def metasearch(site, *args, code=0):
 def site(tmp_path_factory):
     modules = {"learner": LEARNER, "reader": READER, "metric": METRIC, "encoder": ENCODER, "loss": LOSS}
     offered = {
-        "metasearch.learners": {"last-set": "outside.learner"},
+        "metasearch.algorithms": {"last-set": "outside.learner"},
         "metasearch.readers": {"tab-separated": "outside.reader"},
         "metasearch.metrics": {"success": "outside.metric"},
         "metasearch.encoders": {"theirs": "outside.encoder"},
@@ -191,7 +191,7 @@ def test_their_learner_trains_with_its_option(site, folder, tmp_path):
 
 
 def test_their_loss_is_loaded_by_name(site):
-    code = "from metasearch.spec import registry; print(registry.load('losses', 'one').LOSS([]))"
+    code = "from metasearch.config import registry; print(registry.load('losses', 'one').LOSS([]))"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
     assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "1.0\n"
 
@@ -224,7 +224,7 @@ def test_a_plug_in_that_does_not_work_is_named_with_its_package(tmp_path, source
 
 @pytest.mark.slow
 def test_a_name_that_is_taken_is_refused(tmp_path):
-    site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
+    site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.algorithms": {"maml": "greedy.learner"}})
     said = metasearch(site, "ls", "learners", code=2)
     assert said == (
         "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a name that is taken: "
@@ -235,7 +235,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path):
 @pytest.mark.slow
 def test_a_name_that_two_packages_take_is_refused(tmp_path):
     for name in ("first", "second"):
-        install(tmp_path, name, {"learner": LEARNER}, {"metasearch.learners": {"mine": f"{name}.learner"}})
+        install(tmp_path, name, {"learner": LEARNER}, {"metasearch.algorithms": {"mine": f"{name}.learner"}})
     said = metasearch(tmp_path / "site", "ls", "learners", code=2)
     assert "learner 'mine' of package " in said
     assert "has a name that is taken: so has learner 'mine' of package " in said

@@ -10,14 +10,14 @@ import pytest
 
 from helpers.configs import nested
 from metasearch.cli import _live_table, _progress
+from metasearch.config.library import load_recipe
+from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
-from metasearch.jobs import compose, score
-from metasearch.jobs.crossval.board import CellStatus
-from metasearch.jobs.crossval.plan import Cell
-from metasearch.runs.listener import Listener
-from metasearch.spec.library import load_recipe
-from metasearch.spec.run import ScoreConfig
+from metasearch.pipelines import factory, score
+from metasearch.pipelines.study.plan import Cell
+from metasearch.pipelines.study.status import CellStatus
+from metasearch.runs.callbacks import Listener
 
 
 class Heard(Listener):
@@ -65,9 +65,9 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
 def test_what_is_encoded_once_to_draw_episodes_by_is_shown(negatives, queries, roles):
     few = ["budget.meta_train=4", "budget.meta_valid=4"]
     recipe = load_recipe("fine-tune-tiny", [*few, f"episodes.negatives={negatives}", f"episodes.queries={queries}"])
-    encoder, listener = compose.load_encoder("tiny", device="cpu"), Heard()
+    encoder, listener = factory.load_encoder("tiny", device="cpu"), Heard()
     benchmark = load_benchmark("demo", "mono-mono")
-    compose.trainer_of(compose.make_learner(recipe, encoder), benchmark, recipe, listener=listener)
+    factory.trainer_of(factory.make_learner(recipe, encoder), benchmark, recipe, listener=listener)
     assert {what for what, _, _ in listener.texts} == ({"to draw episodes by"} if roles else set())
     # Of the phases, and of the languages of similar questions.
     assert sum(done == total for _, done, total in listener.texts) >= 2 * roles
@@ -75,7 +75,7 @@ def test_what_is_encoded_once_to_draw_episodes_by_is_shown(negatives, queries, r
 
 
 def test_an_encoder_tells_how_many_texts_are_done_after_each_batch():
-    encoder: Encoder = compose.load_encoder("tiny", device="cpu")
+    encoder: Encoder = factory.load_encoder("tiny", device="cpu")
     told = []
     encoder.on_progress = lambda done, total: told.append((done, total))
     encoder.encode(["a", "b", "a", "c", "d", "e"], "text", batch_size=2)

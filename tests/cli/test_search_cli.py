@@ -225,7 +225,7 @@ def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
 
     (docs / "rows.en.jsonl").write_text('{"text": "One."}\n{"text": "Stop."}\n', encoding="utf-8")
     monkeypatch.setattr(Encoder, "encode", stopping)
-    monkeypatch.setattr("metasearch.search.update._AT_ONCE", 1)
+    monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 1)
     said = error("index", "docs", "--encoder=tiny", "-o", "i", code=130)
     assert said == "stopped; 3 of 4 new texts are encoded and kept, and the same command goes on"
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.serve.server import address_of, bind
+from metasearch.retrieval.server.server import address_of, bind
 
 
 def failing(*args):

@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from helpers.moments import NUMBERS, at_moment
-from metasearch import signals
 from metasearch.cli import main
-from metasearch.errors import Interrupted, Terminated, interrupted, quoted, to_resume
+from metasearch.errors import Interrupted, Terminated, quoted, to_resume
+from metasearch.runs import signals
+from metasearch.runs.signals import interrupted
 
 TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--max-steps=2", "--set=budget.eval_every=1")
 
@@ -116,6 +117,6 @@ def test_an_error_that_a_library_makes_of_the_signal_ends_the_command_with_its_c
         except KeyboardInterrupt:
             raise ImportError("numpy is not installed properly") from None
 
-    monkeypatch.setattr("metasearch.spec.library.Library", greedy)
+    monkeypatch.setattr("metasearch.config.library.Library", greedy)
     ended = CliRunner().invoke(main, ["ls"])
     assert (ended.exit_code, ended.stderr) == (143, "metasearch: error: stopped\n")

@@ -5,9 +5,9 @@ from rich.console import Console
 
 from helpers.configs import nested
 from metasearch.cli import _live_table
-from metasearch.jobs.crossval.board import StatusBoard
-from metasearch.jobs.crossval.plan import Cell
-from metasearch.spec.run import ScoreConfig
+from metasearch.config.run import ScoreConfig
+from metasearch.pipelines.study.plan import Cell
+from metasearch.pipelines.study.status import StatusBoard
 
 
 def board(count, **states):

@@ -12,9 +12,9 @@ from transformers import AutoTokenizer
 from metasearch.cli import main
 from metasearch.compress.texts import read_texts
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import DataError
-from metasearch.spec.library import shipped
 
 
 def metasearch(*args, code=0):

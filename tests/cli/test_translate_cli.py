@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from helpers.crossval import inline
 from metasearch.cli import main
-from metasearch.spec.library import shipped
-from metasearch.study.read import read_study
+from metasearch.config.library import shipped
+from metasearch.evaluation.study.read import read_study
 
 TINY = ("--encoder", "tiny", "--device", "cpu")
 SMALL = ("episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "budget.meta_train=4", "budget.meta_valid=0")

@@ -9,13 +9,13 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.compress import output
+from metasearch.compress.export.form import Form
 from metasearch.compress.output import claim, claim_file, whole
 from metasearch.compress.student import make_student
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.export.form import Form
-from metasearch.jobs import compress
-from metasearch.jobs.export import export
+from metasearch.pipelines import compress
+from metasearch.pipelines.export import export
 
 
 def names(folder):

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from helpers.backbones import CONFIGS, LAYERS, LENGTHS, RECURRENT, TEXTS, make, shrunk
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.plain import is_compressed, plain
 from metasearch.compress.student import make_student
 from metasearch.encoders.encoder import Output
 from metasearch.encoders.open import open_checkpoint
-from metasearch.export.form import Form
-from metasearch.export.plain import is_compressed, plain
-from metasearch.jobs.export import export
+from metasearch.pipelines.export import export
 
 PLAIN = Form(plain=True)
 PLANS = {"bottleneck": (5, None, None), "recurrent": (None, 3, None), "both": (4, 2, None), "truncated": (4, 3, 1)}

@@ -15,8 +15,8 @@ from transformers import AutoTokenizer
 from metasearch.compress._train_pieces import BYTES, COVERAGE, covered
 from metasearch.compress.fertility import Fertility, fertility
 from metasearch.compress.vocabulary import train_tokenizer
+from metasearch.config.library import shipped
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.library import shipped
 
 SIZE = 900
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]

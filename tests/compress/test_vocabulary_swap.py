@@ -16,9 +16,9 @@ from metasearch.compress._replace import word_table
 from metasearch.compress._train_pieces import BYTES
 from metasearch.compress.student import make_student
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import minilm
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.spec.seeding import stream
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]
 SMALL = train_tokenizer(SENTENCES, 310)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metasearch.config.corpus import CorpusSettings
+from metasearch.data.formats.blank import blank
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.files import recognise
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.spec.corpus import CorpusSettings
 
 ONE_TWO = [("one", "eins"), ("two", "zwei")]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
-from metasearch.spec.corpus import CorpusSettings
 
 LINE = "one\teins\n"
 

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
+from metasearch.config import registry
+from metasearch.config.library import Library, shipped
 from metasearch.data.locate import locate
 from metasearch.data.readers import csv, jsonl
-from metasearch.spec import registry
-from metasearch.spec.library import Library, shipped
 
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr", "en")
 SIX_PAIRS = ("ar-ar", "ar-en", "es-es", "es-en", "en-en", "tr-en")

@@ -8,18 +8,18 @@ import pytest
 
 from helpers.formats import FORMATS, copy, files, read
 from metasearch.compress.texts import read_texts
+from metasearch.config import yaml
+from metasearch.config.corpus import CorpusSettings
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
-from metasearch.data.tagged import read_tagged
+from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.files import read_bytes
+from metasearch.evaluation.study.study import Run
+from metasearch.io import read_bytes
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.questions import load
+from metasearch.runs.per_query_results import load
 from metasearch.runs.rows import read_rows
-from metasearch.spec import yaml
-from metasearch.spec.corpus import CorpusSettings
-from metasearch.study.study import Run
 from metasearch.training import checkpoint
 
 PIPE, DEVICE = "it is a named pipe, not a file", "it is a device, not a file"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from helpers.files import write
 from metasearch.data.entailment import LABELS, EntailmentPair, read_entailment
+from metasearch.data.formats.blank import blank
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
 
 SNLI = [
     {"gold_label": "neutral", "sentence1": "A man rides.", "sentence2": "He trains.", "captionID": "1"},

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
 from helpers.formats import read
+from metasearch.config.task import Folds
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import hold_out, split
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.task import Folds
 
 GIVEN = Folds(method="given")
 # (k, number of groups, fold); with at least 5 groups every part has one.

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from helpers.formats import copy, files, read
 from metasearch.compress.texts import read_texts
+from metasearch.config import yaml
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import Distillation
+from metasearch.config.recipe import Recipe
+from metasearch.config.task import Mode, Task
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
-from metasearch.data.tagged import read_tagged
+from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import MetasearchError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.log import read_events, read_latest
 from metasearch.runs.rows import read_rows, require_complete
-from metasearch.spec import yaml
-from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.recipe import Recipe
-from metasearch.spec.stages import Distillation
-from metasearch.spec.task import Mode, Task
 
 KEYS = re.findall(
     r"\w+",

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.labels import with_labels
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import DataError
-from metasearch.spec.library import load_recipe
 
 
 def asked(data):

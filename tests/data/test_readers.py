@@ -5,10 +5,10 @@ import json
 import pytest
 
 from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, copy, files, read, task, task_of
+from metasearch.config import registry
 from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
 from metasearch.errors import DataError
-from metasearch.spec import registry
 
 RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
 SIMILARITY = ("semeval2017", "stsb-multi-mt", "jsonl-pairs", "csv-pairs")

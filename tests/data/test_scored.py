@@ -6,15 +6,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.files import write
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.recipe import Loss
+from metasearch.data.formats.blank import blank
 from metasearch.data.records import ScoredPair
 from metasearch.data.scored import read_scored, scored_csv, scored_rows, split_dev
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.learners.fine_tune import FineTune
-from metasearch.spec.arrangement import Arrangement, Variant
-from metasearch.spec.recipe import Loss
 
 ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
 

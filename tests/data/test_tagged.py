@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.tagged import read_tagged, tagged_of
+from metasearch.data.texts_by_language import read_tagged, tagged_of
 from metasearch.errors import DataError
 
 

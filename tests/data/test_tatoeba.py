@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.formats import task
+from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
+from metasearch.data.formats.blank import blank
 from metasearch.data.locate import locate
 from metasearch.data.readers import tatoeba
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.spec.library import Library
 
 FOLDS = {"method": "none"}
 TWO = {"deu": (["Hallo.", "Es regnet."], ["Hello.", "It rains."]), "ell": (["Ναι."], ["Yes."])}

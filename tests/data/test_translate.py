@@ -7,19 +7,19 @@ import pytest
 import yaml
 
 from helpers.documents import blocks, table
+from metasearch.config.library import Library, load_recipe
+from metasearch.config.task import Folds, Translate
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import Split, split
 from metasearch.data.normalise import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translate.apart import apart, held_out
+from metasearch.data.translate.leakage import apart, held_out
 from metasearch.data.translate.rows import Added
 from metasearch.data.translate.train import add_translations, with_source
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.ctranslate2 import CTranslate2
 from metasearch.data.translators.files import Files
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.library import Library, load_recipe
-from metasearch.spec.task import Folds, Translate
 
 LANGUAGES = ("de", "el")
 POOL = [f"{word} {i}" for word in ("where", "when", "who") for i in range(20)]

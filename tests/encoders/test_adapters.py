@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import LENGTHS, TEXTS, make
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.config.recipe import Loss
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.learners.fine_tune import FineTune
-from metasearch.spec.recipe import Loss
 
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: pip install peft accelerate")
 _LAYERS = ["query", "value", "dense"]

@@ -13,7 +13,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError
-from metasearch.jobs.compose import load_encoder
+from metasearch.pipelines.factory import load_encoder
 
 TEXTS = ["where is the key?", "a mat", "the key is under the mat by the door"]
 PROMPTS = {"query": "query: ", "document": "passage: "}

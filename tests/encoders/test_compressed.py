@@ -11,13 +11,13 @@ from transformers import AutoModel, ViTConfig, XLMRobertaConfig
 
 from helpers.backbones import CONFIGS, HIDDEN, LAYERS, LENGTHS, TEXTS, make
 from helpers.tokenizers import word_piece
+from metasearch.algorithms.inner_loop import Model
 from metasearch.compress._replace import replaced
 from metasearch.compress.sizes import planned_sizes
 from metasearch.compress.student import make_student
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding, RecurrentLayers
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.learners.inner_loop import Model
 
 WORDS, WIDTH = 20, 6
 

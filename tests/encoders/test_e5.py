@@ -13,14 +13,14 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.configs import nested
 from helpers.e5_texts import checksum, embedded, of_folder
+from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import e5
 from metasearch.encoders.e5.packed import read
 from metasearch.encoders.e5.tokenizer import tokenizer
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
-from metasearch.jobs.task_encoder import encoder_of
-from metasearch.spec.run import ScoreConfig
+from metasearch.pipelines.task_encoder import encoder_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "e5"
 KNOWN = json.loads((FIXTURES / "tokens.json").read_text(encoding="utf-8"))

@@ -9,10 +9,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import RobertaConfig, RobertaModel
 
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import minilm, tiny
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength
 
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "กุญแจ 🗝️", "the key " * 15]
 LENGTHS = MaxLength(question=100, candidate=100, text=100)

@@ -16,9 +16,9 @@ from helpers.backbones import CONFIGS, make
 from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
+from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.spec.recipe import MaxLength, Role
 
 
 @pytest.fixture(scope="module")

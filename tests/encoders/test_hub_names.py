@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from metasearch.cli import main
+from metasearch.config.library import Library, shipped
 from metasearch.encoders import open as opened
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import EncoderError
-from metasearch.spec.library import Library, shipped
 
 NAME = "nobody/no-such-model"
 ADVICE = "Built-in encoders need no network, such as --encoder mini-e5; see `metasearch ls encoders`"

@@ -11,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from helpers.backbones import LENGTHS, TEXTS, make
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.jobs.doctor import examine_folder
+from metasearch.pipelines.doctor import examine_folder
 
 MEANS = "assumed: embeddings are means of tokens, without prompts"
 

@@ -17,16 +17,16 @@ from transformers import T5Config, T5EncoderModel
 
 from helpers.backbones import HIDDEN, LENGTHS, TEXTS, make
 from metasearch.cli import main
+from metasearch.compress.export.form import Form
 from metasearch.compress.student import make_student
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders import int8 as stored
 from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.export.form import Form
-from metasearch.jobs.export import export
-from metasearch.spec.recipe import MaxLength
+from metasearch.pipelines.export import export
 
 STORED = Form(int8=True)
 FINITE = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)

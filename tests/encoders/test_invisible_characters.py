@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from helpers.onnx_extra import needs_onnx
 from helpers.prepared import prepared
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.compress.fertility import fertility
 from metasearch.compress.static import make_static
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer
-from metasearch.export.form import Form
-from metasearch.export.onnx_encoder import OnnxEncoder
-from metasearch.formats.blank import remove_invisible
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.export import export
-from metasearch.jobs.search import index_documents, open_searcher
+from metasearch.data.formats.blank import remove_invisible
+from metasearch.pipelines.export import export
+from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.search import index_documents, open_searcher
 
 TEXTS = (
     "Where is the key?",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.encoders.long_texts import shorten
-from metasearch.jobs.compose import load_encoder
+from metasearch.pipelines.factory import load_encoder
 
 PARTS = [*WORDS, "x" * 40, "中中中", "keys,house.", "🗝️"]
 GAPS = [" ", "  ", "\n", "\t", " " * 90]

@@ -7,13 +7,13 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import HIDDEN, TEXTS, make
+from metasearch.compress.export.truncate_dims import narrowed
 from metasearch.compress.static import make_static
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
 from metasearch.encoders.neutral import NeutralMap, append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.export.narrow import narrowed
 
 FILE = "config_sentence_transformers.json"
 MADE = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import yaml
 
+from metasearch.config.measure import Measure
+from metasearch.config.recipe import MaxLength
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import mini, mini_e5
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.spec.measure import Measure
-from metasearch.spec.recipe import MaxLength
 
 LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "hi", "it", "nl", "ru", "th", "tr")
 TEXTS = {

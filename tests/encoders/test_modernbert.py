@@ -14,6 +14,7 @@ from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import HIDDEN, LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from metasearch.cli import main
+from metasearch.compress.export import check
 from metasearch.compress.merging import thin
 from metasearch.compress.sizes import config_sizes, encoder_sizes
 from metasearch.compress.static import make_static
@@ -22,7 +23,6 @@ from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.layers import describe
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.export import check
 from metasearch.training.packing.plan import packing_plan
 
 LOCAL, GLOBAL = LOCAL_AND_GLOBAL

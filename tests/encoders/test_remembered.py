@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from metasearch.encoders.vectors import Remembered
+from metasearch.encoders.protocols import Remembered
 
 
 class Counting:

@@ -10,12 +10,12 @@ from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import NeutralMap, append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.spec.recipe import MaxLength
 
 LENGTHS = MaxLength(question=9, candidate=33, text=17)
 ROLES = ("question", "candidate", "text")

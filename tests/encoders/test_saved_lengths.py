@@ -14,12 +14,12 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.recipe import MaxLength
+from metasearch.pipelines.factory import load_encoder
 
 ROLES = ("question", "candidate", "text")
 LENGTHS = {"question": 8, "candidate": 20, "text": 12}

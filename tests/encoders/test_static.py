@@ -8,7 +8,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
+from metasearch.compress.export.form import Form
 from metasearch.compress.static import make_static
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
@@ -16,9 +18,7 @@ from metasearch.encoders.int8 import LEVELS
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.static import _Sums
 from metasearch.errors import EncoderError
-from metasearch.export.form import Form
-from metasearch.jobs.export import export
-from metasearch.spec.recipe import MaxLength
+from metasearch.pipelines.export import export
 from metasearch.training.packing import PackedEncoder
 
 STORED = Form(int8=True)

@@ -7,11 +7,11 @@ import pytest
 
 from helpers.prepared import prepared, write_lines
 from metasearch.compress.static import make_static
+from metasearch.config.recipe import MaxLength
 from metasearch.data.prepared.text import PreparedText
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.recipe import MaxLength
+from metasearch.pipelines.factory import load_encoder
 from metasearch.training.packing import PackedEncoder
 
 LENGTH = 24

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.seeding import stream
 from metasearch.data.records import ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.episodes.batches import Batches, variant_of
 from metasearch.errors import DataError
-from metasearch.spec.arrangement import Arrangement, Variant
-from metasearch.spec.seeding import stream
 
 
 def translations(count, languages=("de", "fr")):

@@ -2,11 +2,11 @@
 
 import pytest
 
+from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet, brief, whole
-from metasearch.spec.arrangement import Arrangement, Variant
 
 
 def triplet(number):

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.corpus import LANGUAGES, episodes_of, retrieval, variant
+from metasearch.config.recipe import Episodes, Loss
+from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import DataError
-from metasearch.spec.recipe import Episodes, Loss
-from metasearch.spec.seeding import stream
 
 GREEK = "el_el -> el_ar -> el_{ar,el,hi}"
 HINDI = "hi_hi -> hi_de -> hi_{ar,de,hi}"

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval, variant
+from metasearch.config.recipe import Episodes, Loss
 from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError
-from metasearch.spec.recipe import Episodes, Loss
 
 DATA = retrieval(questions=6, languages=("de", "el"), fillers=2)
 # All questions at 0. Sentence i of German at (i + 1) / 10, of Greek a little further; fillers are further than all.

@@ -9,14 +9,14 @@ from click.testing import CliRunner
 
 from helpers.corpus import LANGUAGES, FakeEncoder, episodes_of, retrieval
 from metasearch.cli import main
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.library import Library, load_recipe
+from metasearch.config.task import applies
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.pairs import QuestionTranslations
 from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.arrangement import Arrangement
-from metasearch.spec.library import Library, load_recipe
-from metasearch.spec.task import applies
 
 LIBRARY = Library()
 DEMO = LIBRARY.task("demo")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from helpers.prepared import prepared, write_lines
+from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.episodes.batches import Batches, Windows
 from metasearch.errors import DataError
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.corpus import CorpusSettings
+from metasearch.pipelines.factory import load_encoder
 
 SIZE, COUNT = 8, 50
 

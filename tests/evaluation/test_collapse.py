@@ -5,9 +5,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import minilm, tiny
 from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, Health, diagnose, health
-from metasearch.spec.seeding import stream
 
 N, D = 200, 64
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import LANGUAGES, FakeEncoder, at_angle, retrieval, similarity
+from metasearch.config.measure import RETRIEVAL_POOLS, Measure
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.spec.measure import RETRIEVAL_POOLS, Measure
 
 MAP, MAP1, MAP20 = Measure("map"), Measure("map", 1), Measure("map", 20)
 PEARSON, SPEARMAN = Measure("pearson"), Measure("spearman")

@@ -15,12 +15,12 @@ from sentence_transformers.sentence_transformer.evaluation import InformationRet
 
 from helpers.corpus import FakeEncoder, retrieval, similarity
 from helpers.rankings import ranks_by, ranks_of
+from metasearch.config import registry
+from metasearch.config.measure import Measure
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation import metrics
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics.base import Metric
-from metasearch.spec import registry
-from metasearch.spec.measure import Measure
 
 WITH_CUTOFF = ("complete", "map", "mrr", "ndcg", "precision", "recall")
 WHOLE = ("map", "mrr", "ndcg", "precision-at-full-recall")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.jobs.compose import load_encoder
-from metasearch.spec.measure import Measure
+from metasearch.pipelines.factory import load_encoder
 
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from helpers.rankings import ranking_by, ranks_of, search_by
+from metasearch.config.measure import Measure
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation import search as searching
@@ -16,7 +17,6 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import ranking
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.evaluation.search import TOP, Judgements, search
-from metasearch.spec.measure import Measure
 
 CODES = ("ar", "de", "el")
 

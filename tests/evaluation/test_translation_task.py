@@ -13,6 +13,8 @@ from sentence_transformers.sentence_transformer.evaluation import TranslationEva
 from helpers.corpus import FakeEncoder, at_angle
 from helpers.declarations import TASK, line_of, problems
 from metasearch.cli import main
+from metasearch.config.measure import Measure
+from metasearch.config.task import Folds, Task
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
 from metasearch.data.translation import Translation, TranslationData
@@ -20,8 +22,6 @@ from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import accuracy
 from metasearch.runs.markdown import by_direction, by_language
-from metasearch.spec.measure import Measure
-from metasearch.spec.task import Folds, Task
 
 ACCURACY = Measure("accuracy")
 SMALL = """\

@@ -11,8 +11,8 @@ import pytest
 from helpers.indexes import kind, made, queries
 from helpers.kills import finished, killed, moments
 from metasearch.errors import RunFolderError
-from metasearch.index.index import Index
-from metasearch.index.writer import writing
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.writer import writing
 
 CONTENT = made(60, per_file=20)
 LATER = CONTENT.part(np.r_[0:20, 40:60])

@@ -1,6 +1,6 @@
 """Settings of runs from keyword arguments without sections: `device="cpu"` is `compute.device`."""
 
-from metasearch.spec.declared import Settings
+from metasearch.config.base import Settings
 
 
 def nested(model, **flat):

@@ -9,12 +9,12 @@ from math import cos, sin
 
 import numpy as np
 
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.recipe import Episodes, Loss
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.episodes.pairs import PairSampler
 from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
-from metasearch.spec.arrangement import Arrangement, Variant
-from metasearch.spec.recipe import Episodes, Loss
 
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr")
 

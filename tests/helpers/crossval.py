@@ -6,9 +6,9 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.errors import MetasearchError
-from metasearch.jobs.crossval.launchers import local
-from metasearch.jobs.crossval.process import begin_attempt
-from metasearch.jobs.resume import resume_run
+from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines.study.launchers import local
+from metasearch.pipelines.study.process import begin_attempt
 
 STEPS = 8
 FLAGS = [

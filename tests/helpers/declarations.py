@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from metasearch.config import yaml
+from metasearch.config.recipe import Recipe
 from metasearch.errors import ConfigError
-from metasearch.spec import yaml
-from metasearch.spec.recipe import Recipe
 
 RECIPE = """\
 recipe: small

@@ -5,13 +5,13 @@ from functools import cache
 
 import numpy as np
 
+from metasearch.algorithms.distill import Distill
+from metasearch.config.recipe import Loss, MaxLength
 from metasearch.data.records import ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.distill.dev import Dev
-from metasearch.learners.distill import Distill
-from metasearch.spec.recipe import Loss, MaxLength
+from metasearch.pipelines.distill.evaluator import Dev
 
 # An untrained encoder finds a translation that shares words with its source, and misses most of the others.
 GERMAN = [

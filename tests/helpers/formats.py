@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
+from metasearch.config import registry
+from metasearch.config.task import Task
 from metasearch.data.records import Data
-from metasearch.spec import registry
-from metasearch.spec.task import Task
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
 

@@ -12,8 +12,13 @@ from torch import Tensor, nn
 from helpers.backbones import HIDDEN, make
 from helpers.padded import padded
 from helpers.rotation import rotate_in_float64
+from metasearch.algorithms.base import Learner, OuterLoss, Wanted
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
+from metasearch.config import registry
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.recipe import Loss
+from metasearch.config.seeding import stream
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.data.translation import Translation
@@ -22,11 +27,6 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.neutral import append, estimate
 from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
-from metasearch.learners.base import Learner, OuterLoss, Wanted
-from metasearch.spec import registry
-from metasearch.spec.arrangement import Arrangement
-from metasearch.spec.recipe import Loss
-from metasearch.spec.seeding import stream
 from metasearch.training.outer_gradients import OuterGradients
 
 FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "static", "neutral")

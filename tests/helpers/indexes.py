@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metasearch.documents.passage import Passage
-from metasearch.index.locations import FilePlaces, SourceFile
-from metasearch.index.manifest import Kind
-from metasearch.index.quantise import to_int8
-from metasearch.index.writer import writing
+from metasearch.data.documents.passage import Passage
+from metasearch.retrieval.index.locations import FilePlaces, SourceFile
+from metasearch.retrieval.index.manifest import Kind
+from metasearch.retrieval.index.quantise import to_int8
+from metasearch.retrieval.index.writer import writing
 
 DIMENSION = 24
 LANGUAGES = ("de", "el", "tr")

@@ -14,7 +14,7 @@ def install(folder: Path, name: str, modules: Mapping[str, str], entry_points: M
         folder: where the wheel is written and the package is installed.
         name: name of the package.
         modules: name of a module of it → its source.
-        entry_points: group → name → value, such as `metasearch.learners` → `mine` → `package.learner`.
+        entry_points: group → name → value, such as `metasearch.algorithms` → `mine` → `package.learner`.
     """
     wheel, info = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
     groups = (

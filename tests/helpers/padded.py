@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from metasearch.learners.base import OuterLoss
+from metasearch.algorithms.base import OuterLoss
 
 
 def padded(learner, episodes):

@@ -14,8 +14,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from transformers import BertConfig, BertModel
 
 from metasearch.cli import main
+from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
-from metasearch.spec.library import shipped
 
 STAGES = ("assistant", "embedding", "student", "contrast")
 FOLDERS = ("1-assistant", "2-embedding", "3-student", "4-contrast")

@@ -4,8 +4,8 @@ import pytest
 
 from metasearch.data.prepared import plan
 from metasearch.data.prepared.corpus import open_corpus
-from metasearch.jobs.prepare import job
-from metasearch.jobs.prepare.begin import prepare_corpus
+from metasearch.pipelines.prepare import job
+from metasearch.pipelines.prepare.begin import prepare_corpus
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 

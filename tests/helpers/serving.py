@@ -12,15 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
+from metasearch.config.library import shipped
 from metasearch.encoders.rerank import balance as balanced
 from metasearch.encoders.rerank import expanded
 from metasearch.errors import ConfigError
-from metasearch.serve.app import Application
-from metasearch.serve.hosts import Hosts
-from metasearch.serve.limits import Limits
-from metasearch.serve.server import Server, bind
-from metasearch.serve.service import Service
-from metasearch.spec.library import shipped
+from metasearch.retrieval.server.app import Application
+from metasearch.retrieval.server.hosts import Hosts
+from metasearch.retrieval.server.limits import Limits
+from metasearch.retrieval.server.server import Server, bind
+from metasearch.retrieval.server.service import Service
 
 K1, B, RANKS = 1.5, 0.75, 60
 """Parameters of BM25 (Robertson & Zaragoza 2009) and of reciprocal rank fusion (Cormack et al. 2009)."""

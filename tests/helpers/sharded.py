@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 
 from helpers.gradients import QUERY, SUPPORT, Case, encoder_of
-from metasearch.runs.listener import Listener
-from metasearch.spec.recipe import Outer, Pace
+from metasearch.config.recipe import Outer, Pace
+from metasearch.runs.callbacks import Listener
+from metasearch.training.distributed import ALONE, joined
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.processes import ALONE, joined
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
 

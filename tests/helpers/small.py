@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from metasearch.config.arrangement import Arrangement
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
-from metasearch.spec.arrangement import Arrangement
 
 VOCABULARY, TOKENS, HIDDEN = 13, 4, 5
 UNUSED = ("pooler.weight", "pooler.bias")

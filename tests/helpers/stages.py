@@ -1,6 +1,6 @@
 """A small recipe of two stages, written into a folder of one's own, and those that ship."""
 
-from metasearch.spec.library import Library
+from metasearch.config.library import Library
 
 LIBRARY = Library()
 NAMES = LIBRARY.names("distillation")

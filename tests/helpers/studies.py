@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from helpers.configs import nested
 from helpers.rankings import search_by
+from metasearch.config import yaml
+from metasearch.config.measure import Measure
+from metasearch.config.recipe import Outer, Recipe
+from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import ranking_of
-from metasearch.runs.questions import QuestionResults, questions_path
-from metasearch.spec import yaml
-from metasearch.spec.measure import Measure
-from metasearch.spec.recipe import Outer, Recipe
-from metasearch.spec.run import RunConfig, ScoreConfig
-from metasearch.spec.seeding import stream
+from metasearch.runs.per_query_results import QuestionResults, questions_path
 
 ZERO_SHOT = "zero-shot"
 VERSIONS = {"metasearch": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"}

@@ -18,8 +18,8 @@ from transformers import (
     XLMRobertaTokenizer,
 )
 
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.spec.recipe import MaxLength
 
 WORDS = ["the", "key", "is", "under", "a", "mat", "near", "old", "house", "where", "keys", "and", "houses"]
 WORDS += ["are", "never", "unlocked", "by", "night"]

@@ -5,10 +5,10 @@ from functools import cache
 
 import torch
 
+from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
-from metasearch.jobs import compose
-from metasearch.runs.listener import Listener
-from metasearch.spec.library import load_recipe
+from metasearch.pipelines import factory
+from metasearch.runs.callbacks import Listener
 
 SMALL = [
     *("budget.meta_train=8", "budget.meta_valid=4", "budget.meta_batch=2", "budget.eval_every=2"),
@@ -52,8 +52,8 @@ def start(recipe="maml-tiny", mode="trans", *changes, seed=0):
     """Return a learner with a fresh encoder, the small benchmark, and the recipe with two inner steps if it has any."""
     inner = [] if recipe.startswith("fine-tune") else ["options.inner_steps=2"]
     chosen = load_recipe(recipe, [*SMALL, *inner, *changes])
-    encoder = compose.load_encoder("tiny", small(mode).task.max_length, device="cpu", seed=seed)
-    return compose.make_learner(chosen, encoder), small(mode), chosen
+    encoder = factory.load_encoder("tiny", small(mode).task.max_length, device="cpu", seed=seed)
+    return factory.make_learner(chosen, encoder), small(mode), chosen
 
 
 def weights(learner):
@@ -72,5 +72,5 @@ def whole(recipe="maml-tiny", mode="trans", *changes):
     """
     learner, benchmark, chosen = start(recipe, mode, *changes)
     heard = Recorder()
-    outcome = compose.fit(learner, benchmark, chosen, listener=heard)
+    outcome = factory.fit(learner, benchmark, chosen, listener=heard)
     return weights(learner), outcome, heard.terms

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from helpers import formats
 from malformed.row import Row, put, spoil, swap
-from metasearch.spec import yaml
-from metasearch.spec.task import Task
+from metasearch.config import yaml
+from metasearch.config.task import Task
 
 VALIDATE = "validate small --include TMP"
 

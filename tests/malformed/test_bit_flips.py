@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from helpers.configs import nested
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig
 from metasearch.errors import Interrupted
-from metasearch.jobs import train
-from metasearch.runs.listener import Listener
-from metasearch.spec.library import load_recipe
-from metasearch.spec.run import RunConfig
+from metasearch.pipelines import train
+from metasearch.runs.callbacks import Listener
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 RUN = nested(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from metasearch.errors import DataError, RunFolderError
-from metasearch.runs.questions import FORMAT, QuestionResults, Ranking, Text, load, questions_path
+from metasearch.runs.per_query_results import FORMAT, QuestionResults, Ranking, Text, load, questions_path
 
 FACTS = {"task": "demo", "learner": "maml", "fold_seed": None, "versions": {"numpy": "2.0"}}
 CELL = ("multilingual", "el", "all")

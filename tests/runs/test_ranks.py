@@ -3,7 +3,7 @@
 import pytest
 
 from metasearch.errors import ConfigError
-from metasearch.runs.ranks import Rank, rank, require_alone, require_divides
+from metasearch.runs.torchrun_env import Rank, rank, require_alone, require_divides
 
 WHOLE = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 

@@ -7,12 +7,12 @@ import signal
 import pytest
 
 from helpers.configs import nested
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.log import read_latest
 from metasearch.runs.versions import versions
-from metasearch.spec.library import load_recipe
-from metasearch.spec.run import RunConfig
 
 CONFIG = nested(
     RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.gradients import FAMILIES, OVERLAPPING, PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
+from metasearch.algorithms.sets import texts_of
 from metasearch.encoders.checkpointing import Checkpointed
-from metasearch.learners.sets import texts_of
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import runs_of

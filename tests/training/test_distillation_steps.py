@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from helpers.padded import PaddedGradients
+from metasearch.algorithms.distill import Distill
+from metasearch.algorithms.ema import EMA
 from metasearch.compress.static import make_static
+from metasearch.config.recipe import Loss, MaxLength, Outer, Pace
+from metasearch.config.seeding import stream
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.distill.target_store import stored_targets
-from metasearch.learners.distill import Distill
-from metasearch.learners.ema import EMA
-from metasearch.runs.listener import Listener
-from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
-from metasearch.spec.seeding import stream
+from metasearch.pipelines.distill.target_store import stored_targets
+from metasearch.runs.callbacks import Listener
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule

@@ -5,7 +5,7 @@ import torch
 import torch_optimizer
 from torch import nn
 
-from metasearch.spec.recipe import Outer
+from metasearch.config.recipe import Outer
 from metasearch.training import optimizer as outer
 from metasearch.training.optimizer import LARS
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from helpers.training import start
-from metasearch.jobs import compose
+from metasearch.pipelines import factory
 from metasearch.training.memory import format_bytes
 
 
@@ -13,7 +13,7 @@ def line_of(caplog, *changes, **more):
     learner, benchmark, recipe = start("fine-tune-tiny", "trans", *changes)
     caplog.set_level(logging.INFO)
     caplog.clear()
-    trainer = compose.trainer_of(learner, benchmark, recipe, max_steps=1, **more)
+    trainer = factory.trainer_of(learner, benchmark, recipe, max_steps=1, **more)
     (line,) = [message for message in caplog.messages if message.startswith("memory: ")]
     return line, trainer
 

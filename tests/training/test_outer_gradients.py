@@ -25,8 +25,8 @@ from helpers.gradients import (
     outer,
 )
 from helpers.padded import padded
+from metasearch.config import registry
 from metasearch.errors import EncoderError
-from metasearch.spec import registry
 from metasearch.training.outer_gradients import OuterGradients
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}

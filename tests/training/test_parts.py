@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from metasearch.config.recipe import MaxLength
+from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import tiny
-from metasearch.spec.recipe import MaxLength
-from metasearch.spec.seeding import stream
 from metasearch.training.packing import PackedEncoder, Parts
 from metasearch.training.packing.parts import cut
 

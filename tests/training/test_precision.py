@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from helpers.training import small
+from metasearch.config.library import choose_recipe
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import OutOfMemory
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.jobs import dev_score
-from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
-from metasearch.spec.library import choose_recipe
-from metasearch.training import machine
+from metasearch.pipelines import dev_evaluator
+from metasearch.pipelines.factory import fit, load_encoder, make_gradients, make_learner
+from metasearch.training import hardware
 from metasearch.training.gradients import bf16_error, say_bf16_error
 
 
@@ -88,7 +88,7 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monk
     )
     learner, asked = make_learner(recipe, load_encoder("tiny", device="cpu")), []
     monkeypatch.setattr(
-        dev_score, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
+        dev_evaluator, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
     )
 
     fit(learner, benchmark, recipe, max_steps=1, precision=precision)
@@ -98,7 +98,7 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monk
 
 @pytest.mark.parametrize(("bf16", "said"), [(0.033, "bf16: matrix products take 33.0 times as long"), (0.0005, "")])
 def test_a_processor_that_only_emulates_bf16_is_said(bf16, said, monkeypatch, caplog):
-    monkeypatch.setattr(machine, "_seconds", {torch.bfloat16: bf16, torch.float32: 0.001}.get)
-    machine.warn_if_bf16_is_slow(torch.device("cpu"))
+    monkeypatch.setattr(hardware, "_seconds", {torch.bfloat16: bf16, torch.float32: 0.001}.get)
+    hardware.warn_if_bf16_is_slow(torch.device("cpu"))
     assert said in caplog.text
     assert bool(caplog.text) == bool(said)

@@ -9,8 +9,8 @@ import torch
 
 from helpers.sharded import CASES, main, weights_after
 from helpers.torchrun import by_torchrun
-from metasearch.runs.ranks import Rank
-from metasearch.training.processes import Processes
+from metasearch.runs.torchrun_env import Rank
+from metasearch.training.distributed import Processes
 
 QUICK = [case for case in CASES if str(case) in ("maml-align kd_reduction=sum", "distill contrast=soft", "ema")]
 

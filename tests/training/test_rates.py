@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metasearch.config import yaml
+from metasearch.config.recipe import Outer
 from metasearch.errors import ConfigError
-from metasearch.spec import yaml
-from metasearch.spec.recipe import Outer
 from metasearch.training.schedule import rate
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from metasearch.spec.recipe import Outer
+from metasearch.config.recipe import Outer
 from metasearch.training import optimizer
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore

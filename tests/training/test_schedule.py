@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasearch.spec.recipe import Budget
+from metasearch.config.recipe import Budget
 from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.schedule import schedule
 

@@ -8,12 +8,12 @@ import torch
 
 from helpers.gradients import Case, encoder_of, error, outer
 from helpers.sharded import CASES
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss, contiguous
+from metasearch.config import registry
+from metasearch.config.recipe import Loss
 from metasearch.errors import OutOfMemory
-from metasearch.learners.base import EpisodeLearner, OuterLoss, contiguous
-from metasearch.spec import registry
-from metasearch.spec.recipe import Loss
-from metasearch.training.adding import NOTHING, TreeSum, added, of_rows
 from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.tree_reduce import NOTHING, TreeSum, added, of_rows
 
 
 def in_shards(learner, episodes, shards, **given):

@@ -13,11 +13,11 @@ from transformers import AlbertConfig, AlbertModel
 
 from helpers.backbones import HIDDEN, LENGTHS
 from helpers.gradients import AWKWARD, Case, encoder_of, error, errors, on_both, outer
+from metasearch.algorithms.base import OuterLoss
+from metasearch.algorithms.maml import MAML as MAML_CLASS
+from metasearch.config.recipe import Loss
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.learners.base import OuterLoss
-from metasearch.learners.maml import MAML as MAML_CLASS
-from metasearch.spec.recipe import Loss
 from metasearch.training.outer_gradients import OuterGradients
 
 EXACT = 1e-10

@@ -6,11 +6,11 @@ import torch
 from helpers.padded import PaddedGradients, padded
 from helpers.small import SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss
+from metasearch.config.recipe import Loss, Outer, Pace
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
-from metasearch.jobs import compose
-from metasearch.learners.base import EpisodeLearner, OuterLoss
-from metasearch.spec.recipe import Loss, Outer, Pace
+from metasearch.pipelines import factory
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
 
@@ -20,7 +20,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
     ends = []
     for seed in (0, 1):
         learner, benchmark, recipe = start()
-        compose.fit(learner, benchmark, recipe, seed=seed)
+        factory.fit(learner, benchmark, recipe, seed=seed)
         ends.append(weights(learner))
     assert same(ends[0], whole()[0])
     assert not same(ends[0], ends[1])
@@ -113,7 +113,7 @@ def test_the_encoder_ends_with_the_weights_of_the_best_dev_score():
     snapshots = {}
     heard = Recorder()
     heard.on_dev = lambda step, score, best: snapshots.update({step: (score, weights(learner))})
-    outcome = compose.fit(learner, benchmark, recipe, listener=heard)
+    outcome = factory.fit(learner, benchmark, recipe, listener=heard)
     trained = {step: score for step, (score, _) in snapshots.items() if step > 0}
     best = max(trained, key=lambda step: (trained[step], -step))
     assert outcome.best_step == best
@@ -124,7 +124,7 @@ def test_the_encoder_ends_with_the_weights_of_the_best_dev_score():
 
 def test_training_stops_when_patience_runs_out():
     learner, benchmark, recipe = start("maml-tiny", "trans", "budget.patience=2", "outer.lr=1e-12")
-    outcome = compose.fit(learner, benchmark, recipe)
+    outcome = factory.fit(learner, benchmark, recipe)
     assert (outcome.reason, outcome.best_step, outcome.steps) == ("patience", 2, 4)  # nothing moves, so step 2 stays
 
 
@@ -137,9 +137,9 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(monkeypatch):
         loss = padded(learner, episodes)
         return OuterLoss(loss.total * torch.nan, loss.terms)
 
-    monkeypatch.setattr(compose, "make_gradients", lambda *_: spoiled)
+    monkeypatch.setattr(factory, "make_gradients", lambda *_: spoiled)
     with pytest.raises(NonFiniteError, match=r"meta-train loss at outer step 1 is nan .*task.*outer\.lr"):
-        compose.fit(learner, benchmark, recipe)
+        factory.fit(learner, benchmark, recipe)
     assert same(weights(learner), before)
 
 
@@ -153,9 +153,9 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update(monkeypatch):
         loss.backward()
         return OuterLoss(loss.detach())
 
-    monkeypatch.setattr(compose, "make_gradients", lambda *_: steep)
+    monkeypatch.setattr(factory, "make_gradients", lambda *_: steep)
     with pytest.raises(NonFiniteError, match="gradient norm at outer step 1"):
-        compose.fit(learner, benchmark, recipe)
+        factory.fit(learner, benchmark, recipe)
     assert same(weights(learner), before)
 
 
@@ -170,13 +170,13 @@ def test_the_only_step_of_a_training_has_the_whole_rate_whatever_its_warm_up():
 def test_bf16_runs_in_first_order_and_is_refused_in_second():
     learner, benchmark, recipe = start()
     exact, *_ = start()
-    compose.fit(learner, benchmark, recipe, precision="bf16", max_steps=2)
-    compose.fit(exact, benchmark, recipe, max_steps=2)
+    factory.fit(learner, benchmark, recipe, precision="bf16", max_steps=2)
+    factory.fit(exact, benchmark, recipe, max_steps=2)
     assert not same(weights(learner), weights(exact))
     assert all(torch.isfinite(value).all() for value in weights(learner).values())
     learner, benchmark, recipe = start("maml-tiny", "trans", "options.first_order=false")
     with pytest.raises(ConfigError, match="bf16 works in first order only"):
-        compose.fit(learner, benchmark, recipe, precision="bf16")
+        factory.fit(learner, benchmark, recipe, precision="bf16")
 
 
 @pytest.mark.slow
@@ -189,8 +189,8 @@ def test_held_out_dev_groups_are_never_in_a_meta_valid_episode(monkeypatch):
         seen.update(t.question.group for e in episodes for s in e.sets for t in s.examples)
         return padded(learner, episodes)
 
-    monkeypatch.setattr(compose, "make_gradients", lambda *_: watched)
-    compose.fit(learner, benchmark, recipe)
+    monkeypatch.setattr(factory, "make_gradients", lambda *_: watched)
+    factory.fit(learner, benchmark, recipe)
     dev = benchmark.split.dev.groups
     held = set(dev[-round(0.4 * len(dev)) :])
     assert len(held) == 2

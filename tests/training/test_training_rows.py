@@ -8,9 +8,9 @@ import torch
 from helpers.padded import padded
 from helpers.small import TOKENS, VOCABULARY, SmallEncoder
 from helpers.training import Killed, Recorder, kill, same, weights
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss
+from metasearch.config.recipe import Loss, Outer, Pace
 from metasearch.errors import NonFiniteError
-from metasearch.learners.base import EpisodeLearner, OuterLoss
-from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer

@@ -12,17 +12,17 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from metasearch.config.corpus import Balance, CorpusSettings
+from metasearch.config.seeding import seed_of
 from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.parquet import text_pairs
+from metasearch.data.formats.text_files import byte_lines
 from metasearch.data.normalise import normalise
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.formats.parquet import text_pairs
-from metasearch.formats.text_files import byte_lines
-from metasearch.spec.corpus import Balance, CorpusSettings
-from metasearch.spec.seeding import seed_of
 
 Rows = NDArray[np.int32]
 

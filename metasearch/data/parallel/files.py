@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from metasearch.config.corpus import DEFAULT_PIVOT, CorpusSettings
+from metasearch.config.languages import is_listed, parse_name
+from metasearch.data.formats.compressed_files import SUFFIXES, unpacked
 from metasearch.errors import DataError, nearest
-from metasearch.formats.packed import SUFFIXES, unpacked
-from metasearch.spec.corpus import DEFAULT_PIVOT, CorpusSettings
-from metasearch.spec.languages import is_listed, parse_name
 
 # Recognises files of parallel text by their names.
 #

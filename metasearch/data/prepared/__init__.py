@@ -6,5 +6,5 @@
     held/                          which pairs are held out for dev, found once for each seed (`held.py`)
     work/                          what a preparation that is not finished has done (`blocks.py`)
 
-`corpus.py` reads one; a text of it (`text.py`) knows its tokens. `metasearch.jobs.prepare` makes one.
+`corpus.py` reads one; a text of it (`text.py`) knows its tokens. `metasearch.pipelines.prepare` makes one.
 """

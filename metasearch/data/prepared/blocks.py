@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.languages import primary_language
+from metasearch.data.formats.arrays import json_array
 from metasearch.data.parallel.corpus import Sides, cleaned
-from metasearch.files import write_whole
-from metasearch.formats.arrays import json_array
-from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.languages import primary_language
+from metasearch.io import write_whole
 
 LINES = 2**16
 """Lines of a block."""

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.corpus import Balance, CorpusSettings
 from metasearch.data.prepared.manifest import Manifest
 from metasearch.data.prepared.ranges import Ranges
 from metasearch.data.prepared.shard import Shard
 from metasearch.data.translation import Translation
 from metasearch.errors import ConfigError, DataError, nearest
-from metasearch.spec.corpus import Balance, CorpusSettings
 
 Rows = NDArray[np.int64]
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from metasearch.data.formats.arrays import Stored, check
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.prepared.blocks import Block
 from metasearch.data.prepared.manifest import REMEDY, ShardCounts, Tokens, read_sealed, write_sealed
 from metasearch.data.prepared.shard import write_shard
 from metasearch.data.report import EXAMPLES
 from metasearch.errors import RunFolderError
-from metasearch.formats.arrays import Stored, check
-from metasearch.formats.blank import remove_invisible
 
 _AT_ONCE = 4096
 """Texts that are tokenised together: the tokenizer holds far more of each than its numbers until all are done."""

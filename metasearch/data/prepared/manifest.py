@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from metasearch.config.corpus import CorpusSettings
+from metasearch.data.formats.arrays import Stored
 from metasearch.errors import DataError, RunFolderError
-from metasearch.files import read_bytes, write_whole
-from metasearch.formats.arrays import Stored
-from metasearch.spec.corpus import CorpusSettings
+from metasearch.io import read_bytes, write_whole
 
 FILE = "manifest.json"
 SHARDS = "shards"

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.data.formats.arrays import Stored, Wanted, open_arrays, write
 from metasearch.data.prepared.manifest import REMEDY, SHARDS, ShardCounts, Tokens
 from metasearch.data.prepared.text import PreparedText
-from metasearch.formats.arrays import Stored, Wanted, open_arrays, write
 
 PAIRS = 2**18
 """Pairs of a shard at most."""

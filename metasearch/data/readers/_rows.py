@@ -13,12 +13,12 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
+from metasearch.config.task import Task
 from metasearch.data.locate import find_file
 from metasearch.data.readers.base import COMPOSED, Text, joined, pair_languages, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
 from metasearch.errors import DataError, nearest
-from metasearch.spec.task import Task
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 from pydantic_core import ErrorDetails
 
+from metasearch.config.task import Task
+from metasearch.data.formats.blank import blank
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
-from metasearch.formats.blank import blank
-from metasearch.spec.task import Task
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ Columns are `question,answer[,context][,id][,article]`, or `text1,text2,score[,g
 from collections.abc import Iterator
 from pathlib import Path
 
+from metasearch.config.task import Task
+from metasearch.data.formats.text_files import column_names, csv_rows, with_line_feeds
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
 from metasearch.errors import DataError
-from metasearch.formats.text_files import column_names, csv_rows, with_line_feeds
-from metasearch.spec.task import Task
 
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 

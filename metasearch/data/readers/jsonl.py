@@ -6,12 +6,12 @@ The fields are those of `metasearch.data.readers._rows`; the embedded benchmark 
 from collections.abc import Iterator
 from pathlib import Path
 
+from metasearch.config.task import Task
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import json_of, lines_of
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.formats.text_files import json_of, lines_of
-from metasearch.spec.task import Task
 
 
 def files(task: Task) -> list[str]:

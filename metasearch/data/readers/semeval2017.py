@@ -6,11 +6,11 @@ the first 250 pairs (MAML-Align paper, Table 3).
 
 from pathlib import Path
 
+from metasearch.config.task import Task
+from metasearch.data.formats.text_files import lines_of, sentence_of
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
 from metasearch.errors import DataError, nearest
-from metasearch.formats.text_files import lines_of, sentence_of
-from metasearch.spec.task import Task
 
 TRACKS = {
     "ar-ar": ("track1.ar-ar", ("ar", "ar")),

@@ -6,11 +6,11 @@ Codes are those of ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to
 import logging
 from pathlib import Path
 
+from metasearch.config.task import Task
+from metasearch.data.formats.text_files import lines_of, sentence_of
 from metasearch.data.locate import find_file
 from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import DataError
-from metasearch.formats.text_files import lines_of, sentence_of
-from metasearch.spec.task import Task
 
 PIVOT = "eng"
 _SHOWN = 8

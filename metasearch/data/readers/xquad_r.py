@@ -11,13 +11,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, StrictInt, ValidationError
 
+from metasearch.config.task import Task
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import json_of, text_of
 from metasearch.data.locate import find_file
 from metasearch.data.readers.base import COMPOSED, Shown, joined, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
-from metasearch.formats.text_files import json_of, text_of
-from metasearch.spec.task import Task
 
 
 class _Answer(BaseModel):

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from metasearch.cache import cache_folder, cached, intact
+from metasearch.config import registry, yaml
+from metasearch.config.task import ORACLE, Task, Translate
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.folds import Split
+from metasearch.data.formats.blank import blank
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate import rows
-from metasearch.data.translate.apart import apart, held_out
+from metasearch.data.translate.leakage import apart, held_out
 from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.formats.blank import blank
-from metasearch.spec import registry, yaml
-from metasearch.spec.task import ORACLE, Task, Translate
+from metasearch.io import cache_folder, cached, intact
 
 # Translations of texts, kept in the user's cache by translator, languages and text.
 

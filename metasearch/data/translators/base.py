@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from metasearch.spec.declared import Declared
+from metasearch.config.base import Declared
 
 
 @dataclass(frozen=True)

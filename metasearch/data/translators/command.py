@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from metasearch.config.base import Declared, Rate
 from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.formats import strict_json
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
-from metasearch.files import digest
-from metasearch.formats import strict_json
-from metasearch.spec.declared import Declared, Rate
+from metasearch.io import digest
 
 log = logging.getLogger(__name__)
 

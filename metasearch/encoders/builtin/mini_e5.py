@@ -7,9 +7,9 @@ int8, float32 in memory.
 
 from pathlib import Path
 
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
-from metasearch.spec.recipe import MaxLength
 
 FOLDER = Path(__file__).parent / "mini_e5_model"
 

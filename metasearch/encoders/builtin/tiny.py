@@ -14,10 +14,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
+from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import quiet
 from metasearch.errors import EncoderError
-from metasearch.spec.recipe import MaxLength
 
 LICENCE = "apache-2.0"
 DIMENSIONS = 128

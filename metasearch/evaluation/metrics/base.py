@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.measure import Measure
+from metasearch.config.task import Kind
 from metasearch.errors import ConfigError, DataError, NonFiniteError
-from metasearch.spec.measure import Measure
-from metasearch.spec.task import Kind
 
 Values = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Encoder
-from metasearch.spec.run import Checkpointing
 from metasearch.training.packing.layout import Group, PackedTexts, lay_out
 from metasearch.training.packing.network import Network
 from metasearch.training.packing.plan import packing_plan

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Embedder, Encoder
-from metasearch.spec.recipe import Role
 from metasearch.training.packing.attention import packed, renumber
 from metasearch.training.packing.plan import PackingPlan
 

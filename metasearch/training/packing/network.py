@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
+from metasearch.config.run import Checkpointing
 from metasearch.encoders.checkpointing import checkpoint_layers
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.inputs import input_of
-from metasearch.spec.run import Checkpointing
 from metasearch.training.packing.attention import ATTENTION
 from metasearch.training.packing.layout import PackedTexts
 from metasearch.training.packing.plan import PackingPlan

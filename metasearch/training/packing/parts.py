@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from metasearch.algorithms.inner_loop import Gradient
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
-from metasearch.learners.inner_loop import Gradient
-from metasearch.training.adding import Sum
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import PackedTexts, token_rows
 from metasearch.training.packing.network import Network
+from metasearch.training.tree_reduce import Sum
 
 _LEAST = 256
 """Least tokens of a part: fewer are not worth a thread."""

@@ -1,0 +1,215 @@
+"""Base classes of learners.
+
+A learner turns a meta-batch of episodes into one outer loss. It never takes the gradient of that loss, steps the
+optimiser, or reads files: `metasearch.training` does so, once for all learners. Its module names the class `LEARNER`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from metasearch.algorithms.inner_loop import Model, Rates
+from metasearch.algorithms.losses.base import Embedded, fitting, losses_of
+from metasearch.algorithms.sets import Forward, Prepared, prepare
+from metasearch.config.base import Declared
+from metasearch.config.recipe import Loss
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import EncoderError
+
+
+@dataclass(frozen=True)
+class OuterLoss:
+    """The outer loss of a meta-batch: a scalar whose gradient is the outer gradient, and named terms for logs."""
+
+    total: Tensor
+    terms: dict[str, float] = field(default_factory=dict)
+
+
+Values = Mapping[str, Tensor]
+"""What the outer loss is a function of, by name: the losses of episodes `(N,)`, or the outputs of texts `(N, D)`."""
+
+Item = TypeVar("Item")
+
+
+class Targets(Protocol):
+    """Outputs of a frozen encoder by text, read from files or computed."""
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row for each text, or of an output by token one for each token, text after text."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which outputs of a frozen encoder a learner takes, and whether for translations too, beside pivot texts."""
+
+    output: Output
+    translations: bool
+
+
+class Learner(ABC):
+    """Base of all learners.
+
+    Args:
+        encoder: the encoder to train.
+        loss: settings of the loss of a set.
+        options: the learner's own hyper-parameters, an instance of its `Options`.
+        targets: outputs of a frozen encoder, for a learner that takes some.
+
+    Raises:
+        EncoderError: all weights of the encoder are frozen.
+    """
+
+    Options: ClassVar[type[Declared]]
+    links: ClassVar[tuple[int, ...]] = (2, 3)
+    """Numbers of sets that an episode of this learner may have; with 1 it can be a stage of a distillation."""
+    data: ClassVar[tuple[str, ...]] = ("scored",)
+    """Kinds of data that it learns from as such a stage: `parallel`, `scored` or `entailment`."""
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: Any, targets: Targets | None = None) -> None:
+        if not any(weight.requires_grad for weight in encoder.embedder.parameters()):
+            raise EncoderError(
+                f"{encoder.name}: all of its weights are frozen (requires_grad is False), so that nothing can be "
+                "trained; call model.requires_grad_(True) before making an encoder of the model"
+            )
+        self.encoder = encoder
+        self.set_losses = losses_of(loss)
+        self.options = options
+        self.targets = targets
+
+    @classmethod
+    def wanted(cls, options: Any) -> Wanted | None:
+        """Return which outputs of a frozen encoder it takes with these options; None when it takes none."""
+        return None
+
+    @abstractmethod
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[Any]:
+        """Cut a meta-batch into `count` shards, which are computed one after another or by several processes."""
+
+    @abstractmethod
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch, differentiable in the values of all its shards, in their order.
+
+        It may also depend on parameters that the learner has beside the encoder.
+        """
+
+    @abstractmethod
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch on the encoder itself, whose texts are padded: the plain reference.
+
+        It keeps the graphs of all episodes. Trainings take its gradient by `metasearch.training.outer_gradients`.
+        """
+
+    @property
+    def second_order(self) -> bool:
+        """Whether the outer gradient is taken through inner gradients.
+
+        It is, unless the option `first_order` or a learner without inner gradients says otherwise: attention kernels
+        that are wrongly avoided cost time, those that are wrongly used have no second derivative.
+        """
+        return not getattr(self.options, "first_order", False)
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
+        return ((n, p) for n, p in self.encoder.embedder.named_parameters() if p.requires_grad)
+
+    @classmethod  # noqa: B027  (most learners have nothing to do here)
+    def check_steps(cls, options: Any, total_steps: int) -> None:
+        """Raise `ConfigError` where options ask for a longer training than that of so many outer steps."""
+
+    @classmethod  # noqa: B027
+    def check_encoder(cls, options: Any, encoder: Encoder) -> None:
+        """Raise `ConfigError` where options ask for what an encoder, or one that stands in for it, does not have."""
+
+    def begin(self, total_steps: int) -> None:  # noqa: B027
+        """Take note of the outer steps of the whole training, before its first step or before it is resumed."""
+
+    def after_step(self) -> None:  # noqa: B027
+        """Do what follows an outer step; nothing by default."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a resumed run needs of the learner beside its named parameters; nothing by default."""
+        return {}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:  # noqa: B027
+        """Put back what `state` returned; KeyError or RuntimeError where it is another learner's or encoder's."""
+
+    def train(self, mode: bool) -> None:
+        """Turn dropout on or off."""
+        self.encoder.embedder.train(mode)
+
+
+class EpisodeLearner(Learner):
+    """A learner whose outer loss is one of the losses of episodes.
+
+    Each episode is computed alone. `losses` yields a scalar, and its gradient is taken before the next scalar is
+    computed. So memory does not grow with the number of episodes, and two scalars must not share a graph.
+    """
+
+    @abstractmethod
+    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterable[tuple[str, Tensor]]:
+        """Yield the losses of an episode, each with the name under which `combine` finds those of all episodes.
+
+        Args:
+            model: the encoder, wrapped in learn2learn's MAML; see `metasearch.algorithms.inner_loop`.
+            sets: the labelled sets of the episode.
+        """
+
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean over the meta-batch; of several names, the sum of their means.
+
+        Losses of one name must count alike: the training keeps one sum of gradients for each name.
+        """
+        means = {name: losses.mean() for name, losses in values.items()}
+        return OuterLoss(reduce(list(means.values()), "sum"), {name: mean.item() for name, mean in means.items()})
+
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch on the encoder itself."""
+        model = Model(self.encoder.embedder, self.inner_lr, first_order=not self.second_order)
+        found: dict[str, list[Tensor]] = {}
+        for episode in episodes:
+            for name, loss in self.losses(model, [prepare(self.encoder, examples) for examples in episode.sets]):
+                found.setdefault(name, []).append(loss)
+        return self.combine({name: torch.stack(losses) for name, losses in found.items()}, episodes)
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
+        """Return the sets of each episode of each shard."""
+        return [[episode.sets for episode in shard] for shard in contiguous(episodes, count)]
+
+    @property
+    def inner_lr(self) -> Rates:
+        """The rate of `Model.adapt`: the option `inner_lr`, where there is one."""
+        rate: float = getattr(self.options, "inner_lr", 0.0)
+        return rate
+
+    def adapted(self, model: Model, support: Prepared, steps: int) -> Model:
+        """Return a copy of a model after inner steps on a support set (MAML-Align paper, Algorithm 2)."""
+        copy = model.clone()
+        for _ in range(steps):
+            copy.adapt(self.loss(copy, support))
+        return copy
+
+    def loss(self, forward: Forward, examples: Prepared) -> Tensor:
+        """Return the scalar loss of a set: that of the first loss that fits its examples."""
+        loss = fitting(self.set_losses, examples.columns)
+        vectors = [forward(tower) for tower in examples.towers]
+        embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
+        texts = {name: rows for name, (_, rows) in examples.columns.items()}
+        return loss(Embedded(embedded, texts, examples.gold, examples.answers))
+
+
+def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    """Return items in `count` stretches, as long as each other or by one item longer."""
+    return [items[i * len(items) // count : (i + 1) * len(items) // count] for i in range(count)]
+
+
+def reduce(losses: Sequence[Tensor], how: str) -> Tensor:
+    """Return the sum or the mean of scalars."""
+    total = sum(losses[1:], start=losses[0])
+    return total / len(losses) if how == "mean" else total

@@ -1,0 +1,165 @@
+"""Teaches an encoder the vectors of a frozen one, in several languages: a stage of multi-stage distillation.
+
+Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a translation is compared with, and in the
+contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7). The paper writes the
+error as a squared norm, `D` times as much as its authors' code, which takes the mean over dimensions as we do; the
+difference is the weight against the contrastive term.
+
+    L = M + contrast_weight · C + R
+
+M is the squared error, C the contrastive loss and R the Matryoshka term (`metasearch.algorithms.losses.matryoshka`). R
+compares all n vectors of a batch that the student computes: the translations, then the sources that it reads.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.algorithms.base import OuterLoss, Targets, Wanted
+from metasearch.algorithms.distill_options import CONTRAST, DistillOptions
+from metasearch.algorithms.losses import base
+from metasearch.algorithms.losses.matryoshka import matryoshka
+from metasearch.algorithms.sets import numbered
+from metasearch.algorithms.texts import Outputs, TextLearner
+from metasearch.config import registry
+from metasearch.config.recipe import Loss
+from metasearch.data.translation import Translation
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.matryoshka import set_trained_dimensions
+from metasearch.errors import ConfigError
+
+
+class Distill(TextLearner):
+    """Squared error to the frozen encoder's vectors, and, where asked for, terms of their similarities."""
+
+    Options = DistillOptions
+    options: DistillOptions
+    data = ("parallel",)
+    learns_from = (Translation, "translations")
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: DistillOptions, targets: Targets | None = None) -> None:
+        self.check_encoder(options, encoder)
+        super().__init__(encoder, loss, options, targets)
+        self.contrast = contrast_of(options)
+
+    @classmethod
+    def wanted(cls, options: Any) -> Wanted:
+        """Return the outputs that are compared, of the translations too where they have targets of their own."""
+        _require_whole_texts(options)
+        contrast = contrast_of(options)
+        if options.source_share < 1 and contrast and "source" in contrast.columns:
+            raise ConfigError(f"options.source_share: contrast {options.contrast} needs every source read, which is 1")
+        return Wanted(options.output, translations=options.target == "own")
+
+    @classmethod
+    def check_encoder(cls, options: Any, encoder: Encoder) -> None:
+        """Raise `ConfigError` where vectors are to be cut to more numbers than they have."""
+        if not options.dimensions:
+            return  # a static encoder, say, has no width of some outputs
+        width = encoder.dimension(options.output)
+        if (most := max(options.dimensions)) > width:
+            raise ConfigError(
+                f"options.dimensions: {most}: vectors of '{encoder.name}' have {width} numbers; choose {width} at most"
+            )
+
+    def begin(self, total_steps: int) -> None:
+        """Note in the encoder to how many numbers its vectors are trained to be cut; other outputs are none."""
+        if self.options.dimensions and self.options.output in ("sentence", "pooled"):
+            set_trained_dimensions(self.encoder.model, self.options.dimensions)
+
+    def texts(self, pairs: Sequence[Translation]) -> list[str]:
+        """Return the texts that are read, sources first."""
+        return [pairs[i].source for i in self._read(pairs)] + [pair.target for pair in pairs]
+
+    def loss(self, pairs: Sequence[Translation], outputs: Mapping[str, Outputs]) -> OuterLoss:
+        """Return the squared error, means over translations and over sources, and the terms that are asked for."""
+        options, read = self.options, self._read(pairs)
+        student = outputs["student"]
+        if options.output in BY_TOKEN:
+            # Tokens stand text after text, and so do their targets.
+            loss = F.mse_loss(student.rows, self._targets(student.texts, student.rows))
+            return OuterLoss(loss, {"match": loss.item()})
+        sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
+        teacher = self._targets(sources, student.rows)
+        own = teacher if options.target == "source" else self._targets(targets, student.rows)
+        target = student[targets]
+        match = F.mse_loss(target, own)
+        vectors, taught = {"teacher": teacher, "target": target}, [own]
+        # The mean of no rows would be NaN.
+        if read:
+            vectors["source"] = student[[sources[i] for i in read]]
+            taught.append(teacher[torch.tensor(read, device=teacher.device)])
+            # The mean over sources that are read, times their share: the others count as if they had no error.
+            match = match + options.source_share * F.mse_loss(vectors["source"], taught[1])
+        terms = {"match": (1.0, match)}
+        if self.contrast:
+            # A translation of the same source is no negative.
+            term = self.contrast(base.Embedded(vectors, {"source": _numbers(sources, target)}))
+            terms["contrast"] = (options.contrast_weight, term)
+        if options.dimensions:
+            made = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
+            terms["matryoshka"] = (1.0, matryoshka(torch.cat(taught), made, options.dimensions))
+        return _weighted(terms)
+
+    def _read(self, pairs: Sequence[Translation]) -> list[int]:
+        """Return the numbers of the pairs whose source is read, evenly spread."""
+        share = self.options.source_share
+        # Pair i is read where i · share passes a whole number: ⌊n · share⌋ of n pairs.
+        return [i for i in range(len(pairs)) if int((i + 1) * share) > int(i * share)]
+
+    def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:
+        if self.targets is None:
+            raise ConfigError(
+                "learner 'distill' needs a frozen encoder to learn from; a stage names it under `against`"
+            )
+        vectors = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
+        if vectors.shape[-1] != outputs.shape[-1]:
+            raise ConfigError(
+                f"the frozen encoder's vectors have {vectors.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
+            )
+        return vectors
+
+
+def contrast_of(options: DistillOptions) -> base.Loss | None:
+    """Return the contrastive loss of a stage; None where it has none."""
+    if options.contrast == "none":
+        return None
+    kind: type[base.Loss] = registry.load("losses", CONTRAST + options.contrast).LOSS
+    known = {"temperature": options.temperature} if "temperature" in kind.Options.model_fields else {}
+    return kind(kind.Options(**known))
+
+
+def _require_whole_texts(options: DistillOptions) -> None:
+    """Raise `ConfigError` where tokens are to have what only vectors of texts have."""
+    if options.output not in BY_TOKEN:
+        return
+    if options.target == "source":
+        raise ConfigError(
+            f"options.output: {options.output} of a translation have no counterpart; it needs options.target: own"
+        )
+    of_texts = {
+        f"options.contrast: '{options.contrast}'": options.contrast != "none",
+        f"options.dimensions: {list(options.dimensions)}": bool(options.dimensions),
+    }
+    for what, asked in of_texts.items():
+        if asked:
+            raise ConfigError(f"{what} is over sentences, options.output is not")
+
+
+def _weighted(terms: dict[str, tuple[float, Tensor]]) -> OuterLoss:
+    """Return the weighted sum of terms, added in their order, with the terms themselves for logs."""
+    first, *others = (weight * term for weight, term in terms.values())
+    return OuterLoss(sum(others, start=first), {name: term.item() for name, (_, term) in terms.items()})
+
+
+def _numbers(texts: Sequence[str], like: Tensor) -> Tensor:
+    """Return a number for each text, equal ones for equal texts, `(n,)`."""
+    number = numbered(texts)
+    return torch.tensor([number[text] for text in texts], device=like.device)
+
+
+LEARNER = Distill

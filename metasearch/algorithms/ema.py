@@ -1,0 +1,188 @@
+"""A student learns translations from a teacher that follows it slowly (Ham & Kim; after BYOL, Grill et al. 2020).
+
+The student f_θ reads the translations only, the teacher f_ξ the pivot texts only. Both begin as the encoder. With N
+pairs of D dimensions, after step k of K:
+
+    L   = 1/(N D) Σ ‖f_θ(target) − f_ξ(source)‖²
+    ξ   ← τ_k ξ + (1 − τ_k) θ
+    τ_k = 1 − (1 − τ) (cos(πk/K) + 1)/2
+
+The encoder that comes out is the student. With τ = 1 the teacher is frozen.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from metasearch.algorithms.base import OuterLoss
+from metasearch.algorithms.sets import numbered
+from metasearch.algorithms.texts import Outputs, Reading, TextLearner
+from metasearch.config.base import Count, Declared, Positive
+from metasearch.config.recipe import Loss
+from metasearch.data.translation import Translation
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+
+PAPER_STEPS = 105_000
+"""K of the paper, which its τ of 0.99999 belongs to."""
+
+_BLOCK = 2**16
+"""Elements that are averaged at a time, so that a block and its temporaries stay in the cache of a core."""
+
+
+class EMA(TextLearner):
+    """Aligns translations with a teacher that is an exponential moving average of the student."""
+
+    class Options(Declared):
+        """Hyper-parameters of the moving teacher.
+
+        Attributes:
+            tau: τ, the share of the teacher that an update keeps; 1 freezes it.
+            total: K, steps of the schedule; 0 takes those of the training.
+            schedule: `cosine` raises τ_k from τ to 1, `constant` leaves it at τ.
+            scale_down: read `tau` as meant for the paper's 105,000 steps, and take 1 − (1 − τ) 105,000/K instead, so
+                that the teacher moves as far in a shorter training (1 − 1.05/K for the paper's τ).
+            every: update the teacher after so many steps, with the product of their τ_k.
+            output: what is compared: the `pooled` vector, or the unit vector of it (`sentence`).
+        """
+
+        tau: Annotated[float, Field(ge=0, le=1)] = 0.99999
+        total: Count = 0
+        schedule: Literal["cosine", "constant"] = "cosine"
+        scale_down: bool = False
+        every: Positive = 1
+        output: Literal["sentence", "pooled"] = "pooled"
+
+    options: Options
+    data = ("parallel",)
+    learns_from = (Translation, "translations")
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
+        super().__init__(encoder, loss, options)
+        # Without dropout for good: `train` does not reach it.
+        self.teacher = deepcopy(encoder.embedder).eval().requires_grad_(False)
+        self.average = Average(encoder.embedder, self.teacher)
+        self.total = options.total
+        self.step = 0
+
+    @classmethod
+    def check_steps(cls, options: Options, total_steps: int) -> None:
+        """Raise `ConfigError` where no step of the training would update the teacher."""
+        if options.every > total_steps:
+            raise ConfigError(
+                f"options.every={options.every}: the training ends after {total_steps} steps; choose less"
+            )
+
+    def begin(self, total_steps: int) -> None:
+        """Take the steps of the training for K, where options name none; `ConfigError` as `check_steps`."""
+        self.check_steps(self.options, total_steps)
+        self.total = self.options.total or total_steps
+
+    def texts(self, pairs: Sequence[Translation]) -> Iterable[str]:
+        """Return the translations: the student reads nothing else, and the teacher only their sources."""
+        return (pair.target for pair in pairs)
+
+    def readings(self, pairs: Sequence[Translation]) -> dict[str, Reading]:
+        """Return the translations, which the student reads, and their sources, which the teacher reads."""
+        sources = Reading(list(numbered(pair.source for pair in pairs)), self.teacher)
+        return super().readings(pairs) | {"teacher": sources}
+
+    def loss(self, pairs: Sequence[Translation], outputs: Mapping[str, Outputs]) -> OuterLoss:
+        """Return L."""
+        student = outputs["student"][[pair.target for pair in pairs]]
+        loss = F.mse_loss(student, outputs["teacher"][[pair.source for pair in pairs]])
+        return OuterLoss(loss, {"align": loss.item()})
+
+    def after_step(self) -> None:
+        """Move the teacher towards the student."""
+        self.step += 1
+        if self.step % self.options.every:
+            return
+        steps = range(self.step - self.options.every + 1, self.step + 1)
+        # For a student that stands still meanwhile, one move by Π τ_k equals moves by each τ_k in turn.
+        self.average.move(1 - math.prod(1 - share(k, self.total, self.options) for k in steps))
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the teacher, what rounding has kept from it, and k."""
+        return {**self.average.state(), "step": torch.tensor(self.step)}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what `state` returned."""
+        self.average.load_state(tensors)
+        self.step = int(tensors["step"])
+
+
+def share(step: int, total: int, options: EMA.Options) -> float:
+    """Return 1 − τ_k, the share of the student that goes into the teacher after step k of K; 0 after a cosine's K."""
+    base = 1 - options.tau
+    if options.scale_down:
+        # A training of fewer than (1 − τ) 105,000 steps would take more than the whole student.
+        base = min(1.0, base * PAPER_STEPS / total)
+    if options.schedule == "constant":
+        return base
+    # Past K the cosine would rise again.
+    return base * (math.cos(math.pi * min(step, total) / total) + 1) / 2
+
+
+class Average:
+    """A moving average of a module's trainable weights, in a copy of it, that loses nothing to rounding.
+
+    A share of 1e-5 of a small difference is below the last bit of a float32 weight: added in place, it would be rounded
+    away at every step. So what rounding takes is kept beside each weight and added to the next move (Kahan 1965): the
+    two parts together hold twice the digits.
+    """
+
+    def __init__(self, source: nn.Module, average: nn.Module) -> None:
+        averaged = dict(average.named_parameters())
+        self._source = {name: weight for name, weight in source.named_parameters() if weight.requires_grad}
+        self._average = {name: averaged[name] for name in self._source}
+        self._rest = {name: torch.zeros_like(weight) for name, weight in self._average.items()}
+
+    @torch.no_grad()
+    def move(self, share: float) -> None:
+        """Replace the average ξ by (1 − share) ξ + share θ."""
+        # A share of 0, as with τ = 1, is not worth a pass over all weights.
+        if share:
+            for name, weight in self._source.items():
+                _move(weight.detach(), self._average[name], self._rest[name], share)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return weights and rests by name."""
+        weights = {f"teacher.{name}": weight.detach() for name, weight in self._average.items()}
+        return weights | {f"rest.{name}": rest for name, rest in self._rest.items()}
+
+    @torch.no_grad()
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what `state` returned; other entries are left alone."""
+        for name in self._average:
+            self._average[name].copy_(tensors[f"teacher.{name}"])
+            self._rest[name].copy_(tensors[f"rest.{name}"])
+
+
+def _move(weight: Tensor, average: Tensor, rest: Tensor, share: float) -> None:
+    """Move an average and its rounding error in place."""
+    # A scalar has no rows to be split by; the views share its memory.
+    if not weight.ndim:
+        weight, average, rest = weight[None], average[None], rest[None]
+    whole = max(1, len(weight))
+    # On a GPU in one block, as every operation there costs a launch.
+    rows = whole if weight.is_cuda else max(1, _BLOCK * whole // max(1, weight.numel()))
+    # Every block uses the same two temporaries, which so stay in the cache.
+    gaps, sums = torch.empty_like(average[:rows]), torch.empty_like(average[:rows])
+    blocks = (torch.split(tensor, rows) for tensor in (weight, average, rest))
+    for w, a, r in zip(*blocks, strict=True):
+        gap, rounded = gaps[: len(w)], sums[: len(w)]
+        # The exact average is a + r, and moves by share · (w − a − r); what of it a cannot hold stays in r.
+        r += torch.sub(w, a, out=gap).sub_(r).mul_(share)
+        torch.add(a, r, out=rounded)
+        r -= torch.sub(rounded, a, out=gap)
+        a.copy_(rounded)
+
+
+LEARNER = EMA

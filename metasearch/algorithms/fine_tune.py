@@ -1,0 +1,48 @@
+"""Plain fine-tuning on the same episodes: one step on all examples of an episode, support and query alike.
+
+The paper's baseline: "jointly and directly on the support and query sets" (MAML-Align paper, section 4.3). Its authors'
+code instead steps on the support and then on each query set, one after the other.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values, contiguous
+from metasearch.algorithms.inner_loop import Model
+from metasearch.algorithms.sets import Prepared
+from metasearch.config.base import Declared
+from metasearch.episodes.episode import Episode, LabelledSet
+
+
+class FineTune(EpisodeLearner):
+    """Minimises the mean loss over all examples of the meta-batch."""
+
+    class Options(Declared):
+        """Fine-tuning has no hyper-parameters of its own."""
+
+    links = (1, 2, 3)
+    second_order = False
+
+    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
+        """Yield the sum over examples of the loss of each set."""
+        for examples in sets:
+            yield "task", len(examples) * self.loss(model, examples)
+
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean over examples."""
+        total = values["task"].sum() / sum(len(examples.examples) for episode in episodes for examples in episode.sets)
+        return OuterLoss(total, {"task": total.item()})
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
+        """Return the sets of each shard's episodes; the sets of a lone episode, a stage's batch, are cut themselves.
+
+        A loss that compares the examples of a set with each other then compares those of a shard.
+        """
+        if count == 1 or len(episodes) > 1:
+            return super().shards(episodes, count)
+        cut = [(whole.variant, contiguous(whole.examples, count)) for whole in episodes[0].sets]
+        return [[[LabelledSet(v, tuple(parts[i])) for v, parts in cut if parts[i]]] for i in range(count)]
+
+
+LEARNER = FineTune

@@ -1,0 +1,111 @@
+"""The inner loop, on learn2learn's MAML, and the only door to learn2learn.
+
+    model = Model(network, lr, first_order)     # around any module: the packed encoder, or an encoder's own network
+    adapted = model.clone()
+    adapted.adapt(loss(adapted(x), y))          # gradient descent on the clone's weights
+    loss(adapted(x), y)                         # differentiable in the weights of `network`
+
+learn2learn is imported when the first model is made. `import learn2learn` loads gym, torchvision and text packages that
+MAML does not need, so an empty package with its path is put in its place first. Without learn2learn, `stand_in` serves.
+"""
+
+import importlib.util
+import logging
+import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+log = logging.getLogger(__name__)
+
+Gradient = list[Tensor | None]
+"""One for each weight; None for a weight that nothing depends on."""
+Rates = float | Sequence[Tensor]
+"""One inner rate for all weights, or a tensor of rates for each trainable weight."""
+
+
+@cache
+def maml() -> tuple[Any, Any]:
+    """Return `MAML` and `maml_update` of learn2learn, or of the stand-in; log which."""
+    if "learn2learn" not in sys.modules:
+        spec = importlib.util.find_spec("learn2learn")
+        if spec is None:
+            from metasearch.algorithms import stand_in
+
+            log.info("inner loop: the built-in MAML, as learn2learn is not installed; the results are the same")
+            return stand_in.MAML, stand_in.maml_update
+        sys.modules["learn2learn"] = importlib.util.module_from_spec(spec)  # this does not run its code
+    from learn2learn.algorithms.maml import MAML, maml_update
+
+    log.info("inner loop: MAML of learn2learn %s", version("learn2learn"))
+    return MAML, maml_update
+
+
+class Model:
+    """An encoder's network, wrapped in learn2learn's MAML.
+
+    Args:
+        network: the network; its weights stay as they are.
+        lr: inner rate of `adapt`.
+        first_order: take inner gradients as constants (FOMAML).
+    """
+
+    def __init__(self, network: nn.Module, lr: Rates = 0.0, first_order: bool = True) -> None:
+        wrapper, _ = maml()
+        rate = lr if isinstance(lr, float) else 1.0
+        self._maml = wrapper(network, lr=rate, first_order=first_order, allow_unused=True, allow_nograd=True)
+        self._lr, self._first_order = lr, first_order
+
+    def __call__(self, *args: Any) -> Tensor:
+        """Run the network with the present weights."""
+        output: Tensor = self._maml(*args)
+        return output
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The present values of the trainable weights, in the order of the network's parameters."""
+        return [weight for weight in self._maml.module.parameters() if weight.requires_grad]
+
+    def clone(self) -> "Model":
+        """Return a copy that can adapt; what is computed with it is differentiable in the weights of this model."""
+        made = object.__new__(Model)
+        made._maml, made._lr, made._first_order = self._maml.clone(), self._lr, self._first_order
+        return made
+
+    def adapt(self, loss: Tensor) -> None:
+        """Take one step of gradient descent; a weight that the loss does not reach stays. Its graph is then freed."""
+        if isinstance(self._lr, float):
+            self._maml.adapt(loss)
+        else:
+            self._descend(self._gradient(loss))
+
+    def adapt_and_keep(self, loss: Tensor) -> Tensor:
+        """Take the same step, and return the loss with the gradient that the step has taken in place of its graph."""
+        weights, gradient = self.weights, self._gradient(loss)
+        kept = with_gradient(loss, weights, gradient)
+        self._descend(gradient)
+        return kept
+
+    def _gradient(self, loss: Tensor) -> Gradient:
+        graph = not self._first_order
+        return list(torch.autograd.grad(loss, self.weights, retain_graph=graph, create_graph=graph, allow_unused=True))
+
+    def _descend(self, gradient: Gradient) -> None:
+        """Move each weight by −rate · gradient."""
+        _, update = maml()
+        rates: Sequence[float | Tensor] = [self._lr] * len(gradient) if isinstance(self._lr, float) else self._lr
+        steps = iter(None if g is None else rate * g for rate, g in zip(rates, gradient, strict=True))
+        # learn2learn wants one for each parameter, frozen ones too.
+        moved = [next(steps) if weight.requires_grad else None for weight in self._maml.module.parameters()]
+        self._maml.module = update(self._maml.module, 1.0, moved)
+
+
+def with_gradient(value: Tensor, weights: Sequence[Tensor], gradient: Sequence[Tensor | None]) -> Tensor:
+    """Return a scalar of this value whose gradient in the weights is a constant."""
+    pairs = [(weight, g.detach()) for weight, g in zip(weights, gradient, strict=True) if g is not None]
+    # Each term is 0: a value, and not what it is made of, is what counts beside its gradient.
+    return value.detach() + sum(((weight - weight.detach()) * g).sum() for weight, g in pairs)

@@ -1,0 +1,137 @@
+"""What a loss is: a function of the embedded columns of a set of examples. Its module names the class `LOSS`.
+
+Notation used for tensor shapes: B examples in a set, D dimensions of an embedding.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.config import registry, yaml
+from metasearch.config.base import Declared
+from metasearch.config.recipe import Loss as Settings
+from metasearch.errors import ConfigError, nearest
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A set of examples as tensors, a column for each text of an example.
+
+    Attributes:
+        vectors: embeddings of each column `(B, D)`, by its name, such as `positive`.
+        texts: numbers of the texts of each column `(B,)`; equal texts of a role have equal numbers.
+        gold: similarity from 0 to 1 of each example `(B,)`, where there is one.
+        answers: whether the candidate text of a number is labelled as an answer to the question of each example,
+            `(B, numbers)`, where labels say more than the positives do.
+    """
+
+    vectors: Mapping[str, Tensor]
+    texts: Mapping[str, Tensor] = field(default_factory=dict)
+    gold: Tensor | None = None
+    answers: Tensor | None = None
+
+
+class Loss(ABC):
+    """Base of all losses; its options are an instance of its `Options`."""
+
+    Options: ClassVar[type[Declared]] = Declared
+    columns: ClassVar[tuple[str, ...]]
+    """Columns that it needs whatever its options; a loss fits every kind of examples that has all it needs."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that it needs with its options: those of its class, and maybe more."""
+        return self.columns
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Options that were given and do nothing beside the others."""
+        return ()
+
+    @abstractmethod
+    def __call__(self, batch: Embedded) -> Tensor:
+        """Return the loss of a set, a scalar, from the vectors `(B, D)` of the columns `needed`."""
+
+
+def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
+    """Return the losses that a recipe names; where it names none, the default of each kind of examples.
+
+    An option goes to every loss that has it.
+
+    `ConfigError` where there is no such loss, or an option is unknown to all of them or has a wrong value.
+    """
+    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in _names(settings)]
+    known = [set(kind.Options.model_fields) for kind in kinds]
+    if unknown := sorted(set(settings.model_extra or ()).difference(*known)):
+        hint = f"{nearest(unknown[0], set().union(*known))} null leaves it out: --set loss.{unknown[0]}=null"
+        raise ConfigError(f"{where}: {unknown[0]}: loss {' or '.join(_names(settings))} has no such option.{hint}")
+    return tuple(
+        kind(yaml.check(_own(settings.options(own), set().union(*known) - own), kind.Options, where))
+        for kind, own in zip(kinds, known, strict=True)
+    )
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    if settings.name is None:
+        return "triplet", "cosine-mse"
+    return (settings.name,) if isinstance(settings.name, str) else settings.name
+
+
+def _own(options: Mapping[str, Any], of_others: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in of_others}
+
+
+def warn_of_unused(settings: Settings, graded: bool = False) -> None:
+    """Warn of values of a recipe's loss that do nothing, as that loss has no such option.
+
+    Args:
+        settings: the recipe's loss.
+        graded: the margin separates classes of negatives, whatever the loss.
+    """
+    losses = losses_of(settings)
+    known = {name for loss in losses for name in type(loss).Options.model_fields}
+    if graded:
+        known.add("margin")
+    plain = Settings().model_dump()  # what every recipe holds; any other name that a loss does not know is refused
+    given = {name: getattr(settings, name) for name in plain.keys() - known - {"name"}}
+    values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
+    if values:
+        names = " or ".join(_names(settings))
+        log.warning("loss '%s' has no such option, so it does nothing: %s", names, ", ".join(values))
+    for name, loss in zip(_names(settings), losses, strict=True):
+        idle = [f"loss.{option}={getattr(loss.options, option)}" for option in loss.idle]
+        if idle:
+            log.warning("loss '%s': with its other options these do nothing: %s", name, ", ".join(idle))
+
+
+def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
+    """Return the loss that fits examples with these columns; `ConfigError` where none does."""
+    for loss in losses:
+        if set(loss.needed) <= set(columns):
+            return loss
+    needed = " or ".join(", ".join(loss.needed) for loss in losses)
+    known = {name: registry.load("losses", name).LOSS.columns for name in registry.names("losses")}
+    fit = ", ".join(name for name, own in known.items() if set(own) <= set(columns))
+    raise ConfigError(f"the loss is taken of {needed}; the examples have {', '.join(columns)}. Losses that fit: {fit}")
+
+
+def cosines(first: Tensor, second: Tensor) -> Tensor:
+    """Return the cosine of each vector `(N, D)` with each other one `(M, D)`, of shape `(N, M)`."""
+    with torch.autocast(first.device.type, enabled=False):  # a product in bfloat16 has 8 bits of each cosine
+        return F.normalize(first, dim=-1) @ F.normalize(second, dim=-1).T
+
+
+def equal_texts(texts: Tensor) -> Tensor:
+    """Return which of N numbered texts are the same, `(N, N)`."""
+    return texts.unsqueeze(1) == texts.unsqueeze(0)

@@ -1,0 +1,20 @@
+"""The similarity loss of the MAML-Align paper (section 4.2): squared error of the cosine against gold."""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.algorithms.losses.base import Embedded, Loss
+
+
+class CosineMSE(Loss):
+    """The mean over pairs of (cos(u, v) − gold)²."""
+
+    columns = ("text1", "text2")
+
+    def __call__(self, batch: Embedded) -> Tensor:
+        """Return the loss of the columns `text1` and `text2` `(B, D)` against gold `(B,)`."""
+        assert batch.gold is not None
+        return F.mse_loss(F.cosine_similarity(batch.vectors["text1"], batch.vectors["text2"]), batch.gold)
+
+
+LOSS = CosineMSE

@@ -1,0 +1,40 @@
+"""The triplet loss of the MAML-Align paper (appendix B), after Schroff et al. (2015).
+
+The paper calls d a dot product, which would push the answer away; its classes of negatives and its code use a
+distance. So the default is the Euclidean distance, and the cosine similarity is offered with the sign it needs.
+"""
+
+from typing import Literal
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.algorithms.losses.base import Embedded, Loss
+from metasearch.config.base import Declared, NonNegative
+
+
+class Triplet(Loss):
+    """The mean over triplets of how far each is from being satisfied by the margin m.
+
+    - `euclidean`: max(‖q − p + ε‖₂ − ‖q − n + ε‖₂ + m, 0), ε = 1e-6, as `torch.nn.TripletMarginLoss`
+    - `cosine`: max(cos(q, n) − cos(q, p) + m, 0)
+    """
+
+    class Options(Declared):
+        """Margin m, and what it is taken over."""
+
+        margin: NonNegative = 1.0
+        distance: Literal["euclidean", "cosine"] = "euclidean"
+
+    columns = ("question", "positive", "negative")
+
+    def __call__(self, batch: Embedded) -> Tensor:
+        """Return the loss of the columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
+        question, positive, negative = (batch.vectors[name] for name in self.columns)
+        if self.options.distance == "euclidean":
+            return F.triplet_margin_loss(question, positive, negative, margin=self.options.margin)
+        gap = F.cosine_similarity(question, negative) - F.cosine_similarity(question, positive)
+        return F.relu(gap + self.options.margin).mean()
+
+
+LOSS = Triplet

@@ -1,0 +1,55 @@
+"""MAML: adapt on the support set, and let the loss on the query set teach the initial weights.
+
+MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). An episode of three sets X→Y→Z counts as the two
+transfers X→Y and Y→Z.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from torch import Tensor
+
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
+from metasearch.algorithms.inner_loop import Model
+from metasearch.algorithms.sets import Prepared
+from metasearch.config.base import Declared, Positive, Rate
+from metasearch.episodes.episode import Episode
+
+
+class MAML(EpisodeLearner):
+    """Model-agnostic meta-learning, first- or second-order."""
+
+    class Options(Declared):
+        """Hyper-parameters of MAML.
+
+        Attributes:
+            inner_lr: α, the rate of the inner steps (plain gradient descent on all trainable weights).
+            inner_steps: n, inner steps on the support set.
+            first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
+            reduction: of the query losses over the transfers of a meta-batch.
+        """
+
+        inner_lr: Rate = 1e-3
+        inner_steps: Positive = 5
+        first_order: bool = True
+        reduction: Literal["mean", "sum"] = "mean"
+
+    options: Options
+
+    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
+        """Yield the query loss of each transfer, at weights that were adapted on its support set."""
+        for support, query in pairwise(sets):
+            adapted = model.clone()
+            for _ in range(self.options.inner_steps):
+                adapted.adapt(self.loss(adapted, support))
+            yield "task", self.loss(adapted, query)
+
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean (or sum) of the query losses."""
+        losses = values["task"]
+        total = losses.mean() if self.options.reduction == "mean" else losses.sum()
+        return OuterLoss(total, {"task": total.item()})
+
+
+LEARNER = MAML

@@ -1,0 +1,94 @@
+"""Labelled sets as tensors, and their loss.
+
+Notation used for tensor shapes: B examples in a set, D dimensions of an embedding.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from metasearch.config.recipe import Role
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import LabelledSet
+
+Value = TypeVar("Value", bound=Hashable)
+
+Forward = Callable[[Any], Tensor]
+"""A tower → unit vectors `(texts, D)`: an encoder's network, or a model around it."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A set as tensors; each distinct text of a role is encoded once.
+
+    Attributes:
+        towers: texts that are encoded together: features for an encoder's network, or `PackedTexts` for the packed one.
+        columns: for each text of an example, such as `positive`, its tower and its row there by example `(B,)`.
+        gold: similarity from 0 to 1 of each example `(B,)`, where examples have one.
+        answers: which rows of the candidates' tower are labelled as answers to the question of each example,
+            `(B, rows)`, where examples say so.
+    """
+
+    towers: tuple[Any, ...]
+    columns: Mapping[str, tuple[int, Tensor]]
+    gold: Tensor | None = None
+    answers: Tensor | None = None
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        _, rows = next(iter(self.columns.values()))
+        return len(rows)
+
+
+def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Prepared:
+    """Return a set as tensors on the encoder's device.
+
+    Args:
+        encoder: tokenises the texts.
+        examples: the set.
+        together: its texts, as `texts_of` gives them, as one tower; without it each role has a tower of its own.
+    """
+    texts = texts_of(examples)
+    if together is not None:
+        groups, towers = [texts], [together]
+    else:
+        groups = [[text for text in texts if text[0] == role] for role in numbered(role for role, _ in texts)]
+        towers = [encoder.features([text for _, text in group], group[0][0]) for group in groups]
+    place = {text: (tower, row) for tower, group in enumerate(groups) for row, text in enumerate(group)}
+    columns = {}
+    for i, (name, role) in enumerate(examples.examples[0].roles.items()):
+        places = [place[role, example.texts[i]] for example in examples.examples]
+        # Texts of a column have the same role, and so the same tower.
+        columns[name] = (places[0][0], torch.tensor([row for _, row in places], device=encoder.device))
+    scores, gold = [example.score for example in examples.examples], None
+    if None not in scores:
+        gold = torch.tensor(scores, dtype=next(encoder.embedder.parameters()).dtype, device=encoder.device)
+    answers = None
+    if any(example.answers for example in examples.examples):
+        tower, _ = columns["positive"]
+        row_of = {text: row for row, (role, text) in enumerate(groups[tower]) if role == "candidate"}
+        answers = _answers(examples, row_of, len(groups[tower])).to(encoder.device)
+    return Prepared(tuple(towers), columns, gold, answers)
+
+
+def _answers(examples: LabelledSet, row_of: Mapping[str, int], rows: int) -> Tensor:
+    """Return which of the rows of a tower hold an answer to the question of each example, `(B, rows)`."""
+    answers = torch.zeros(len(examples.examples), rows, dtype=torch.bool)
+    for i, example in enumerate(examples.examples):
+        answers[i, [row_of[text] for text in example.answers if text in row_of]] = True
+    return answers
+
+
+def texts_of(examples: LabelledSet) -> list[tuple[Role, str]]:
+    """Return the distinct texts of a set, each with its role, column after column."""
+    roles = examples.examples[0].roles.values()
+    columns = zip(*(example.texts for example in examples.examples), strict=True)
+    return list(numbered((role, text) for role, column in zip(roles, columns, strict=True) for text in column))
+
+
+def numbered(values: Iterable[Value]) -> dict[Value, int]:
+    """Return the number of each distinct value, in the order of their first appearance."""
+    return {value: i for i, value in enumerate(dict.fromkeys(values))}

@@ -1,0 +1,171 @@
+"""Encodes texts with an exported ONNX graph, by onnxruntime and tokenizers alone.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from metasearch.compress.export.facts import Facts, read_facts
+from metasearch.compress.export.form import require
+from metasearch.compress.export.tokenizer_files import TOKENIZER
+from metasearch.config.recipe import MaxLength, Role
+from metasearch.data.formats.blank import remove_invisible
+from metasearch.encoders.batches import BATCH_TOKENS, batches
+from metasearch.encoders.lengths import complete
+from metasearch.encoders.long_texts import shorten
+from metasearch.errors import EncoderError, first_line
+from metasearch.io import digest
+
+_COLUMNS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+"""Inputs that a graph may have, and what they are called in the library tokenizers."""
+_TOKENISED_AT_ONCE = 4096
+
+
+class OnnxEncoder:
+    """The vectors of an exported folder.
+
+    Args:
+        folder: with `metasearch.json`, the graph that it names and `tokenizer.json`.
+        max_length: longest inputs in tokens; by default those of the folder.
+        prompts: role → what is put before its texts, in place of the folder's own.
+
+    Raises:
+        EncoderError: a file is missing or damaged.
+        ConfigError: onnxruntime is not installed.
+    """
+
+    seeded = False
+
+    def __init__(
+        self, folder: Path, max_length: MaxLength | None = None, prompts: Mapping[Role, str] | None = None
+    ) -> None:
+        require("onnxruntime")
+        self.folder = folder
+        self.facts: Facts = read_facts(folder)
+        self.name = self.facts.name
+        self.max_length = complete(max_length, self.facts.lengths)
+        self.prompts: dict[Role, str] = {**self.facts.prompts, **(prompts or {})}
+        self.on_progress: Callable[[int, int], None] | None = None
+        """Hears after each batch of `encode` how many of its texts are done, and how many there are."""
+        self._tokenizer = _tokenizer(folder / TOKENIZER)
+        self._cut: dict[str, Any] = self._tokenizer.truncation or {}
+        self._padding: dict[str, Any] = self._tokenizer.padding or {}
+        self._tokenizer.no_padding()
+        self._session = _session(folder / self.facts.model)
+        self.inputs: tuple[str, ...] = tuple(each.name for each in self._session.get_inputs())
+        """Names of what the graph reads."""
+
+    @property
+    def device(self) -> torch.device:
+        """The processor."""
+        return torch.device("cpu")
+
+    @property
+    def origin(self) -> str:
+        """Hash of what its vectors depend on, its prompts apart: graph, tokenizer and prompts of the folder."""
+        parts = [digest(self.folder / name) for name in (self.facts.model, TOKENIZER)]
+        return hashlib.sha256("".join([*parts, str(sorted(self.facts.prompts.items()))]).encode()).hexdigest()[:16]
+
+    def dimension(self) -> int:
+        """Return D."""
+        return self.facts.dimension
+
+    def limit(self, role: Role) -> int:
+        """Return the longest input in tokens for a role."""
+        length = int(getattr(self.max_length, role))
+        return min(length, self.facts.longest or length)
+
+    def prompt(self, role: Role) -> str:
+        """Return what is put before texts of a role."""
+        return self.prompts[role]
+
+    def run(self, features: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """Return the graph's vectors `(B, D)` of columns `(B, T)`, of which it takes what it reads."""
+        found = self._session.run(None, {name: features[name].astype(np.int64) for name in self.inputs})
+        vectors: NDArray[np.float32] = found[0]
+        return vectors
+
+    def encode(self, texts: Sequence[str], role: Role, batch_size: int = 64) -> NDArray[np.float32]:
+        """Return unit vectors `(len(texts), D)`; each distinct text is encoded once, in batches of similar length."""
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return np.zeros((0, self.dimension()), np.float32)
+        rows = self._tokens([self.prompt(role) + text for text in distinct], self.limit(role))
+        lengths = np.array([row.shape[1] for row in rows], np.int64)
+        order = sorted(range(len(rows)), key=lambda i: -lengths[i])
+        vectors: dict[str, NDArray[np.float32]] = {}
+        for start, end in batches(lengths[order], batch_size, BATCH_TOKENS):
+            chosen = order[start:end]
+            found = self.run(self._padded([rows[i] for i in chosen]))
+            vectors.update(zip((distinct[i] for i in chosen), found, strict=True))
+            if self.on_progress:
+                self.on_progress(end, len(order))
+        return np.stack([vectors[text] for text in texts])
+
+    def _tokens(self, texts: Sequence[str], limit: int) -> list[NDArray[np.int64]]:
+        """Return of each text what the graph reads, `(inputs, T)`, cut at a limit."""
+
+        def encoded(chunk: list[str], limit: int) -> list[Any]:
+            # Its direction stays what the file says.
+            self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
+            rows: list[Any] = self._tokenizer.encode_batch(chunk)
+            return rows
+
+        def count(chunk: list[str], limit: int) -> list[int]:
+            return [len(row.ids) for row in encoded(chunk, limit)]
+
+        left = self._cut.get("direction") == "left"
+        found: list[NDArray[np.int64]] = []
+        # A tokenizer holds far more of each text than its ids until all of its texts are done.
+        for start in range(0, len(texts), _TOKENISED_AT_ONCE):
+            chunk = list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE]))
+            rows = encoded(shorten(chunk, limit, left, count), limit)
+            found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
+        return found
+
+    def _padded(self, rows: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+        """Return columns `(B, T)` of tokens of texts, T the longest of them."""
+        longest = max(row.shape[1] for row in rows)
+        fill = {"input_ids": self._padding["pad_id"], "token_type_ids": self._padding["pad_type_id"]}
+        columns = np.stack([np.full((len(rows), longest), fill.get(name, 0), np.int64) for name in self.inputs])
+        for i, row in enumerate(rows):
+            start = longest - row.shape[1] if self._padding["direction"] == "left" else 0
+            columns[:, i, start : start + row.shape[1]] = row
+        return dict(zip(self.inputs, columns, strict=True))
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise EncoderError(f"{path}: cannot be read: {first_line(error)}") from error
+    if tokenizer.truncation is None or tokenizer.padding is None:
+        raise EncoderError(f"{path}: it does not say how texts are cut and padded; export the encoder again")
+    return tokenizer
+
+
+def _session(path: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    # A thread that waits gives its core to others.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # As torch does; onnxruntime itself would take every core, whatever else runs.
+    options.intra_op_num_threads = torch.get_num_threads()
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has error types of its own
+        raise EncoderError(f"{path}: onnxruntime cannot load it: {first_line(error)}") from error
+    unknown = [each.name for each in session.get_inputs() if each.name not in _COLUMNS]
+    if unknown:
+        raise EncoderError(f"{path}: its input '{unknown[0]}' is none of {', '.join(_COLUMNS)}")
+    return session

@@ -1,0 +1,83 @@
+"""Settings of a distillation; `config.yaml` of its run folder."""
+
+from typing import Annotated, Literal, get_args
+
+from metasearch.config.base import Flag, Positive, Seed, Settings
+from metasearch.config.distillation import Distillation, RoleName, Stage
+from metasearch.config.run import ComputeConfig, Folders
+
+TargetType = Literal["fp32", "fp16", "int8"]
+
+
+class RolesConfig(Settings):
+    """The encoders of a distillation."""
+
+    teacher: Annotated[str | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    """Frozen encoder that knows the pivot language."""
+    assistant: Annotated[str | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    """Encoder of full size from which the student is built."""
+    student: Annotated[str | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    """Encoder to train, if it is not built from the assistant."""
+    trust_remote_code: bool = False
+    """Run Python code that comes with an encoder."""
+
+    def named(self, role: RoleName) -> str | None:
+        """Return the encoder that was given for a role."""
+        return {"teacher": self.teacher, "assistant": self.assistant, "student": self.student}[role]
+
+
+class TextsConfig(Settings):
+    """The texts of a distillation."""
+
+    corpus: Annotated[tuple[str, ...], Flag(metavar="PATH")] = ()
+    """Folder or file of translations; repeatable."""
+    scored: Annotated[tuple[str, ...], Flag(metavar="FILE")] = ()
+    """Sentence pairs with scores from 0 to 5; repeatable."""
+    entailment: Annotated[tuple[str, ...], Flag(metavar="FILE")] = ()
+    """SNLI or MultiNLI file; repeatable."""
+
+    def of(self, stage: Stage) -> tuple[str, ...]:
+        """Return the files of a stage's kind of data."""
+        return {"parallel": self.corpus, "scored": self.scored, "entailment": self.entailment}[stage.data]
+
+
+class DistillConfig(Settings):
+    """Everything that a distillation depends on, beside the contents of files and checkpoints.
+
+    Attributes:
+        recipe: all stages and hyper-parameters, resolved; `recipe.run` names the stages to run.
+    """
+
+    kind: Literal["distill"] = "distill"
+    recipe: Distillation
+    encoders: RolesConfig = RolesConfig()
+    texts: TextsConfig = TextsConfig()
+    data: Folders = Folders()
+    compute: ComputeConfig = ComputeConfig()
+    evaluate: Annotated[tuple[str, ...], Flag(metavar="TASK", complete="task")] = ()
+    """Score on a task before the first and after each stage; repeatable."""
+    targets: Annotated[str | None, Flag(metavar="DIR")] = None
+    """Folder for the embeddings of frozen encoders; by default in the run."""
+    target_type: TargetType = "fp32"
+    """Number format of these embeddings, for a prepared corpus; others are fp32."""
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+    """Random seed for batches, dropout and the student."""
+    max_steps: Positive | None = None
+    """Steps of each stage at most."""
+
+    @property
+    def stages(self) -> tuple[tuple[int, str, Stage], ...]:
+        """The stages to run: the number of each among all of the recipe, counted from 1, its name and itself."""
+        numbered = enumerate(self.recipe.stages.items(), 1)
+        return tuple((number, name, stage) for number, (name, stage) in numbered if name in self.recipe.chosen)
+
+    @property
+    def needed(self) -> tuple[RoleName, ...]:
+        """Roles that must be given for these stages."""
+        return self.recipe.roles(student_given=self.encoders.student is not None)
+
+    @property
+    def used(self) -> tuple[RoleName, ...]:
+        """Roles that take part: the given ones, and a student that is built."""
+        trained = {stage.trains for _, _, stage in self.stages}
+        return tuple(role for role in get_args(RoleName) if role in self.needed or role in trained)

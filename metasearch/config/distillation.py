@@ -1,0 +1,187 @@
+"""Recipes of several stages as they are declared in `tasks/distillation/*.yaml`.
+
+Three roles take part. The *teacher* is frozen. The *assistant* has the student's vocabulary and the full size, and is
+taught first. The *student* is made of the assistant, or given, and is what comes out.
+"""
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from metasearch.config.base import Contradiction, Count, Declared, Length, Positive
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.recipe import Loss, Outer, Pace
+from metasearch.config.shards import require_work
+from metasearch.errors import ConfigError, nearest
+
+RoleName = Literal["teacher", "assistant", "student"]
+Monitor = Literal["accuracy", "cosine", "spearman", "loss"]
+
+_MONITORS: dict[str, tuple[Monitor, ...]] = {
+    "parallel": ("accuracy", "cosine", "loss"),
+    "scored": ("spearman", "loss"),
+    "entailment": ("loss",),
+}
+
+
+class Student(Declared):
+    """How a student is made of the assistant.
+
+    Attributes:
+        bottleneck: width B of the word table; None keeps the assistant's table.
+        recurrent: number M of layers that are kept; None keeps all.
+        repeats: how often the block of M layers is run; None makes the student as deep as the assistant.
+        initial: `svd` starts the table at the best one of its width; `random` as the paper's authors.
+        static: makes word vectors without layers instead, of the embedding block (`words`) or of the whole assistant
+            for each word (`tokens`).
+    """
+
+    bottleneck: Positive | None = 128
+    recurrent: Positive | None = 3
+    repeats: Positive | None = None
+    initial: Literal["svd", "random"] = "svd"
+    static: Literal["words", "tokens"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_layers(cls, given: Any) -> Any:
+        # The defaults are of students with layers.
+        if isinstance(given, dict) and given.get("static") is not None:
+            return {"bottleneck": None, "recurrent": None, **given}
+        return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Student":
+        for name in ("bottleneck", "recurrent", "repeats"):
+            if self.static is not None and getattr(self, name) is not None:
+                raise Contradiction("a static student has no layers and a whole table of words; leave it out", name)
+        return self
+
+
+class StageBudget(Pace):
+    """How long a stage trains.
+
+    Attributes:
+        batch: pairs in one step.
+        epochs: passes over the data, at most.
+        steps: steps at most; 0 leaves it to the epochs.
+    """
+
+    batch: Positive = 64
+    epochs: Positive = 20
+    steps: Count = 0
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> "StageBudget":
+        require_work(self.shards, self.batch, "pairs")
+        return self
+
+
+class Stage(Declared):
+    """One stage: who learns what from whom, and for how long.
+
+    Attributes:
+        trains: the role that learns.
+        against: the frozen role whose outputs are the targets, for learners that take some.
+        data: `parallel` corpora, `scored` pairs or `entailment` pairs.
+        corpus: which part of the data is used, and how it is cleaned.
+        learner: the plug-in that makes the loss; `options` are its own.
+        loss: loss of scored pairs.
+        max_length: longest input in tokens.
+        monitor: what the dev score is. For parallel data `accuracy` is that of finding translations, in both
+            directions, and `cosine` that to the targets. `loss` is the negative loss.
+        dropout: whether dropout is on while training.
+    """
+
+    description: str
+    trains: Literal["assistant", "student"]
+    against: Literal["teacher", "assistant"] | None = None
+    data: Literal["parallel", "scored", "entailment"] = "parallel"
+    corpus: CorpusSettings = CorpusSettings(dev=200)
+    learner: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    loss: Loss = Loss()
+    outer: Outer
+    budget: StageBudget = StageBudget()
+    # Two special tokens, and at least one of the text.
+    max_length: Length = 128
+    monitor: Monitor = "accuracy"
+    dropout: bool = True
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Stage":
+        if self.monitor not in _MONITORS[self.data]:
+            known = ", ".join(_MONITORS[self.data])
+            raise Contradiction(f"{self.data} data has no '{self.monitor}'; known: {known}", "monitor")
+        if self.corpus.dev == 0:
+            raise Contradiction("the dev score needs some pairs held out; 0 leaves it none", "corpus", "dev")
+        if self.monitor == "cosine" and self.against is None:
+            raise Contradiction("cosine is that to the vectors of a frozen role; the stage has no against", "monitor")
+        if self.against == self.trains:
+            raise Contradiction(f"the {self.trains} cannot be its own frozen teacher", "against")
+        return self
+
+    @property
+    def flag(self) -> str:
+        """The flag that gives its data."""
+        return "--corpus" if self.data == "parallel" else f"--{self.data}"
+
+
+class Distillation(Declared):
+    """A recipe of stages, each of which begins with what the ones before it made.
+
+    Attributes:
+        student: how the student is made when none is given; None where it must be given.
+        stages: all of them by name, in their order.
+        run: names of those that are run; empty runs all.
+        sources: where each value comes from, by dotted key.
+    """
+
+    recipe: str
+    description: str
+    student: Student | None = None
+    stages: Annotated[dict[str, Stage], Field(min_length=1)]
+    run: tuple[str, ...] = ()
+    sources: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _known(self) -> "Distillation":
+        for name in self.run:
+            if name not in self.stages:
+                raise Contradiction(f"no stage '{name}'.{nearest(name, self.stages)}", "run")
+        return self
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Names of the stages that are run, in their order."""
+        return tuple(name for name in self.stages if not self.run or name in self.run)
+
+    def only(self, written: str) -> "Distillation":
+        """Return the recipe with a part of its stages, such as `2-4`, `3` (numbers from 1) or `student,contrast`."""
+        names = list(self.stages)
+        chosen: list[str] = []
+        for part in filter(None, (part.strip() for part in written.split(","))):
+            first, dash, last = part.partition("-")
+            if first.isdecimal() and (last.isdecimal() or not dash):
+                low, high = int(first), int(last or first)
+                if not 1 <= low <= high <= len(names):
+                    raise ConfigError(f"--stages {part}: recipe '{self.recipe}' has the stages 1 to {len(names)}")
+                chosen += names[low - 1 : high]
+            elif part in names:
+                chosen.append(part)
+            else:
+                raise ConfigError(f"--stages {part}: no such stage.{nearest(part, names)}")
+        if not chosen:
+            raise ConfigError(f"--stages: expected numbers or names such as 2-4 or {names[-1]}")
+        return self.model_copy(update={"run": tuple(name for name in names if name in chosen)})
+
+    def roles(self, student_given: bool) -> tuple[RoleName, ...]:
+        """Return the roles that must be given; without a student one is made of the assistant."""
+        stages = [self.stages[name] for name in self.chosen]
+        needed: set[RoleName] = {stage.against for stage in stages if stage.against}
+        trained = {stage.trains for stage in stages}
+        if "assistant" in trained:
+            needed.add("assistant")
+        if "student" in trained and not student_given:
+            needed.add("student" if self.student is None else "assistant")
+        return tuple(role for role in get_args(RoleName) if role in needed)

@@ -1,0 +1,206 @@
+"""Finds tasks, transfer modes and recipes by name: the ones that ship, and those of a user's own folders.
+
+A folder holds `*.yaml` (tasks), `modes/*.yaml`, `recipes/*.yaml` and, for recipes of several stages,
+`distillation/*.yaml`. A later folder may not redefine a name.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from metasearch.config import registry, yaml
+from metasearch.config.distillation import Distillation
+from metasearch.config.recipe import Recipe
+from metasearch.config.task import Mode, Task
+from metasearch.config.yaml import Model
+from metasearch.errors import ConfigError, nearest, quoted, require_known
+
+# The names of what is declared in folders, without reading a declaration: a shell that completes words is quick.
+
+WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
+"""Kind of a declaration → the folder of its files."""
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def shipped() -> Path:
+    """Return the folder of tasks that ships: inside the package, or beside it in a checkout."""
+    installed = _PACKAGE / "tasks"
+    return installed if installed.is_dir() else _PACKAGE.parent / "tasks"
+
+
+def files(folder: Path, kind: str) -> list[Path]:
+    """Return the files that declare something of a kind in a folder; the name of each is what it declares."""
+    return sorted((folder / WHERE[kind]).glob("*.yaml"))
+
+
+def names(kind: str, include: Iterable[str | Path] = ()) -> Iterator[str]:
+    """Yield the names of a kind in the folder that ships and in further ones, which need not exist."""
+    for folder in (shipped(), *map(Path, include)):
+        yield from (path.stem for path in files(folder, kind))
+
+
+class Library:
+    """All declarations that can be used by name.
+
+    Args:
+        include: a user's own folders, searched beside the shipped one; each must exist, and take no name twice.
+    """
+
+    def __init__(self, include: Iterable[str | Path] = ()) -> None:
+        self.folders = [shipped(), *map(Path, include)]
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise ConfigError(f"--include {folder}: no such folder")
+        self._paths = {kind: self._index(kind) for kind in WHERE}
+
+    def names(self, kind: str) -> list[str]:
+        """Return all names of a kind: `task`, `mode`, `recipe` or `distillation`."""
+        return sorted(self._paths[kind])
+
+    def path(self, kind: str, name: str) -> Path:
+        """Return the file that declares a name; `ConfigError` names the nearest one, or the folder to include."""
+        if name not in self._paths[kind] and (file := _file_named(kind, name)):
+            known = self._paths[kind].get(file.stem)
+            folder = file.absolute().parent.parent if WHERE[kind] else file.parent
+            include = "" if known and known.samefile(file) else f" --include {quoted(folder)}"
+            raise ConfigError(f"unknown {kind} '{name}'; to use the file {file}, write: {file.stem}{include}")
+        require_known(kind, name, self._paths[kind])
+        return self._paths[kind][name]
+
+    def task(self, name: str) -> Task:
+        """Return a task by name."""
+        return self._read("task", name, Task)
+
+    def mode(self, name: str) -> Mode:
+        """Return a transfer mode by name."""
+        return self._read("mode", name, Mode)
+
+    def modes(self) -> list[Mode]:
+        """Return all transfer modes."""
+        return [self.mode(name) for name in self.names("mode")]
+
+    def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
+        """Return a recipe by name, with values put over it."""
+        chosen, given = self._read("recipe", name, Recipe, overrides), (overrides or {}).get("loss")
+        if isinstance(given, Mapping) and None in given.values():
+            # What null takes out is gone by now, a slip as well.
+            there = self._read("recipe", name, Recipe).loss.model_dump()
+            for key in (key for key, value in given.items() if value is None and key not in {"name", *there}):
+                raise ConfigError(f"--set loss.{key}=null: recipe '{name}' has no such option.{nearest(key, there)}")
+        return chosen
+
+    def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
+        """Return a recipe of several stages by name, with values put over it."""
+        # Without the overrides first: a stage whose name is wrong would be reported as one that lacks all keys.
+        known = self._read("distillation", name, Distillation).stages
+        for stage in (overrides or {}).get("stages") or {}:
+            if stage not in known:
+                raise ConfigError(f"--set stages.{stage}: no such stage.{nearest(stage, known)}")
+        return self._read("distillation", name, Distillation, overrides)
+
+    def recipe_for(self, learner: str, encoder: str) -> str:
+        """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one.
+
+        A built-in encoder without one of its own gets that of its family: `mini-e5` that of `mini`.
+        """
+        family = encoder.split("-")[0] if encoder in registry.names("encoders") else encoder
+        tuned = (f"{learner}-{encoder}", f"{learner}-{family}")
+        return next((name for name in tuned if name in self._paths["recipe"]), learner)
+
+    def _index(self, kind: str) -> dict[str, Path]:
+        paths: dict[str, Path] = {}
+        for folder in self.folders:
+            for path in files(folder, kind):
+                if path.stem in paths:
+                    raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {paths[path.stem]}")
+                paths[path.stem] = path
+        return paths
+
+    def _read(self, kind: str, name: str, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
+        path = self.path(kind, name)
+        declaration = yaml.read(path, model, overrides)
+        written = getattr(declaration, "recipe" if kind == "distillation" else kind)
+        if written != name:
+            raise ConfigError(f"{path}: {kind}: '{written}' must be the file's name, '{name}'")
+        return declaration
+
+
+def _file_named(kind: str, name: str) -> Path | None:
+    """Return the YAML file that a path, or a name in the working directory, meant, if it declares a kind."""
+    known = (Path(name), Path(f"{name}.yaml"))
+    file = next((path for path in known if path.suffix == ".yaml" and path.is_file()), None)
+    return file if file is not None and (not WHERE[kind] or file.absolute().parent.name == WHERE[kind]) else None
+
+
+def overrides(assignments: Sequence[str]) -> yaml.Tree:
+    """Turn `--set` assignments such as `outer.lr=1e-4` into a nested tree of strings."""
+    tree: yaml.Tree = {}
+    written: dict[str, str] = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4")
+        # Merged, the one would be gone without a word.
+        for other, said in written.items():
+            short, long = sorted((key.strip(), other), key=len)
+            if long.startswith(f"{short}."):
+                raise ConfigError(
+                    f"--set {said} and --set {assignment}: {long} is a part of {short}; leave one of them out"
+                )
+        written[key.strip()] = assignment
+        branch = yaml.value_of(value.strip(), f"--set {assignment}")
+        for part in reversed(key.strip().split(".")):
+            branch = {part: branch}
+        tree = yaml.merge(tree, branch)
+    return tree
+
+
+def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Recipe:
+    """Return a recipe such as `maml-align`, with assignments such as `outer.lr=1e-4` put over it.
+
+    `include` names folders with further recipes.
+    """
+    return Library(include).recipe(name, overrides(assignments))
+
+
+def load_distillation(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Distillation:
+    """Return a recipe of several stages such as `compress`, as `load_recipe` does.
+
+    Assignments are such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
+    """
+    return Library(include).distillation(name, overrides(assignments))
+
+
+def choose_recipe(
+    mode: str,
+    encoder: str,
+    learner: str | None,
+    recipe: str | None,
+    assignments: Sequence[str] = (),
+    include: Sequence[str] = (),
+) -> Recipe:
+    """Return the recipe of a run: the one named, else the learner's, else that of the mode's learner.
+
+    A mode of three links is learned by `maml-align`, one of two by `maml`. An encoder that a recipe of the learner is
+    tuned to (`maml-tiny`) gets that one.
+
+    Raises:
+        ConfigError: a name is unknown, or learner and recipe contradict each other.
+    """
+    library = Library(include)
+    links = library.mode(mode).links
+    if learner is not None:
+        registry.require("learners", learner)
+    elif recipe is None:
+        learner = "maml-align" if links == 3 else "maml"
+    name = recipe or library.recipe_for(str(learner), encoder)
+    if recipe is None and name not in library.names("recipe"):
+        raise ConfigError(
+            f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
+            "`metasearch ls distillations`"
+        )
+    chosen = library.recipe(name, overrides(assignments))
+    if learner not in (None, chosen.learner):
+        raise ConfigError(f"recipe '{name}' is for learner '{chosen.learner}', not '{learner}'")
+    return chosen

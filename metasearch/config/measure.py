@@ -1,0 +1,76 @@
+"""Measures by name, such as `map@20`: a metric and a cut-off. Importing this module imports no metric and no torch."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from metasearch.config import registry
+from metasearch.errors import ConfigError, nearest
+
+Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced", "pairs", "xx-en", "en-xx", "both"]
+"""What is ranked: candidates of all languages together, of one other language, of the question's own, or of all after
+document expansion (`metasearch.encoders.rerank`) or by balanced scores (`metasearch.encoders.rerank`); for
+similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
+(`en-xx`), and the mean of both."""
+
+MULTILINGUAL: Pool = "multilingual"
+EXPANDED: Pool = "expanded"
+BALANCED: Pool = "balanced"
+RERANKED: tuple[Pool, ...] = (EXPANDED, BALANCED)
+"""Pools of the candidates of the multilingual one that are ranked otherwise, by what else is in it."""
+RETRIEVAL_POOLS: tuple[Pool, ...] = (MULTILINGUAL, "bilingual", "monolingual", *RERANKED)
+"""Pools of a retrieval task, the main one first."""
+
+
+_DEEPEST = 10**9
+
+
+@dataclass(frozen=True, order=True)
+class Measure:
+    """A metric by name and, for rankings, its cut-off `k`: how deep it looks, None for the whole ranking."""
+
+    metric: str
+    k: int | None = None
+
+    @classmethod
+    def parse(cls, text: str, kind: str) -> Self:
+        """Read `map@20` for a retrieval task, `pearson` for a similarity task or `accuracy` for a translation task.
+
+        Raises:
+            ConfigError: no such metric for this kind of task, or a cut-off that is no positive number, is missing or
+                means nothing.
+        """
+        match = re.fullmatch(r"([^@]+)(?:@([1-9][0-9]*))?", text)
+        if match is None or match[1] not in registry.names("metrics") or _metric(match[1]).kind != kind:
+            raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, _choices(text, kind))}")
+        name, k = match[1], int(match[2]) if match[2] else None
+        if k is not None and k > _DEEPEST:
+            raise ConfigError(f"measure '{text}': a cut-off is at most {_DEEPEST:,}")
+        if k is not None and _metric(name).cutoff == "none":
+            raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{name}'")
+        if k is None and _metric(name).cutoff == "required":
+            raise ConfigError(f"measure '{text}' needs a cut-off; write '{name}@10'")
+        return cls(name, k)
+
+    def load(self) -> Any:
+        """Return the definition of the metric, a `metasearch.evaluation.metrics.base.Metric`."""
+        return _metric(self.metric)
+
+    def __str__(self) -> str:
+        return self.metric if self.k is None else f"{self.metric}@{self.k}"
+
+
+def _metric(name: str) -> Any:
+    return registry.load("metrics", name).METRIC
+
+
+def _choices(text: str, kind: str) -> Iterator[str]:
+    """Yield all measures of a kind of task, with the cut-off that a wrong one seems to mean."""
+    digits = re.search(r"[1-9][0-9]*$", text)
+    for name in registry.names("metrics"):
+        metric = _metric(name)
+        if metric.kind == kind and metric.cutoff != "required":
+            yield name
+        if metric.kind == kind and metric.cutoff != "none":
+            yield f"{name}@{digits[0] if digits else 10}"

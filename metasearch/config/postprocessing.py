@@ -1,0 +1,71 @@
+"""Stages of a run beside training: the language is taken out of vectors, and weights are merged with those before."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from metasearch.config.base import Declared, Positive
+from metasearch.config.languages import Language
+
+LEAST = 20
+"""Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
+
+
+def _enough(texts: int) -> int:
+    if texts < LEAST:
+        raise ValueError(f"the mean of a language needs {LEAST} texts")
+    return texts
+
+
+class NeutralSettings(Declared):
+    """How the map that takes the language out of vectors is estimated.
+
+    Attributes:
+        rank: number of directions to remove; None removes one less than there are languages.
+        texts: of each language, at most; no fewer than `LEAST`.
+        languages: that are in the estimate; empty takes all that there are texts of.
+    """
+
+    rank: Positive | None = None
+    texts: Annotated[int, AfterValidator(_enough)] = 600
+    languages: tuple[Language, ...] = ()
+
+
+class Neutralise(NeutralSettings):
+    """A stage of a run that takes the language out of the encoder's vectors; alone, `when` may stand for all of it.
+
+    Attributes:
+        when: `before` training, which then goes through the map and trains it along, or `after` it: then the map is
+            fitted anew for each dev score, and the run has scores with and without it.
+    """
+
+    when: Literal["before", "after"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"when": value} if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what differs from the defaults, so that a label of an arm names that alone."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
+        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
+
+
+class Merge(Declared):
+    """A stage of a run after training: of the weights between before and after, the best on dev are kept.
+
+    Attributes:
+        alphas: how far from the weights before training to those after it; each is scored on dev. A list alone may
+            stand for all of it.
+    """
+
+    alphas: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)] = (0.25, 0.5, 0.75, 1.0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        if isinstance(value, str | float):
+            raise ValueError("expected a list of numbers from 0 to 1, such as [0.5, 1]")
+        return {"alphas": value} if isinstance(value, list | tuple) else value

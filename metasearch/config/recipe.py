@@ -1,0 +1,212 @@
+"""Hyper-parameters of a learner as typed, frozen values; they come from `tasks/recipes/*.yaml`."""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from metasearch.config.base import Contradiction, Count, Declared, Length, NonNegative, Positive, Rate, Share
+from metasearch.config.postprocessing import Merge, Neutralise
+from metasearch.config.shards import Shards, require_work
+from metasearch.errors import nearest
+
+Role = Literal["question", "candidate", "text"]
+"""What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
+
+ZERO_SHOT = "zero-shot"
+"""Stands for the learner of an encoder that is scored as it is."""
+NEUTRAL = "neutral"
+"""Stands for the learner of an untrained encoder without the language in its vectors."""
+MERGED = "merge"
+"""Follows the name of a learner where its weights were merged with those before training."""
+
+
+def with_map(learner: str) -> str:
+    """Return what a learner is called in results where the language was taken out after training."""
+    return f"{learner}+{NEUTRAL}"
+
+
+def with_merge(learner: str) -> str:
+    """Return what a learner is called in results where its weights were merged with those before training."""
+    return f"{learner}+{MERGED}"
+
+
+class MaxLength(Declared):
+    """Longest inputs in tokens, special tokens included; longer ones are truncated.
+
+    Tasks of retrieval have questions and candidates, all others `text`. None leaves a role the checkpoint's own length
+    (`metasearch.encoders.lengths`).
+    """
+
+    question: Length | None = None
+    candidate: Length | None = None
+    text: Length | None = None
+
+
+class Episodes(Declared):
+    """How the sets of an episode are drawn.
+
+    Attributes:
+        k: examples (triplets, or scored pairs) in the support set.
+        q: examples in each query set.
+        n_neg: negatives for each anchor and positive, flattened to triplets of one negative each.
+        queries: `random`, or `similar` to the support's questions by the starting encoder.
+        similar_top: how many nearest questions a `similar` query is drawn from.
+        negatives: class of the negatives by their distance to the anchor on the current encoder; or `mined`, from the
+            nearest of all candidates on the starting encoder (`metasearch.episodes.negatives`).
+        negative_pool: how many random negatives are looked at to find one of that class; how many nearest ones count.
+        relative_margin: share of the answer's cosine by which a `mined` negative is less like the question.
+        translations: whether each triplet has a translation of its question, for a loss that aligns the two.
+    """
+
+    k: Positive = 8
+    q: Positive = 4
+    n_neg: Positive = 3
+    queries: Literal["random", "similar"] = "random"
+    similar_top: Positive = 5
+    negatives: Literal["random", "easy", "semi-hard", "hard", "mined"] = "random"
+    negative_pool: Positive = 64
+    relative_margin: NonNegative = 0.05
+    translations: bool = False
+
+
+class Loss(BaseModel):
+    """The loss of a set of examples: a name, and options whose names and types that loss knows.
+
+    An option that is null is left out: what a recipe has for its own loss is not one of another.
+
+    Attributes:
+        name: name of the loss, or of several, of which the first that fits a task's examples is taken; None takes
+            `triplet` for triplets, and `cosine-mse` for scored pairs.
+        margin: margin of a triplet loss; it also separates the classes of graded negatives, whatever the loss.
+        distance: distance of a triplet loss; see `metasearch.algorithms.losses.triplet`.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    margin: NonNegative = 1.0
+    distance: Literal["euclidean", "cosine"] = "euclidean"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value is not None or key == "name"}
+
+    @model_validator(mode="after")
+    def _known(self) -> "Loss":
+        # Without a name the losses are built in, and their options are all fields here: another key is a slip.
+        if self.name is None and (key := next(iter(self.model_extra or ()), "")):
+            raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
+        return self
+
+    def options(self, known: Collection[str]) -> dict[str, Any]:
+        """Return the options for a loss that has these; only what is no field here may be unknown to it."""
+        own = {name: getattr(self, name) for name in ("margin", "distance") if name in known}
+        return own | dict(self.model_extra or {})
+
+
+class Outer(Declared):
+    """The outer optimiser and its rate over time.
+
+    Attributes:
+        optimizer: AdamW, or LARS, which is SGD with a rate for each layer.
+        lr: the highest rate.
+        eps: of AdamW.
+        weight_decay: decoupled in AdamW, part of the gradient in LARS.
+        warmup: share of the steps over which the rate rises in a line to `lr`.
+        decay: how the rate falls towards 0 in the steps after that.
+        clip: the longest a gradient may be, in the norm over all parameters; 0 leaves it as it is.
+        exempt_bias_and_norm: no weight decay on biases and norms (parameters of one dimension), nor LARS's own rate.
+        momentum: of LARS.
+        trust: η of LARS, how far a layer moves in one step relative to its norm, before `lr`.
+    """
+
+    optimizer: Literal["adamw", "lars"] = "adamw"
+    lr: Rate
+    eps: Rate = 1e-8
+    weight_decay: NonNegative = 0.0
+    warmup: Share = 0.0
+    decay: Literal["none", "linear", "cosine"] = "none"
+    clip: NonNegative = 0.0
+    exempt_bias_and_norm: bool = False
+    momentum: Share = 0.9
+    trust: Rate = 1e-3
+
+
+class Pace(Declared):
+    """When the trainer evaluates and stops early, and in how many parts it takes a gradient.
+
+    Attributes:
+        eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
+            the end.
+        patience: outer steps without a better dev score after which training stops; 0 never stops.
+        shards: parts that a step is cut into for several processes, whose gradients are added in a fixed order.
+    """
+
+    eval_every: Count = 25
+    patience: Count = 50
+    shards: Shards = 1
+
+
+class Budget(Pace):
+    """How long is trained and when it is stopped.
+
+    Attributes:
+        meta_train: episodes in the meta-train phase of an epoch.
+        meta_valid: episodes in the meta-valid phase of an epoch; both phases update the weights.
+        meta_batch: episodes in one outer step.
+        epochs: passes over both phases, at most.
+        dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
+    """
+
+    meta_train: Count = 7000
+    meta_valid: Count = 2000
+    meta_batch: Positive = 4
+    epochs: Positive = 20
+    dev_holdout: Share = 0.0
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> "Budget":
+        require_work(self.shards, self.meta_batch, "episodes")
+        return self
+
+
+class Recipe(Declared):
+    """A learner and its hyper-parameters.
+
+    Attributes:
+        dropout: whether the encoder's dropout is on while training (off in the paper's experiments).
+        options: the learner's own hyper-parameters; the learner knows their names and types.
+        sources: where each value comes from, by dotted key.
+        neutralise: whether, when and how the language is taken out of the encoder's vectors.
+        merge: whether weights between those before and after training are tried; the run has scores with and without.
+        translate: whether the translations that a task declares are trained on; else its own rows are, as though it
+            declared none.
+        labels: how many questions of each language have their answers in meta-train, or rows of each language pair
+            their scores; None is all. Episodes of meta-valid would read the labels of dev, and are not drawn then; dev
+            scores read them.
+    """
+
+    recipe: str
+    description: str
+    learner: str
+    episodes: Episodes = Episodes()
+    loss: Loss = Loss()
+    outer: Outer
+    budget: Budget = Budget()
+    dropout: bool = False
+    options: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
+    neutralise: Neutralise | None = None
+    merge: Merge | None = None
+    translate: bool = True
+    labels: Positive | None = None
+
+    @property
+    def delivers(self) -> str:
+        """What the run's encoder is called in its results: the learner, and the stages after training."""
+        name = with_merge(self.learner) if self.merge else self.learner
+        return with_map(name) if self.neutralise and self.neutralise.when == "after" else name

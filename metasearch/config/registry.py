@@ -1,0 +1,141 @@
+"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders and sections of reports.
+
+A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
+whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
+such as `metasearch.algorithms`. A file may also define a family: `METRIC_RECALL` is the metric `recall`. Listing reads
+files and package metadata, and imports nothing.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from metasearch.errors import ConfigError, require_known
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of plug-ins.
+
+    Attributes:
+        folder: folder of the modules that ship, below the package.
+        defines: how the line begins by which a module there defines the plug-in; other modules are none.
+        provides: names that a plug-in's module must have; dotted ones are attributes of what it defines.
+    """
+
+    folder: str
+    defines: str
+    provides: tuple[str, ...]
+
+
+KINDS = {
+    "learners": Kind("algorithms", "LEARNER = ", ("LEARNER",)),
+    "losses": Kind("algorithms/losses", "LOSS = ", ("LOSS",)),
+    "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
+    "readers": Kind("data/readers", "def read(", ("files", "read")),
+    "translators": Kind("data/translators", "TRANSLATOR = ", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")),
+    "encoders": Kind("encoders/builtin", "def build(", ("build",)),
+    "sections": Kind("evaluation/report/sections", "def section(", ("ORDER", "section")),
+}
+"""Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
+
+
+def names(kind: str) -> list[str]:
+    """Return the names of all plug-ins of a kind, one of `KINDS`, sorted."""
+    return sorted({*_shipped(kind), *_offered(kind)})
+
+
+def load(kind: str, name: str) -> Any:
+    """Import the module of one plug-in; a member of a family comes in a namespace of its own.
+
+    Raises:
+        ConfigError: no plug-in has that name, and the message names the nearest one; or the module that a package
+            offers cannot be imported or does not define what plug-ins of its kind define.
+    """
+    require(kind, name)
+    if name in _shipped(kind):
+        path, member = _shipped(kind)[name]
+        found = import_module(f"metasearch.{KINDS[kind].folder.replace('/', '.')}.{path.stem}")
+        return SimpleNamespace(**{KINDS[kind].provides[0]: getattr(found, member)}) if member else found
+    entry = _offered(kind)[name]
+    try:
+        module: ModuleType = entry.load()
+    except Exception as error:  # code from outside may raise anything
+        raise ConfigError(f"{_origin(kind, entry)} cannot be imported: {type(error).__name__}: {error}") from error
+    # Only of modules from outside: those that ship are listed for what they define.
+    for attribute in KINDS[kind].provides:
+        try:
+            attrgetter(attribute)(module)
+        except AttributeError:
+            raise ConfigError(f"{_origin(kind, entry)} does not define {attribute}") from None
+    return module
+
+
+def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
+    """Raise `ConfigError` naming the nearest plug-in unless there is one of that name; `also` are known beside them."""
+    require_known(_singular(kind), name, [*names(kind), *also])
+
+
+def summary(kind: str, name: str) -> str:
+    """Return the first line of a plug-in's docstring, read without importing it; of one from outside, its package.
+
+    It is empty where there is no docstring.
+    """
+    if name in _shipped(kind):
+        path, member = _shipped(kind)[name]
+        source = ast.parse(path.read_text(encoding="utf-8"))
+        if member:  # the text after its assignment
+            starts = [i for i, node in enumerate(source.body) if ast.unparse(node).startswith(f"{member} = ")]
+            source = ast.Module(source.body[starts[0] + 1 :], [])
+        return (ast.get_docstring(source) or "").partition("\n")[0]
+    entry = _offered(kind)[name]
+    return f"from package {entry.dist.name if entry.dist else 'unknown'}: {entry.value}"
+
+
+@cache
+def _shipped(kind: str) -> Mapping[str, tuple[Path, str]]:
+    """Return name → the file that defines a plug-in, and the name in that file of a member of a family."""
+    # Module-level definitions only; a line within a class is indented.
+    start = f"\n{KINDS[kind].defines}"
+    member = re.compile(rf"^({KINDS[kind].provides[0]}_([A-Z0-9_]+)) = ", re.M)
+    found: dict[str, tuple[Path, str]] = {}
+    for path in sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py")):
+        text = path.read_text(encoding="utf-8")
+        if start in text:
+            found[path.stem.replace("_", "-")] = path, ""
+        found |= {name.lower().replace("_", "-"): (path, attribute) for attribute, name in member.findall(text)}
+    return found
+
+
+@cache
+def _offered(kind: str) -> Mapping[str, EntryPoint]:
+    """Return what installed packages offer, by name; `ConfigError` where a name is taken."""
+    offered: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=f"metasearch.{kind}"):
+        other = "metasearch itself has one" if entry.name in _shipped(kind) else None
+        # One module offered twice, say by two installed copies of a package, is no conflict.
+        if entry.name in offered and offered[entry.name].value != entry.value:
+            other = f"so has {_origin(kind, offered[entry.name])}"
+        if other:
+            raise ConfigError(f"{_origin(kind, entry)} has a name that is taken: {other}")
+        offered[entry.name] = entry
+    return offered
+
+
+def _origin(kind: str, entry: EntryPoint) -> str:
+    package = f" of package {entry.dist.name}" if entry.dist else ""
+    return f"{_singular(kind)} '{entry.name}'{package} ({entry.value})"
+
+
+def _singular(kind: str) -> str:
+    return "loss" if kind == "losses" else kind.removesuffix("s")

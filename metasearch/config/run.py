@@ -1,0 +1,139 @@
+"""Settings of a run, nested by what they are about: `data`, `encoder`, `compute` and `recipe`.
+
+Each setting is declared once: `config.yaml` of a run folder and the options of the command line follow from these
+models. Together with the contents of the data and the encoder's weights they decide the result of a run.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from metasearch.config import yaml
+from metasearch.config.base import Count, Flag, Positive, Seed, Settings
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["fp32", "bf16"]
+Checkpointing = Literal["auto", "on", "texts", "off"]
+
+WHOLE_TASK = "task"
+"""Stands for all languages of the task in `EncoderConfig.trim`."""
+
+
+class Folders(Settings):
+    """Where data files and further declarations are."""
+
+    data: Annotated[str | None, Flag(metavar="DIR", complete="folders")] = None
+    """Folder of the task's files or a parent of it; by default METASEARCH_DATA."""
+    include: Annotated[tuple[str, ...], Flag(metavar="DIR", complete="folders")] = ()
+    """Folder with further tasks, modes/ and recipes/; repeatable."""
+
+
+class TaskConfig(Folders):
+    """A task, and how its folds are cut."""
+
+    task: Annotated[str, Flag(complete="task")]
+    """Task by name; see `metasearch ls tasks`."""
+    fold_seed: Annotated[int | None, Flag(metavar="SEED")] = None
+    """Shuffle articles or rows with this seed before cutting folds; not in the papers."""
+
+
+class DataConfig(TaskConfig):
+    """The data of a task with one fold held out."""
+
+    fold: Count = 0
+    """Fold to hold out."""
+
+    @classmethod
+    def of(cls, data: Self | str, /, **changes: Any) -> Self:
+        """Return the data of a task by its settings or its name, with some settings changed.
+
+        Raises:
+            ConfigError: there is no such setting, or a value is wrong.
+        """
+        tree = {"task": data} if isinstance(data, str) else data.model_dump()
+        return yaml.check({**tree, **changes}, cls, f"'{tree['task']}'")
+
+
+class EncoderConfig(Settings):
+    """An encoder, and how its checkpoint is read."""
+
+    name: Annotated[str, Flag(name="--encoder", complete="encoders")]
+    """Built-in name, local folder or hub name; by default the task's encoder."""
+    prompts: Annotated[Mapping[Role, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
+    """Text before the texts of a role (question, candidate or text), instead of the encoder's own; repeatable."""
+    trim: Annotated[tuple[str, ...], Flag(metavar="task|LANGUAGES", comma=True)] = ()
+    """Cut the encoder's vocabulary to the words of the task, or of some of its languages such as ar,de; embeddings of
+    their texts stay the same."""
+    trust_remote_code: bool = False
+    """Run Python code that comes with the encoder."""
+
+    @classmethod
+    def of(cls, encoder: Self | str, /, **changes: Any) -> Self:
+        """Return an encoder by its settings or its name, with some settings changed; errors as `DataConfig.of`."""
+        tree = {"name": encoder} if isinstance(encoder, str) else encoder.model_dump()
+        return yaml.check({**tree, **changes}, cls, f"'{tree['name']}'")
+
+
+class ComputeConfig(Settings):
+    """Where and how embeddings and gradients are computed."""
+
+    device: Device = "auto"
+    """Device to run on; auto takes a GPU if there is one."""
+    precision: Precision = "fp32"
+    """Precision of forward passes: float32 or bfloat16."""
+    checkpointing: Checkpointing = "auto"
+    """Save memory at the same gradient: on = recompute layers in the backward pass (1.5 to 1.8 times the CPU time in
+    fp32), texts = gradient caching for large batches, auto = on once a step runs out of memory."""
+
+
+class RunConfig(Settings):
+    """A learner that is trained on a fold of a task, and scored beside the encoder without training.
+
+    Attributes:
+        recipe: all hyper-parameters, resolved.
+    """
+
+    kind: Literal["train"] = "train"
+    data: DataConfig
+    encoder: EncoderConfig
+    recipe: Recipe
+    compute: ComputeConfig = ComputeConfig()
+    mode: Annotated[str, Flag(complete="mode")]
+    """Transfer mode, such as mono-bi-multi; see `metasearch ls modes`."""
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+    """Random seed for episodes, dropout and the `tiny` encoder."""
+    max_steps: Positive | None = None
+    """Optimizer steps at most; meta-train and meta-valid shrink in proportion."""
+
+
+class ScoreConfig(Settings):
+    """An encoder that is scored without training, on dev and test of a fold.
+
+    Attributes:
+        label: name of the encoder in results, `zero-shot` unless something else made it.
+        neutralise: how the language is projected out of its embeddings before; None leaves them.
+        seed: random seed of the weights of an encoder that is made from one.
+    """
+
+    kind: Literal["score"] = "score"
+    data: DataConfig
+    encoder: EncoderConfig
+    compute: ComputeConfig = ComputeConfig()
+    label: str = ZERO_SHOT
+    neutralise: NeutralSettings | None = None
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+
+
+Config = TypeVar("Config", bound=Settings)
+
+
+def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run, as its file holds them, without sections: `precision`, not `compute.precision`."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        if key in ("data", "encoder", "encoders", "texts", "compute") and isinstance(value, Mapping):
+            found |= {key if name == "name" else name: inner for name, inner in value.items()}
+        elif key != "kind":
+            found[key] = value
+    return found

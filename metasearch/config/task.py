@@ -1,0 +1,282 @@
+"""Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from metasearch.config.arrangement import Arrangement, Pattern
+from metasearch.config.base import Contradiction, Declared
+from metasearch.config.languages import Language, parse_pair
+from metasearch.config.recipe import MaxLength, Role
+from metasearch.errors import ConfigError
+
+# The block `translate` of a task: rows of its train part are translated, and the translations are trained on.
+
+ORACLE = "oracle"
+"""In place of a translator: the parallel rows that the data itself has."""
+
+
+class Translate(Declared):
+    """Which rows of train are translated into which languages, and by what.
+
+    Attributes:
+        by: a translator's name, or `oracle`, which takes the rows that the data has of the same ids in other languages.
+        source: the language that is translated from. One that is no language of the task is read for train alone.
+        into: languages that are translated into; arrangements may name them whether they are languages of the task or
+            not.
+        own: what becomes of rows that train has in these languages: all are left out (`drop`), or they stay and only
+            what has none is translated (`keep`). It must be said where there are any.
+        overlap: what becomes of a row whose text stands in dev or test: it is an error (`refuse`), or the row is left
+            out and counted (`drop`). A row whose id or article stands there is always an error.
+        options: the translator's own.
+    """
+
+    by: str = "files"
+    source: Language
+    into: Annotated[tuple[Language, ...], Field(min_length=1)]
+    own: Literal["drop", "keep"] | None = None
+    overlap: Literal["refuse", "drop"] = "refuse"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Translate":
+        if len(set(self.into)) < len(self.into):
+            raise Contradiction("a language stands twice", "into")
+        if self.source in self.into:
+            raise Contradiction(f"'{self.source}' is the language that is translated from", "into")
+        if self.by == ORACLE and self.own == "keep":
+            raise Contradiction("an oracle's rows are train's own; leave the key out", "own")
+        if self.by == ORACLE and self.options:
+            raise Contradiction("an oracle has none", "options")
+        return self
+
+
+Kind = Literal["retrieval", "similarity", "translation"]
+ROLES: dict[Kind, tuple[Role, ...]] = {
+    "retrieval": ("question", "candidate"),
+    "similarity": ("text",),
+    "translation": ("text",),
+}
+"""What the texts of each kind of task are to the encoder."""
+Phase = Literal["meta-train", "meta-valid"]
+PHASES: tuple[Phase, ...] = ("meta-train", "meta-valid")
+
+
+class Source(Declared):
+    """Where a task comes from."""
+
+    paper: str
+    url: str
+    licence: str
+    note: str | None = None
+
+
+class Folds(Declared):
+    """How data is split.
+
+    Attributes:
+        method: `kfold` cuts groups into k runs in file order; `given` uses the split the data comes with; with `none`
+            all of it is test, and the task is for evaluation only.
+        k: number of folds.
+        shuffle: shuffle the groups by the seed before cutting (a departure from the paper).
+        seed: seed of that shuffle.
+    """
+
+    method: Literal["kfold", "given", "none"] = "kfold"
+    # Test and dev take a k-th each, and something must be left to train on.
+    k: Annotated[int, Field(ge=3)] = 5
+    shuffle: bool = False
+    seed: int = 0
+
+
+def _once(values: Sequence[str], *at: str) -> None:
+    """Raise `Contradiction` where a value stands twice."""
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise Contradiction(f"'{value}' stands twice", *at)
+
+
+class Task(Declared):
+    """A benchmark: data, languages, protocol and measures.
+
+    Attributes:
+        languages: tags; those of `pairs` and `groups` are among them.
+        pairs: language pairs of a similarity task, such as `ar-en`.
+        kind: `retrieval` ranks candidates for questions, `similarity` scores pairs, `translation` looks for the
+            translation of a text among those of its language.
+        reader: the plug-in that reads the files.
+        data: folder of the files relative to this file, for data that lies beside its declaration.
+        encoder: encoder that is trained when none is named.
+        partial: of a translation task: languages without files are passed over, as long as one has files.
+        groups: of a translation task: name → languages over which a mean is reported.
+        candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
+        measures: measures that are reported; `monitor` is the one that early stopping watches.
+        translate: rows of train that are translated, and into which languages; None trains on the data as it is.
+        arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
+    """
+
+    task: str
+    description: str
+    kind: Kind
+    reader: str
+    data: str | None = None
+    source: Source
+    languages: Annotated[list[Language], Field(min_length=1)]
+    pairs: tuple[str, ...] = ()
+    partial: bool = False
+    groups: dict[str, Annotated[list[Language], Field(min_length=1)]] = Field(default_factory=dict)
+    candidates: Literal["paragraph", "sentence"] = "paragraph"
+    encoder: str
+    max_length: MaxLength = MaxLength()
+    folds: Folds = Folds()
+    measures: Annotated[list[str], Field(min_length=1)]
+    monitor: str
+    translate: Translate | None = None
+    arrangements: dict[str, Annotated[list[Arrangement], Field(min_length=1)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Task":
+        if self.monitor not in self.measures:
+            raise Contradiction(f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor")
+        self._check_kind()
+        self._check_languages()
+        for key in ("languages", "pairs", "measures"):
+            _once(getattr(self, key), key)
+        self._check_translate()
+        patterns: set[Pattern] = set()
+        for written, arrangements in self.arrangements.items():
+            try:
+                pattern = Pattern.parse(written)
+            except ValueError as error:
+                raise Contradiction(str(error), "arrangements", written) from None
+            if pattern in patterns:
+                raise Contradiction(f"the pattern '{pattern}' stands twice", "arrangements", written)
+            patterns.add(pattern)
+            for i, arrangement in enumerate(arrangements):
+                at = ("arrangements", written, i)
+                if arrangement.pattern != pattern:
+                    raise Contradiction(f"'{arrangement}' is {arrangement.pattern}, listed under '{pattern}'", *at)
+                unknown = sorted(arrangement.languages - self.trained_languages)
+                if unknown:
+                    raise Contradiction(f"'{arrangement}' uses {', '.join(unknown)}, not a language of the task", *at)
+        return self
+
+    def _check_kind(self) -> None:
+        if self.kind == "translation" and not self.evaluation_only:
+            raise Contradiction("a translation task is all test; write folds: {method: none}", "folds")
+        if self.evaluation_only and self.arrangements:
+            raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "arrangements")
+        # An empty mapping that is written is a choice, a key that is left out is a slip.
+        if not self.evaluation_only and "arrangements" not in self.model_fields_set:
+            raise Contradiction("this key is missing", "arrangements")
+        for key in ("partial", "groups"):
+            if getattr(self, key) and self.kind != "translation":
+                raise Contradiction(f"only a translation task has {key}", key)
+        if self.candidates == "sentence" and self.kind != "retrieval":
+            raise Contradiction("only a retrieval task has candidates", "candidates")
+        if self.pairs and self.kind != "similarity":
+            raise Contradiction("only a similarity task has language pairs", "pairs")
+
+    def _check_languages(self) -> None:
+        pairs = list(self.pairs)
+        for i, pair in enumerate(pairs):
+            try:
+                pairs[i] = "-".join(parse_pair(pair, self.languages))
+            except ValueError as error:
+                raise Contradiction(str(error), "pairs", i) from None
+        # Frozen for its users; a validator that returns another model is ignored by pydantic.
+        object.__setattr__(self, "pairs", tuple(pairs))
+        for name, codes in self.groups.items():
+            unknown = [code for code in codes if code not in self.languages]
+            if unknown:
+                raise Contradiction(f"{', '.join(unknown)} is not a language of the task", "groups", name)
+            _once(codes, "groups", name)
+
+    def _check_translate(self) -> None:
+        if self.translate is None:
+            return
+        if self.evaluation_only:
+            raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "translate")
+        foreign = [code for code in self.translate.into if code not in self.languages]
+        if self.translate.by == ORACLE and foreign:
+            raise Contradiction(
+                f"{', '.join(foreign)} is not a language of the task, whose rows an oracle takes", "translate", "into"
+            )
+
+    @property
+    def language_pairs(self) -> list[tuple[str, str]]:
+        """The languages of each of `pairs`."""
+        return [parse_pair(pair, self.languages) for pair in self.pairs]
+
+    @property
+    def trained_languages(self) -> frozenset[str]:
+        """Languages that train may have rows in: those of the task, and those of its translations."""
+        block = self.translate
+        return frozenset(self.languages) | (frozenset({block.source, *block.into}) if block else frozenset())
+
+    @property
+    def evaluation_only(self) -> bool:
+        """Whether all of the data is test."""
+        return self.folds.method == "none"
+
+    def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
+        """Return the arrangements that realise a pattern; empty when the task has none."""
+        # Keys are compared as they are parsed: `mono->bi` and `mono → bi` are one pattern.
+        return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
+
+
+class Mode(Declared):
+    """A transfer mode: the patterns whose arrangements the episodes of each phase cycle through."""
+
+    mode: str
+    description: str
+    meta_train: Annotated[list[Pattern], Field(min_length=1)]
+    meta_valid: Annotated[list[Pattern], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "Mode":
+        if len({len(pattern.kinds) for pattern in (*self.meta_train, *self.meta_valid)}) > 1:
+            raise ValueError("all patterns of a mode must have the same number of links")
+        return self
+
+    @property
+    def links(self) -> int:
+        """Number of sets in an episode: 2 for X→Y, 3 for X→Y→Z."""
+        return len(self.meta_train[0].kinds)
+
+    def patterns(self, phase: Phase) -> list[Pattern]:
+        """Return the patterns of a phase."""
+        return self.meta_train if phase == "meta-train" else self.meta_valid
+
+
+def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
+    """Return the arrangements of each phase for a mode on a task.
+
+    Raises:
+        ConfigError: the task is for evaluation only, or has no arrangement for one of the mode's patterns; the message
+            names those of all `modes` that it can be used with.
+    """
+    require_training(task)
+    if not applies(task, mode):
+        have = ", ".join(m.mode for m in modes if applies(task, m)) or "none"
+        raise ConfigError(
+            f"mode '{mode.mode}' has no arrangement for task '{task.task}' (modes of {task.task}: {have})"
+        )
+    return {
+        phase: [item for pattern in mode.patterns(phase) for item in task.arrangements_of(pattern)] for phase in PHASES
+    }
+
+
+def applies(task: Task, mode: Mode) -> bool:
+    """Say whether the task has an arrangement for every pattern of the mode."""
+    return all(task.arrangements_of(pattern) for phase in PHASES for pattern in mode.patterns(phase))
+
+
+def require_training(task: Task) -> None:
+    """Raise `ConfigError` for a task of which all is test."""
+    if task.evaluation_only:
+        raise ConfigError(
+            f"task '{task.task}' is for evaluation only: all of it is test, nothing can be trained on it."
+            f" Score an encoder with: metasearch evaluate --task {task.task}"
+        )

@@ -1,0 +1,272 @@
+"""Strict YAML: the only door to PyYAML.
+
+A file is read with every plain value as text and then converted by the types of a pydantic model, so that `1e-3` is a
+number, the language `no` is not `False`, and an unknown or duplicate key is an error. All problems of a file are
+reported at once, each with its line, key path, value and the nearest valid choice.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from yaml.composer import Composer
+
+from metasearch.errors import ConfigError, nearest
+from metasearch.io import read_bytes
+
+# Says what is wrong with a value of a declaration: where it stands, what it is, and what is right.
+
+At = tuple[str | int, ...]
+Places = dict[At, str]
+"""Key path → `file:line`."""
+
+
+def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
+    """Return one problem of those that pydantic found in a model, in a line.
+
+    Args:
+        item: as pydantic tells it.
+        model: type of the declaration.
+        where: it stands, for values that no place is known of.
+        places: of keys.
+    """
+    contradiction = item.get("ctx", {}).get("error")
+    # Pydantic knows which value was checked, and a `Contradiction` where below it the fault is.
+    at = (*item["loc"], *getattr(contradiction, "at", ()))
+    place = _nearest_place(at, places, where)
+    if item["type"] == "extra_forbidden":
+        return f"{place}: {dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"
+    if item["type"] == "missing":
+        return f"{place}: {dotted(at)}: this key is missing"
+    prefix = f"{dotted(at)}: " if at else ""
+    message = _message(item, [*_keys(model, at), "..."][0])
+    return f"{place}: {prefix}{message[:1].lower()}{message[1:]}"
+
+
+def _nearest_place(at: At, places: Places, where: str) -> str:
+    """Return the place of a key, or of the nearest key around it: a missing key has no line."""
+    return next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
+
+
+def _message(item: Any, key: str) -> str:
+    """Return what is wrong with a value, and the value; `key` is one that may stand below it."""
+    given, kind = item["input"], item["type"]
+    if kind in ("tuple_type", "list_type") and isinstance(given, str):
+        return f"expected a list such as [{given}] (got '{given}')"
+    if kind == "model_type":
+        value = f"={given}" if key == "name" else ""
+        return f"expected keys below it, such as {dotted((*item['loc'], key))}{value} (got '{given}')"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if isinstance(given, Mapping) and kind.endswith("_type"):
+        return f"{message} (got the keys {', '.join(map(str, given))})"
+    return message if isinstance(given, Mapping | BaseModel) or not item["loc"] else f"{message} (got '{given}')"
+
+
+def _keys(model: type[BaseModel], at: At) -> list[str]:
+    """Names of the keys allowed at a place below a model."""
+    kind: Any = model
+    for part in at:
+        if get_origin(kind) is dict:
+            kind = _first(get_args(kind)[1])
+        elif part in getattr(kind, "model_fields", {}):
+            kind = _first(kind.model_fields[part].annotation)
+        else:
+            return []
+    return list(getattr(kind, "model_fields", ()))
+
+
+def _first(annotation: Any) -> Any:
+    """The first type of an annotation, such as `Student` of `Student | None`."""
+    composed = get_origin(annotation) in (Union, UnionType, Annotated)
+    return _first(get_args(annotation)[0]) if composed else annotation
+
+
+def dotted(at: At) -> str:
+    """Return a key path as it is written, `outer.lr`."""
+    return ".".join(map(str, at))
+
+
+Tree = dict[str, Any]
+
+_VALUES = 10_000
+"""Values that a file of any size may have, each alias counted with all that it stands for."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
+    """Read a YAML file into a model, following one level of `include:`.
+
+    Args:
+        path: the file. `include: NAME` in it names a sibling whose keys it overrides (mappings are merged).
+        model: type of the declaration.
+        overrides: values that win over the file's, nested as the file is; problems name them `--set`.
+
+    Raises:
+        ConfigError: with every problem of the file, one a line.
+    """
+    tree, places = _read_included(path)
+    keys = list(_keys_of(overrides or {}))
+    # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
+    places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
+    return check(merge(tree, overrides or {}), model, str(path), places)
+
+
+def find_place(path: Path, *at: str | int) -> str:
+    """Return `file:line` of a key in a YAML file, or of the nearest key around it; `ConfigError` as `read`."""
+    return _nearest_place(at, _read_included(path)[1], str(path))
+
+
+def _read_included(path: Path) -> tuple[Tree, Places]:
+    """Return a file merged over the one that it includes, and the places of keys."""
+    tree, places = _read(path)
+    if "include" in tree:
+        name = str(tree.pop("include"))
+        siblings = {p.stem: p for p in path.parent.glob("*.yaml")}
+        if name not in siblings:
+            raise ConfigError(f"{path}: include: no file {name}.yaml.{nearest(name, siblings)}")
+        base, base_places = _read(siblings[name])
+        if "include" in base:
+            raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
+        tree, places = merge(base, tree), {**base_places, **places}
+    return tree, places
+
+
+def check(tree: Mapping[str, Any], model: type[Model], where: str, places: Places | None = None) -> Model:
+    """Turn a tree of strings into a model; `ConfigError` lists every problem of it."""
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        problems = [problem(item, model, where, places or {}) for item in error.errors()]
+        raise ConfigError("\n".join(problems)) from None
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+    """Return `base` with the keys of `over` put over it; mappings are merged, everything else replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def value_of(written: str, where: str) -> Any:
+    """Return a value written on the command line: a list such as `[de, fr]`, `null`, or the text itself."""
+    if written == "null":
+        return None
+    if not written.startswith("["):
+        return written
+    try:
+        value, _ = _parse(written, where)
+    except ConfigError:
+        value = None
+    if not isinstance(value, list):
+        raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'")
+    return value
+
+
+def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _keys_of(value, (*at, key))
+        else:
+            yield (*at, key)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a list of plain values on one line, however many mappings stand around it."""
+
+    def represent_list(self, data: Iterable[Any]) -> yaml.SequenceNode:
+        plain = not any(isinstance(item, list | dict) for item in data)
+        return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
+
+
+_Dumper.add_representer(list, _Dumper.represent_list)
+
+
+def dump(tree: Mapping[str, Any]) -> str:
+    """Return a tree as YAML, in the order of its keys, every script intact."""
+    return yaml.dump(dict(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def tree(path: Path) -> Tree:
+    """Return a YAML file as text, unchecked; `ConfigError` names file and line of a syntax error."""
+    return _read(path)[0]
+
+
+def tree_of(text: str, where: str) -> tuple[Tree, Places]:
+    """Return YAML as text, unchecked, and the `where:line` of each key; `ConfigError` names the line of an error."""
+    found, places = _parse(text, where)
+    if not isinstance(found, dict):
+        raise ConfigError(f"{where}:1: expected keys and values, such as 'task: {Path(where).stem}'")
+    return found, places
+
+
+def _read(path: Path) -> tuple[Tree, Places]:
+    try:
+        return tree_of(read_bytes(path).decode("utf-8-sig"), str(path))  # an editor may have put a byte order mark
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _parse(text: str, where: str) -> tuple[Any, Places]:
+    places: Places = {}
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        # With aliases, a few lines can stand for billions of values; without them a file has fewer than characters.
+        limit = max(len(text), _VALUES)
+        for at, line in _lines(node, where) if node else ():
+            places[at] = f"{where}:{line}"
+            if len(places) > limit:
+                raise ConfigError(f"{where}:{line}: {dotted(at)}: aliases (*name) make over {limit:,} values")
+        return (loader.construct_document(node) if node else None), places
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line if error.problem_mark else 0
+        raise ConfigError(f"{where}:{line + 1}: not YAML: {error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position)
+        raise ConfigError(f"{where}:{line + 1}: not YAML: {error.reason}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}:1: not readable: it nests too deep, or within itself") from None
+
+
+def _lines(node: yaml.Node, where: str, at: At = ()) -> Iterator[tuple[At, int]]:
+    """Yield path and line of every key and item below a node; refuse duplicate keys and NUL characters."""
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(f"{where}:{line}: expected a text as a key, got a list or a mapping")
+            path = (*at, key.value)
+            if key.value in seen:
+                raise ConfigError(f"{where}:{line}: {dotted(path)}: duplicate key")
+            seen.add(key.value)
+            yield path, line
+            yield from _lines(value, where, path)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            yield (*at, number), item.start_mark.line + 1
+            yield from _lines(item, where, (*at, number))
+    elif isinstance(node, yaml.ScalarNode) and "\0" in node.value:
+        raise ConfigError(f"{where}:{node.start_mark.line + 1}: {dotted(at)}: NUL character")
+
+
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml may be missing
+
+
+class _Loader(Composer, _Parser):  # type: ignore[misc]  # of Any
+    """Reads every plain value but null as text; composes in Python, as libyaml's composer crashes on deep nesting."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in known if tag.endswith(":null")]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def __init__(self, text: str) -> None:
+        _Parser.__init__(self, text)
+        Composer.__init__(self)

@@ -1,0 +1,150 @@
+"""Cuts text into passages: whole sentences, as many as fit, with semantic-text-splitter.
+
+Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmese, words of a dictionary.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+from metasearch.data.documents.passage import Section
+from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.settings import Settings
+from metasearch.data.formats.blank import blank
+from metasearch.errors import ConfigError
+
+CUT = "words that are longer than a passage, cut"
+LONG_TITLE = "titles longer than half a passage, put before the first passage alone"
+
+_BLOCK = 8192
+"""Characters that are cut at a time: the splitter's time grows with their square."""
+# A space ends a phrase in Thai, Lao, Burmese and Khmer, and a semicolon asks in Greek: UAX 29 has neither as an end.
+_PHRASE = re.compile(
+    r"(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]) (?=\S)|(?<=[\u0370-\u03ff\u1f00-\u1fff][;\u037e]) "
+)
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_BLANKS = re.compile(r"(?:\s*\n)?")
+
+
+class Cutter:
+    """Cuts sections into passages."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.size = max(_BLOCK, 8 * settings.limit)
+        self.estimated = settings.length is not len
+
+    def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:
+        """Yield the passages of a section, each with the offset in its text at which it begins, in order.
+
+        Args:
+            section: the text.
+            notes: counts the words that are cut and the titles that are too long.
+
+        Raises:
+            ConfigError: the limit is below the length of one character.
+        """
+        title = f"{section.title}\n" if section.title and self.settings.titles else ""
+        text, shift = section.text, 0
+        if title and 2 * self.settings.length(title) > self.settings.limit:
+            notes.counts[LONG_TITLE] += 1
+            text, shift, title = title + text, len(title), ""
+        start = 0
+        while start < len(text):
+            end = end_of_block(text, start, self.size)
+            for at, part in self._pieces(_PHRASE.sub("\r", text[start:end]), section.markdown, title):
+                # Of Markdown the splitter leaves blank lines before and after a passage.
+                blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
+                offset, part = start + at + blanks, part[blanks:].rstrip()
+                if _shown(part, section.markdown):
+                    if _cuts_word(text, offset + len(part)):
+                        notes.counts[CUT] += 1
+                    yield max(0, offset - shift), title + part
+            start = end
+
+    def _pieces(self, block: str, markdown: bool, title: str) -> Iterator[tuple[int, str]]:
+        """Yield the pieces of a block with their offsets: by estimated lengths, by lengths where those are wrong."""
+        measured = partial(_measured, self.settings.length, title)
+        if self.estimated:
+            found = self._split(block, markdown, title, self.settings.estimate)
+            self.estimated = all(measured(piece) <= self.settings.limit for _, piece in found)
+            if self.estimated:
+                yield from ((at, piece.replace("\r", " ")) for at, piece in found)
+                return
+        for at, piece in self._split(block, markdown, title, self.settings.length):
+            for inner, part in self._fitting(piece.replace("\r", " "), measured):
+                yield at + inner, part
+
+    def _split(self, block: str, markdown: bool, title: str, length: Callable[[str], int]) -> list[tuple[int, str]]:
+        kind = MarkdownSplitter if markdown else TextSplitter
+        limit, overlap = self.settings.limit, self.settings.overlap
+        if length is len:
+            # The splitter counts characters ten times as fast itself.
+            room = limit - len(title)
+            splitter = kind(room, min(overlap, room - 1))
+        else:
+            # The splitter measures what overlaps in the same way, with the title and what every passage begins with.
+            measured = partial(_measured, length, title)
+            splitter = kind.from_callback(measured, limit, min(overlap + measured(""), limit - 1) if overlap else 0)
+        found: list[tuple[int, str]] = splitter.chunk_indices(block)
+        return found
+
+    def _fitting(self, piece: str, measured: Callable[[str], int]) -> Iterator[tuple[int, str]]:
+        """Yield a piece, or the parts of one that is too long: of a sum of lengths the splitter sees no more."""
+        if measured(piece) <= self.settings.limit:
+            yield 0, piece
+            return
+        if len(piece) == 1:
+            raise ConfigError(
+                f"passages: limit: {self.settings.limit} is below the length of '{piece}', {measured(piece)}; raise it"
+            )
+        middle = len(piece) // 2
+        space = max(piece.rfind(" ", 0, middle), piece.rfind("\n", 0, middle)) + 1
+        for start, end in ((0, space or middle), (space or middle, len(piece))):
+            for inner, part in self._fitting(piece[start:end], measured):
+                yield start + inner, part
+
+
+def _measured(length: Callable[[str], int], title: str, text: str) -> int:
+    return length(title + text.replace("\r", " "))
+
+
+def _shown(text: str, markdown: bool) -> bool:
+    """Return whether a passage shows something; of Markdown, a fence or a rule alone does not."""
+    return any(map(str.isalnum, text)) if markdown else not blank(text)
+
+
+def _cuts_word(text: str, at: int) -> bool:
+    """Return whether a word goes on across a place; a script without spaces between words tells none."""
+    if not 0 < at < len(text):
+        return False
+    return all(unicodedata.category(c)[0] in "LNM" and not _UNSPACED.match(c) for c in text[at - 1 : at + 1])
+
+
+# Parts a long text where it is least felt, so that neither memory nor time grows with a document's length.
+
+_SENTENCE = re.compile(r".*(?:[.!?…؟।](?=\s)|[。！？])", re.S)
+_SPACE = re.compile(r".*(?=\s)", re.S)
+
+
+def end_of_block(text: str, start: int, size: int) -> int:
+    """Return where a block that begins at `start` ends, at most `size` characters on.
+
+    That is after the last paragraph of the second half, else after its last line, sentence or word, else anywhere.
+    """
+    if len(text) - start <= size:
+        return len(text)
+    middle, last = start + size // 2, start + size
+    for mark in ("\n\n", "\n"):
+        found = text.rfind(mark, middle, last)
+        if found >= 0:
+            return found + len(mark)
+    for pattern in (_SENTENCE, _SPACE):
+        if match := pattern.match(text, middle, last):
+            return match.end()
+    return last

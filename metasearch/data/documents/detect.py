@@ -1,0 +1,35 @@
+"""Tells the language of a text with py3langid, an optional package."""
+
+from collections.abc import Callable, Sequence
+
+from metasearch.config.languages import UNKNOWN, normalise_tag, primary_language
+from metasearch.errors import ConfigError, nearest
+
+INSTALL = "pip install py3langid"
+
+
+def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
+    """Return a function that returns the tag of a text's language, the likeliest of 97.
+
+    Short texts are often taken for another language; fewer languages to choose from help.
+
+    Args:
+        languages: tags to choose from, whose scripts and regions are ignored; empty takes all.
+
+    Raises:
+        ConfigError: py3langid is not installed, or does not know one of the languages.
+    """
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError:
+        raise ConfigError(f"to detect languages needs py3langid: {INSTALL}") from None
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    known = set(map(str, identifier.labels))
+    chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
+    for language in chosen:
+        if language not in known:
+            raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")
+    if chosen:
+        identifier.set_languages(chosen)
+    # Of digits and marks alone it says that they are in no language.
+    return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)

@@ -1,0 +1,76 @@
+"""Markdown, as it is written: headings, lists and code stay as they are marked.
+
+A block of YAML before the text (front matter) is no text; its `lang` or `language` is the document's language, and its
+`title` the title.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from metasearch.config import yaml
+from metasearch.config.languages import parse_tag
+from metasearch.data.documents.content import texts
+from metasearch.data.documents.passage import Section
+from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.readers.text import parted
+from metasearch.data.documents.settings import Settings
+from metasearch.errors import ConfigError
+
+_MATTER = re.compile(r"---[ \t]*\n(?P<yaml>\s*(?:#|[\w-]+[ \t]*:).*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
+_LITERAL = re.compile(
+    r"^(?P<key>title|lang|language)[ \t]*:[ \t]*(?P<quote>[\"']?)(?P<value>.+?)(?P=quote)[ \t]*$", re.M
+)
+"""A line of front matter that is no YAML, read as it is written."""
+
+
+@dataclass(frozen=True)
+class _Matter:
+    length: int = 0
+    language: str = ""
+    title: str = ""
+
+
+def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
+    """Yield the text of a file in sections of bounded size."""
+    parts = texts(path)
+    first = next(parts, "")
+    matter = _read_matter(first, path, notes)
+    line = 1 + first.count("\n", 0, matter.length)
+    for text, at in parted(chain([first[matter.length :]], parts)):
+        yield Section(text, line + at - 1, matter.language, matter.title, markdown=True)
+
+
+def _read_matter(text: str, path: Path, notes: Notes) -> _Matter:
+    """Return what front matter says; nothing of a text that begins with a rule, which is a line of dashes, too."""
+    match = _MATTER.match(text)
+    if match is None:
+        return _Matter()
+    tree, places = _read_keys(match, path, notes)
+    language, title = "", tree.get("title") or ""
+    for key in ("language", "lang"):
+        if value := tree.get(key):
+            try:
+                language = parse_tag(str(value))
+            except ValueError as error:
+                notes.add("language ignored", f"{places[key]}: {key}: {error}")
+    if isinstance(title, list | dict):
+        notes.add("title ignored", f"{places['title']}: title: expected a text, got {str(title)[:40]}")
+        title = ""
+    return _Matter(match.end(), language, " ".join(str(title).split()))
+
+
+def _read_keys(match: re.Match[str], path: Path, notes: Notes) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the keys of front matter, and where each stands; those of bad YAML as they are written."""
+    try:
+        # The line before it is the first of the file.
+        tree, places = yaml.tree_of(f"\n{match['yaml']}", str(path))
+    except ConfigError as error:
+        notes.add("title and language read literally", f"{error}; it is front matter, between lines of dashes")
+        found = list(_LITERAL.finditer(match["yaml"]))
+        lines = {each["key"]: f"{path}:{2 + match['yaml'].count(chr(10), 0, each.start())}" for each in found}
+        return {each["key"]: each["value"] for each in found}, lines
+    return dict(tree), {str(at[0]): place for at, place in places.items() if len(at) == 1}

@@ -1,0 +1,249 @@
+"""Finds the documents in files and folders, in the same order every time; says what is left out."""
+
+import errno
+import logging
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from metasearch import io
+from metasearch.config.languages import is_known
+from metasearch.data.documents.languages import Series, find_folder_language, find_language, find_series, find_untagged
+from metasearch.data.formats.text_files import suffix_of
+from metasearch.errors import DataError, nearest
+
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".jsonl": "jsonl",
+    ".csv": "table",
+    ".tsv": "table",
+}
+"""End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
+ROWS = ("jsonl", "table")
+"""Modules that read rows of named columns."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that is there, not read yet.
+
+    Attributes:
+        file: its name as users see it, with forward slashes: the path that was named, then that within the folder.
+        path: where it is.
+        size: in bytes, when it was found.
+        named: whether the user named it; else it was found in a folder.
+        language: the tag that its name or its folders tell; empty or `und` where they tell none.
+    """
+
+    file: str
+    path: Path
+    size: int
+    language: str = ""
+    named: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its content, in hexadecimal digits, taken when it is asked for; `DataError` if unreadable."""
+        try:
+            return io.digest(self.path)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+
+    @property
+    def reader(self) -> str:
+        """Name of the module that reads it."""
+        return SUFFIXES[suffix_of(self.path)]
+
+
+def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
+    """Return the documents among files and, at any depth, in folders, in the order named and then by name.
+
+    In folders, hidden files and those of other kinds are left out, with one warning that counts them; so are pipes,
+    devices and empty files, each with a warning of its own. A document that is reached twice is taken once.
+
+    Args:
+        paths: files and folders.
+        names: say which languages the names of files and folders tell, as where they count.
+        unreadable: takes files and folders below those that are named and cannot be read: name → what is wrong. By
+            default, warnings say it.
+
+    Raises:
+        DataError: a path that is named is not there or cannot be read, a file that is named is none of a known kind, or
+            there is no document at all.
+    """
+    search = _Search()
+    named = [Path(path) for path in paths]
+    for path in named:
+        search.add(path)
+    search.report(names)
+    if not search.found:
+        where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
+        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
+        raise DataError("\n".join([*search.unreadable.values(), says]))
+    if unreadable is None:
+        for message in search.unreadable.values():
+            log.warning("skipped: %s", message)
+    else:
+        unreadable.update(search.unreadable)
+    return list(search.found.values())
+
+
+@dataclass
+class _Search:
+    """Documents found so far, by absolute path, and what was passed over."""
+
+    found: dict[str, Source] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    twice: int = 0
+    parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
+    """Folder of a file that was named → the language that it tells, and its names that differ in their tag alone."""
+    untagged: dict[Path, Set[str]] = field(default_factory=dict)
+    """Folder around one that was named → its folders that have siblings with the same name and a tag."""
+
+    def add(self, path: Path) -> None:
+        """Add a file or a folder that was named."""
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) == errno.ENAMETOOLONG:
+                raise
+            raise DataError(
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{_near(path)}"
+            ) from None
+        if stat.S_ISDIR(mode):
+            self._add_folder(path, self._told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))
+            return
+        if _kind(path.name) not in SUFFIXES:
+            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
+        parent = Path(os.path.abspath(path)).parent
+        if parent not in self.parents:
+            self.parents[parent] = self._told_by(parent), find_series(map(_stem, _names_in(parent)))
+        self._add_file(path, *self.parents[parent], named=True)
+
+    def _told_by(self, folder: Path) -> str:
+        """Return the language that a folder tells by itself, whatever folders are around it."""
+        if folder.parent not in self.untagged:
+            self.untagged[folder.parent] = _untagged_in(folder.parent, _names_in(folder.parent))
+        return find_folder_language(folder.name, self.untagged[folder.parent], "")
+
+    def _add_folder(self, folder: Path, told: str, above: tuple[str, ...]) -> None:
+        """Add what is in a folder, which tells a language; `above` are the real paths of the folders around it."""
+        entries = list(_entries(folder))
+        names = [entry.name for entry in entries]
+        series, untagged = find_series(map(_stem, names)), _untagged_in(folder, names)
+        for entry in entries:
+            path = folder / entry.name
+            try:
+                if entry.name.startswith("."):
+                    self.others["hidden"] += 1
+                elif _is_folder(entry):
+                    self._add_subfolder(path, find_folder_language(entry.name, untagged, told), above)
+                elif _kind(entry.name) in SUFFIXES:
+                    self._add_file(path, told, series)
+                else:
+                    self.others[_kind(entry.name) or "no suffix"] += 1
+            except DataError as error:
+                self.unreadable[path.as_posix()] = str(error)
+
+    def _add_subfolder(self, path: Path, told: str, above: tuple[str, ...]) -> None:
+        if (real := os.path.realpath(path)) in above:
+            log.warning("%s: leads back to a folder around it, left out", path)
+        else:
+            self._add_folder(path, told, (*above, real))
+
+    def _add_file(self, path: Path, told: str, series: Series, named: bool = False) -> None:
+        try:
+            path.as_posix().encode()
+            found = path.stat()
+            io.require_file(path)
+        except UnicodeEncodeError:
+            raise DataError(f"{os.fsencode(path)!r}: the file's name is not UTF-8; give it another") from None
+        except OSError as error:
+            if (reason := str(error.strerror)).startswith("it is a"):
+                log.warning("%s: left out: %s", path, reason)
+                return
+            raise DataError(f"{path}: cannot be read: {reason}") from None
+        if not found.st_size:
+            log.warning("%s: left out: the file is empty", path)
+        elif (key := os.path.abspath(path)) in self.found:
+            self.twice += 1
+            if named:
+                self.found[key] = replace(self.found[key], named=True)
+        else:
+            language = find_language(_stem(path.name), told, series)
+            self.found[key] = Source(path.as_posix(), path, found.st_size, language, named)
+
+    def report(self, names: bool) -> None:
+        """Say what was passed over, and which languages were told by names, where they count."""
+        if self.others:
+            counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
+            log.warning("left out, since no documents are read of them: %s", counts)
+        if self.twice:
+            log.info("documents named more than once, read once: %d", self.twice)
+        told: dict[str, list[str]] = {}
+        for source in self.found.values():
+            if is_known(source.language):
+                told.setdefault(source.language, []).append(source.file)
+        shown = [f"{language} {len(own):,} ({_end(own[0])})" for language, own in sorted(told.items())]
+        if shown and names:
+            log.info("languages that names tell: %s", ", ".join(shown))
+
+
+def _untagged_in(folder: Path, names: Iterable[str]) -> Set[str]:
+    """Return which of the folders in a folder have siblings with the same name and a tag."""
+    return find_untagged(name for name in names if "." in name and os.path.isdir(folder / name))
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Return the names in a folder beside one that was named; none if it may not be read, which is not asked for."""
+    return os.listdir(folder) if os.access(folder, os.R_OK | os.X_OK) else []
+
+
+def _stem(name: str) -> str:
+    """Return a file's name without its suffix, and without `.gz`."""
+    return name.removesuffix(".gz").rpartition(".")[0]
+
+
+def _kind(name: str) -> str:
+    """Return what a file's name ends in, without `.gz`."""
+    return Path(name.removesuffix(".gz")).suffix.lower()
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder; `DataError` of a link that leads to itself."""
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        raise DataError(f"{entry.path}: cannot be read: {error.strerror or error}") from None
+
+
+def _end(file: str) -> str:
+    """Return a file's name and that of its folder, one of which told its language."""
+    return "/".join(file.split("/")[-2:])
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as inside:
+            yield from sorted(inside, key=lambda entry: entry.name)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error.strerror or error}") from None
+
+
+def _near(path: Path) -> str:
+    try:
+        hint = nearest(path.name, os.listdir(path.parent))
+    except (OSError, ValueError):
+        return ""
+    return f".{hint}" if "Did you mean" in hint else ""

@@ -1,0 +1,199 @@
+"""Arrays in one file that is named by its hash and is read without a copy of it in memory.
+
+The file is one of safetensors: eight bytes with the length of the header, the header in JSON, then the arrays one after
+another. Whoever opens one says which arrays it has to hold, so that a damaged header is never believed.
+"""
+
+import errno
+import hashlib
+import json
+import math
+import mmap
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from metasearch.errors import RunFolderError
+from metasearch.io import digest, require_file, write_whole
+
+SUFFIX = ".safetensors"
+NAME = re.compile(r"[0-9a-f]{64}")
+WRONG = "its SHA-256 is not its name"
+_TYPES = {
+    "I8": np.int8, "U8": np.uint8, "I16": np.int16, "U16": np.uint16, "I32": np.int32, "U32": np.uint32,
+    "I64": np.int64, "U64": np.uint64, "F16": np.float16, "F32": np.float32,
+}  # fmt: skip
+_NOT_OF_THE_FILE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM)
+"""Errors of a process that has too many files open or may not read: the file may be sound."""
+_LENGTH = 8
+"""Bytes before the header, a number that says how many bytes that has."""
+_REST = -1
+"""Extent that the file says, in the shape of an array of `Wanted`."""
+
+_AT_ONCE = 2**24
+"""Bytes that are hashed at a time; a whole number of pages."""
+
+Wanted = Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
+"""Arrays that a file has to hold: name → type and shape; an extent of -1 is any."""
+Loaded = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file of arrays as the manifest names it.
+
+    Attributes:
+        name: SHA-256 of the file in hexadecimal digits, which is its name, too.
+        size: bytes of the file.
+    """
+
+    name: str
+    size: int
+
+    def path(self, folder: Path) -> Path:
+        """Return where the file is, below the folder of its kind."""
+        return folder / f"{self.name}{SUFFIX}"
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """A file of arrays that is mapped into memory, also when it was removed since.
+
+    Attributes:
+        path: of the file.
+        stored: its name and size.
+        content: the file.
+        arrays: what is in it.
+        remedy: what to do where it is damaged, for messages.
+    """
+
+    path: Path
+    stored: Stored
+    content: mmap.mmap
+    arrays: Loaded
+    remedy: str
+
+    def check(self) -> None:
+        """Raise `RunFolderError` where the file is not, to the bit, what was written."""
+        # What is mapped beyond the end of a file that was cut off since must not be read.
+        if self.content.size() != self.stored.size:
+            raise damaged(
+                self.path, f"it has {self.content.size():,} bytes in place of {self.stored.size:,}", self.remedy
+            )
+        found = hashlib.sha256()
+        with memoryview(self.content) as view:
+            for start in range(0, len(view), _AT_ONCE):
+                part = view[start : start + _AT_ONCE]
+                found.update(part)
+                # The memory that it was read to is no use to this process until it is used.
+                if hasattr(mmap, "MADV_DONTNEED"):
+                    self.content.madvise(mmap.MADV_DONTNEED, start, len(part))
+        if found.hexdigest() != self.stored.name:
+            raise damaged(self.path, WRONG, self.remedy)
+
+    def forget(self) -> None:
+        """Let go of the memory that the file was read to; what is used again is read again."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.content.madvise(mmap.MADV_DONTNEED)
+
+
+def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> Stored:
+    """Write arrays to a file of a folder, whole or not at all; `RunFolderError` where that fails."""
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    stored = Stored(hashlib.sha256(content).hexdigest(), len(content))
+    write_whole(stored.path(folder), content)
+    return stored
+
+
+def open_arrays(folder: Path, stored: Stored, wanted: Wanted, remedy: str) -> Mapped:
+    """Return a file of arrays, mapped into memory; what is not used is not read.
+
+    Args:
+        folder: of the file.
+        stored: its name and size.
+        wanted: which arrays it has to hold.
+        remedy: what to do where it is damaged, for messages.
+
+    Raises:
+        RunFolderError: the file is missing, has another size, or holds other arrays.
+    """
+    path = stored.path(folder)
+    try:
+        require_file(path)
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != stored.size:
+                raise damaged(path, f"it has {size:,} bytes in place of {stored.size:,}", remedy)
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        whole = np.frombuffer(content, np.uint8)
+        begins, header = _header(whole)
+        arrays = {name: _array(whole[begins:], header[name], *wanted[name]) for name in wanted}
+        return Mapped(path, stored, content, arrays, remedy)
+    except OSError as error:
+        raise _unread(path, error, remedy) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise damaged(path, "its header is not what was written", remedy) from None
+
+
+def check(folder: Path, stored: Stored, remedy: str) -> None:
+    """Raise `RunFolderError` where a file is not, to the bit, what was written."""
+    path = stored.path(folder)
+    try:
+        found = digest(path)
+    except OSError as error:
+        raise _unread(path, error, remedy) from None
+    if found != stored.name:
+        raise damaged(path, WRONG, remedy)
+
+
+class Unreadable(RunFolderError):
+    """A file may be sound, and cannot be read here and now."""
+
+
+def _unread(path: Path, error: OSError, remedy: str) -> RunFolderError:
+    """Return what an error of the system says of a file: nothing of its content, or that it is damaged."""
+    if error.errno in _NOT_OF_THE_FILE:
+        more = "; raise the limit with ulimit -n" if error.errno == errno.EMFILE else ""
+        return Unreadable(f"{path} cannot be read: {error.strerror}{more}")
+    return damaged(path, error.strerror or str(error), remedy)
+
+
+def damaged(path: Path, what: str, remedy: str) -> RunFolderError:
+    """Return the error of a file that is not what was written, with what to do."""
+    return RunFolderError(f"{path}: {what}: {remedy}")
+
+
+def json_array(value: Any) -> NDArray[np.uint8]:
+    """Return a value as an array of the bytes of its JSON text, `(n,)`."""
+    return np.frombuffer(json.dumps(value, ensure_ascii=False).encode(), np.uint8)
+
+
+def _header(content: NDArray[np.uint8]) -> tuple[int, dict[str, Any]]:
+    """Return where the arrays begin, and what the header says of each."""
+    if len(content) < _LENGTH:
+        raise ValueError("no header")
+    length = int.from_bytes(content[:_LENGTH].tobytes(), "little")
+    if length > len(content) - _LENGTH:
+        raise ValueError("no end of the header")
+    return _LENGTH + length, json.loads(content[_LENGTH : _LENGTH + length].tobytes())
+
+
+def _array(
+    content: NDArray[np.uint8], said: Mapping[str, Any], kind: type[np.generic], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Return an array that a header describes; `ValueError` where it is not the wanted one, or not in the file."""
+    begin, end = said["data_offsets"]
+    found = tuple(said["shape"])
+    alike = len(found) == len(shape) and all(b in (a, _REST) for a, b in zip(found, shape, strict=True))
+    if _TYPES.get(said["dtype"]) is not kind or not alike or not all(type(n) is int and n >= 0 for n in found):
+        raise ValueError("another array")
+    if not 0 <= begin <= end <= len(content) or end - begin != math.prod(found) * np.dtype(kind).itemsize:
+        raise ValueError("beyond the file")
+    return content[begin:end].view(kind).reshape(found)

@@ -1,0 +1,144 @@
+"""Texts whose language is known, without labels: of files whose names tell it, or of a part of a task.
+
+| name | language |
+|---|---|
+| `de.txt`, `zh-CN.txt.gz` | that of the name; a line is a text |
+| `en-de.tsv` and the other names of parallel corpora | of each side its own, see `metasearch.data.parallel.files` |
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+
+from metasearch.config.languages import parse_name
+from metasearch.config.recipe import Role
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.compressed_files import unpacked
+from metasearch.data.formats.text_files import text_lines
+from metasearch.data.parallel.files import recognise
+from metasearch.data.records import Data, texts_of
+from metasearch.data.translation import TranslationData
+from metasearch.errors import DataError, nearest
+
+Tagged = dict[str, list[tuple[Role, str]]]
+"""Language → distinct texts in it, each with its role."""
+
+EXPECTED = "expected names that tell the language, such as de.txt, en-de.tsv or WikiMatrix.de-en.de"
+
+log = logging.getLogger(__name__)
+
+
+def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()) -> Tagged:
+    """Return texts of files by language, the first ones of each; several files of a language are read in turn.
+
+    Every other text is a question, the others are candidates, so that the prompts of both have their part.
+
+    Args:
+        paths: files, and folders that are searched at any depth; other files of a folder are passed over, and the log
+            names some of them.
+        limit: texts of a language, at most.
+        languages: that are read; empty takes all that are there.
+
+    Raises:
+        DataError: a path is missing, a name does not tell the language, a file is empty, damaged or not UTF-8, or there
+            are no files of a language that is asked for.
+    """
+    sources: dict[str, list[tuple[Path, int | None]]] = {}
+    for path in paths:
+        for below in _files(path):
+            for language, column in _sides(below):
+                sources.setdefault(language, []).append((below, column))
+    _require(languages, sources, "no texts")
+    roles: tuple[Role, Role] = ("question", "candidate")
+    tagged: Tagged = {}
+    for language in languages or sorted(sources):
+        texts = islice(_distinct(_in_turn([_texts(*source) for source in sources[language]])), limit)
+        tagged[language] = [(roles[i % 2], text) for i, text in enumerate(texts)]
+    return tagged
+
+
+def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
+    """Return the texts of a part of a task by language, without their labels, evenly spread where there are more.
+
+    Args:
+        data: such as the train part of a fold.
+        limit: texts of a language, at most.
+        languages: that are wanted; empty takes all.
+
+    Raises:
+        DataError: there are no texts of a language that is asked for.
+    """
+    found: dict[str, dict[tuple[Role, str], None]] = {}
+    if isinstance(data, TranslationData):
+        raise DataError("a translation task has no train part to take texts from")
+    for role, text, language in texts_of(data):
+        found.setdefault(language, {})[role, text] = None
+    _require(languages, found, "the train part has no texts")
+    return {language: _spread(list(found[language]), limit) for language in languages or sorted(found)}
+
+
+def _require(languages: Sequence[str], known: Iterable[str], what: str) -> None:
+    for language in languages:
+        if language not in (there := set(known)):
+            raise DataError(f"{what} of language '{language}'.{nearest(language, there)}")
+
+
+def _spread(texts: list[tuple[Role, str]], limit: int) -> list[tuple[Role, str]]:
+    count = min(limit, len(texts))
+    return [texts[i * len(texts) // count] for i in range(count)]
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if not path.is_dir():
+        if not _sides(path):
+            raise DataError(f"{path}: its language is not known; {EXPECTED}")
+        return [path]
+    inside = sorted(below for below in path.rglob("*") if not below.is_dir() and not below.name.startswith("."))
+    others = [str(below.relative_to(path)) for below in inside if not _sides(below)]
+    if len(others) == len(inside):
+        raise DataError(f"{path}: no file in it has a name that tells the language; {EXPECTED}")
+    if others:
+        names = ", ".join(others[:3] + ["..."] * (len(others) > 3))
+        log.info("%s: %d files tell no language and are passed over: %s", path, len(others), names)
+    return [below for below in inside if _sides(below)]
+
+
+def _sides(path: Path) -> list[tuple[str, int | None]]:
+    """Return the languages of a file, each with its column in a TSV file; none where the name does not tell."""
+    if file := recognise(path):
+        if not file.sides:
+            return [(language, column) for column, language in enumerate(file.languages)]
+        own = file.sides.index(unpacked(path.name))
+        return [(file.languages[own], None)]
+    stem, _, suffix = unpacked(path.name).rpartition(".")
+    tag = parse_name(stem) if suffix == "txt" else ""
+    return [(tag, None)] if tag else []
+
+
+def _texts(path: Path, column: int | None) -> Iterator[str]:
+    empty = True
+    for number, line in text_lines(path):
+        cells = [line] if column is None else line.split("\t")
+        if column is not None and len(cells) <= column:
+            raise DataError(f"{path}:{number}: expected two columns with a tab between them")
+        if not blank(text := cells[column or 0]):
+            empty = False
+            yield text.strip()
+    if empty:
+        raise DataError(f"{path}: the file has no text")
+
+
+def _in_turn(sources: Sequence[Iterator[str]]) -> Iterator[str]:
+    rounds = chain.from_iterable(zip_longest(*sources))
+    return (text for text in rounds if text is not None)
+
+
+def _distinct(texts: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for text in texts:
+        if text not in seen:
+            seen.add(text)
+            yield text

@@ -1,0 +1,91 @@
+"""What gives vectors of texts: an encoder, or what an encoder gave before."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metasearch.config.recipe import Role
+
+
+class EncodesTexts(Protocol):
+    """Gives the vectors of texts; all that an evaluation asks of an encoder."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+
+    def encode(self, texts: Sequence[str], role: Role, /) -> NDArray[np.float32]:
+        """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+
+
+class Reporting(EncodesTexts, Protocol):
+    """Gives vectors, and says how far it is.
+
+    Attributes:
+        on_progress: hears after each batch how many texts are done, and how many there are.
+    """
+
+    on_progress: Callable[[int, int], None] | None
+
+
+@contextmanager
+def heard(encoder: Reporting, hear: Callable[[int, int], None]) -> Iterator[None]:
+    """Let something hear of every batch that an encoder encodes meanwhile: texts that are done, and all of them."""
+    encoder.on_progress = hear
+    try:
+        yield
+    finally:
+        encoder.on_progress = None
+
+
+class Opened(Protocol):
+    """What was opened from a checkpoint.
+
+    Attributes:
+        origin: fingerprint of the checkpoint; empty where nobody took it.
+        seeded: whether its weights are drawn from a seed.
+    """
+
+    @property
+    def origin(self) -> str:
+        """See above."""
+
+    @property
+    def seeded(self) -> bool:
+        """See above."""
+
+
+class Remembered:
+    """Gives the vectors of an encoder, and encodes each text of a role once; its weights must not change meanwhile.
+
+    The last bits of a vector depend on which texts are encoded together. So each part of the data has vectors of its
+    own (`part`): they are the same whether another part was encoded before or not, as in a run that was resumed.
+
+    Args:
+        encoder: whose vectors they are.
+    """
+
+    def __init__(self, encoder: EncodesTexts) -> None:
+        self._encoder = encoder
+        self._vectors: dict[tuple[Role, str], NDArray[np.float32]] = {}
+        self._parts: dict[str, Remembered] = {}
+
+    def part(self, name: str) -> "Remembered":
+        """Return what gives the vectors of the texts of a part, such as `dev`, and knows those of no other."""
+        return self._parts.setdefault(name, Remembered(self._encoder))
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+        return self._encoder.device
+
+    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+        """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+        new = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
+        vectors = self._encoder.encode(new, role)
+        self._vectors.update(zip(((role, text) for text in new), vectors, strict=True))
+        return np.stack([self._vectors[role, text] for text in texts]) if texts else vectors

@@ -1,0 +1,158 @@
+"""Makes a report from a study: one page, the same in Markdown, and its tables for papers and programs.
+
+report.html     the page; needs no network and no other file
+report.md       its words and tables
+tables.json     all tables, as they were measured
+tables/         each table as KEY.md, KEY.tex (booktabs) and KEY.csv
+"""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from metasearch import __version__
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.evaluation.report import formats
+from metasearch.evaluation.report.comparison import verdict
+from metasearch.evaluation.report.main_table import ordered
+from metasearch.evaluation.report.page import Report, page
+from metasearch.evaluation.report.section import Inputs
+from metasearch.evaluation.report.sections import all_sections
+from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.compare import Comparison, compare
+from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.io import NEW, write_all
+
+PAGE, INDEX, TABLES = "report.html", "tables.json", "tables"
+
+
+def build(
+    study: Study,
+    baseline: Arm | None = None,
+    measure: str | None = None,
+    level: float = bootstrap.LEVEL,
+    resamples: int = bootstrap.RESAMPLES,
+    seed: int = 0,
+) -> Report:
+    """Return the report of a study; arguments and errors as `study.compare.compare`, in the task's main pool.
+
+    Where there is nothing to compare with, the report says so.
+    """
+    bootstrap.check(level, resamples)
+    selection = study.select(measure)
+    baseline = baseline or study.baseline
+    study = replace(study, arms=tuple(ordered(study)))
+    known, lost = with_questions(study)
+    comparison, why = _compared(known, baseline, selection, level, resamples, seed)
+    inputs = Inputs(study, known, selection, comparison, (*lost, *why))
+    reasons = inputs.not_compared if comparison is None else ()
+    more = f"; and {len(study.missing) - 3} more" if study.missing[3:] else ""  # the run facts have all of it
+    unfinished = [f"Not everything is there: {'; '.join(study.missing[:3])}{more}."] if study.missing else []
+    return Report(
+        title=f"{study.task}: {study.name}",
+        intro=(*verdict(study, selection, comparison), *reasons, *unfinished),
+        facts=(
+            ("Task", study.task),
+            ("Measure", f"{selection}, × 100"),
+            ("Baseline", baseline.label),
+            ("Folds", ", ".join(map(str, study.folds))),
+            ("Seeds", ", ".join(map(str, study.seeds))),
+            ("Data", study.data),
+            ("Version", f"metasearch {study.versions.get('metasearch', 'unknown')}"),
+        ),
+        sections=all_sections(inputs),
+        footer=f"Written by metasearch {__version__}.",
+    )
+
+
+def with_questions(study: Study) -> tuple[Study, list[str]]:
+    """Return the arms and runs that have the results of each question, and a sentence for each arm that lacks some."""
+    scored = [each for each in study.scored if each.questions_path.is_file()]
+    arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
+    sentences = []
+    for arm in study.arms:
+        lost = sorted(str(each.run.path) for each in study.of(arm) if each not in scored)
+        if lost:
+            more = f" and {len(lost) - 1} more" if lost[1:] else ""
+            sentences.append(f"{arm.label}: the results of each question were not kept in {lost[0]}{more}.")
+    return replace(study, arms=arms, scored=tuple(scored)), sentences
+
+
+def _compared(
+    study: Study, baseline: Arm, selection: ScoreSelection, level: float, resamples: int, seed: int
+) -> tuple[Comparison | None, list[str]]:
+    """Return the comparison with a baseline, or why there is none, in words."""
+    if baseline not in study.arms:
+        return None, [f"Nothing is compared: {baseline.label} has no results of each question."]
+    try:
+        return compare(study, baseline, selection.measure, selection.pool, level, resamples, seed), []
+    except ConfigError as error:  # all that was asked for is checked before: there is nothing to compare with
+        return None, [f"Nothing is compared: {str(error).removesuffix('.')}."]
+
+
+def files(report: Report) -> dict[str, str]:
+    """Return path in the folder → text of each file of a report, the page first."""
+    tables = [table for section in report.sections for table in section.tables]
+    index = json.dumps([asdict(table) for table in tables], ensure_ascii=False, indent=1, allow_nan=False)
+    texts = {PAGE: page(report), "report.md": _markdown(report), INDEX: f"{index}\n"}
+    for table in tables:
+        for name, text in formats.FORMATS.items():
+            texts[f"{TABLES}/{table.key}.{formats.SUFFIXES[name]}"] = text(table)
+    return texts
+
+
+def _markdown(report: Report) -> str:
+    """Return the words and tables of a report."""
+    parts = [f"# {formats.plain(report.title)}", *map(formats.plain, report.intro)]
+    parts.append("\n".join(f"- {formats.plain(name)}: {formats.plain(value)}" for name, value in report.facts))
+    for section in report.sections:
+        if section.tables or section.paragraphs:
+            parts += [f"## {formats.plain(section.heading)}", *map(formats.plain, section.paragraphs)]
+            parts += [formats.markdown(table).rstrip("\n") for table in section.tables]
+    parts += [formats.plain(report.footer), f"Charts and single questions: {PAGE}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write a report, whole or not at all, and return the paths of its files, the page first.
+
+    The folder is new, empty or that of a former report, which is replaced.
+
+    Raises:
+        RunFolderError: the folder holds something else, or cannot be written; a former report stays as it was.
+    """
+    refuse(folder)
+    former = _former(folder)
+    # Half a surrogate pair, which a text of a data file may hold, is written as JSON does.
+    made = {folder / name: text.encode("utf-8", "backslashreplace") for name, text in files(report).items()}
+    write_all(made)
+    try:
+        # Tables of the former report go only once all new files are in place.
+        for path in (*(former - set(made)), *(folder / TABLES).glob(f"*{NEW}")):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
+    return list(made)
+
+
+def refuse(folder: Path) -> None:
+    """Raise `RunFolderError` when a folder is there that is neither empty nor a report, whole or begun."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise RunFolderError(f"{folder} is a file; choose a folder with -o")
+        # A process that died while files took their names left the page, which is first, and the others beside theirs.
+        report = (folder / PAGE).is_file() and any((folder / name).is_file() for name in (INDEX, f"{INDEX}{NEW}"))
+        if not report and any(path.suffix != NEW for path in folder.rglob("*") if not path.is_dir()):
+            raise RunFolderError(f"{folder} is not empty and holds no report; choose another folder with -o")
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be read: {error.strerror}") from None
+
+
+def _former(folder: Path) -> set[Path]:
+    """Return the files of the tables that a former report listed."""
+    try:
+        keys = [str(table["key"]) for table in json.loads((folder / INDEX).read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
+    return {folder / TABLES / f"{formats.slug(key)}.{end}" for key in keys for end in formats.SUFFIXES.values()}

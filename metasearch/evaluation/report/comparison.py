@@ -1,0 +1,413 @@
+"""Learners compared with a baseline: the table, its notes, and the verdict in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from metasearch.evaluation.report.main_table import complete, over_languages
+from metasearch.evaluation.report.svg import minus
+from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.folds import MOST, SeedsNeeded, TrainingInterval
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.compare import Compared, Comparison, Difference
+from metasearch.evaluation.study.study import ScoreSelection, Study
+
+# What the figures and marks of a comparison are, and what they do not say, in sentences.
+
+UNAVAILABLE = (
+    "nothing was trained twice, so that no interval says what training again would change: ° goes by these models"
+)
+
+
+def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
+    """Return what the figures and marks are, what they do not say, and what is missing: a sentence or two each."""
+    intervals = [i for each in comparison.arms for i in (each.interval, *(d.interval for d in each.languages.values()))]
+    lost = max(interval.undefined for interval in intervals)
+    return (
+        f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
+        *_training(comparison),
+        _models(comparison),
+        *_folds(comparison),
+        _papers(comparison),
+        *needed_sentences(comparison),
+        *([f"Up to {lost} resamples on which a figure is undefined were left out."] if lost else []),
+        *comparison.missing,
+    )
+
+
+def mark_note(comparison: Comparison) -> str:
+    """Return what the marks are, in short."""
+    against = f"of the difference from {comparison.baseline.label}"
+    trained = any(each.training for each in comparison.arms)
+    parts = []
+    if trained:
+        alpha = f"{1 - comparison.level:.3g}"
+        parts.append(
+            f"* the {percent(comparison.level)} interval {against} over {_whats(comparison)} excludes 0; † its "
+            f"Holm-adjusted p is below {alpha}"
+        )
+    if not all(each.training for each in comparison.arms):
+        parts.append(
+            f"° the {percent(comparison.level)} interval {against} excludes 0 for these models, not trained again"
+        )
+    return f"{'; '.join(parts)}."
+
+
+def language_note(comparison: Comparison) -> str:
+    """Return what the marks of languages are."""
+    which = "*" if any(each.training for each in comparison.arms) else "°"
+    return (
+        f"{which}: the {percent(comparison.level)} interval{' of these models' * (which == '°')} excludes 0. Not "
+        f"corrected for the number of lines: of {_one_in(comparison.level)} without any difference one is expected to "
+        "be marked."
+    )
+
+
+def needed_sentences(comparison: Comparison) -> list[str]:
+    """Return for each arm how many seeds a difference needs to be told apart, from what the study has seen."""
+    return [_needed(each, each.needed, comparison) for each in comparison.arms if each.needed]
+
+
+def percent(level: float) -> str:
+    """Return a level as it is printed: `95%`."""
+    return f"{100 * level:.4g}%"
+
+
+def _training(comparison: Comparison) -> list[str]:
+    """Say what the main interval is, or why there is none."""
+    without = [each.arm.label for each in comparison.arms if each.training is None]
+    notes = []
+    if len(without) < len(comparison.arms):
+        several = ""
+        if comparison.arms[1:]:
+            several = (
+                f" Not corrected for the number of learners: of {_one_in(comparison.level)} without any difference one "
+                f"is expected to be marked; † is: p (Holm) over {len(comparison.arms)} comparisons is below "
+                f"{1 - comparison.level:.3g}."
+            )
+        notes.append(
+            f"*: the {percent(comparison.level)} interval excludes 0; it says what {_whats(comparison)} would change "
+            "(Student's t over the means of folds, seeds averaged first). That folds share training articles is not "
+            f"in it.{several}"
+        )
+    if without:
+        notes.append(f"{', '.join(without)}: {UNAVAILABLE}.")
+    return notes
+
+
+def _models(comparison: Comparison) -> str:
+    return (
+        f"These models: the {percent(comparison.level)} interval of the trained models as they are (paired bootstrap, "
+        f"percentiles of {comparison.resamples:,} resamples, seed {comparison.seed}). Articles are resampled within "
+        "their fold, each with its questions and their translations; what training again would change is not in it."
+    )
+
+
+def _folds(comparison: Comparison) -> list[str]:
+    """Say how the folds differ, of the arms on which they do."""
+    if not any(each.heterogeneity for each in comparison.arms):
+        return []
+    alone = all(each.components is None or each.components.seeds is None for each in comparison.arms)
+    seeds = " or, since each has one seed, that seed does" if alone else ""
+    ranges = "; ".join(
+        f"{each.arm.label} {100 * each.heterogeneity.low:+z.2f} to {100 * each.heterogeneity.high:+z.2f}"
+        for each in comparison.arms
+        if each.heterogeneity
+    )
+    return [
+        f"Folds p: Cochran's Q, whether folds differ by more than their questions{'' if alone else ' and seeds'} "
+        f"explain, because of what the fold is{seeds}; I²: share of their spread beyond that. By fold: {ranges}."
+    ]
+
+
+def _papers(comparison: Comparison) -> str:
+    pairs = sorted({each.test.n for each in comparison.arms})
+    counts = " to ".join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))
+    return (
+        f"Papers': a two-sided paired t-test over {counts} fold × language means, as papers report it; d_z: mean "
+        "difference / its standard deviation over them. They are not independent, since languages are translations of "
+        "the same questions scored by the same models: it rejects far too often, and no mark is made of it."
+    )
+
+
+def _needed(each: Compared, needed: SeedsNeeded, comparison: Comparison) -> str:
+    folds = "the one fold" if len(each.folds) == 1 else f"these {len(each.folds)} folds"
+    what = f"{each.arm.label}: a difference of {100 * needed.difference:.4g} on {folds}"
+    seen = "" if needed.certain else "at least "
+    chance = f"{percent(needed.power)} power at {1 - comparison.level:.3g}"
+    if needed.fewest is not None:
+        why = "" if needed.certain else ", if all that training changes is the seed's doing; one seed cannot tell"
+        return f"{what} needs {seen}{needed.fewest} {'seed' if needed.fewest == 1 else 'seeds'} ({chance}){why}."
+    even = "" if needed.certain else ", even if all that training changes is the seed's doing"
+    told = "nothing smaller than 100" if needed.smallest is None else f"{100 * needed.smallest:.2g} or more"
+    return (
+        f"{what} cannot be told apart by more seeds ({chance}): folds and questions alone vary too much. {MOST} seeds "
+        f"would show {told}{even}."
+    )
+
+
+def _whats(comparison: Comparison) -> str:
+    """Return what the main intervals are over, in words."""
+    words = {
+        "folds": "training again on other folds with other seeds, and other questions,",
+        "seeds and questions": "other seeds and other questions on this fold",
+        "folds and seeds": "training again with other seeds, and other folds,",
+    }
+    return " or ".join(dict.fromkeys(words[each.training.over] for each in comparison.arms if each.training))
+
+
+def _over(comparison: Comparison) -> str:
+    """Return what a figure is the mean over."""
+    folds = {each.folds for each in comparison.arms}
+    over = "the folds that both have"
+    if len(folds) == 1:
+        (own,) = folds
+        over = f"{'fold' if len(own) == 1 else 'folds'} {', '.join(map(str, own))}"
+    spreads = {each.value.over for each in comparison.arms if each.value.sd is not None}
+    deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
+    seeds = ", seeds averaged first" if any(len(each.seeds) > 1 for each in comparison.arms) else ""
+    return f"Mean over languages, then over {over}{seeds}{deviation}."
+
+
+def _one_in(level: float) -> int:
+    """Return of how many true null hypotheses one is rejected by intervals of a level, in the mean."""
+    return round(1 / (1 - level))
+
+
+# Tables of a comparison: a line for each arm, and for each arm and language.
+
+_TESTS = ("p", "p (Holm)", "folds p", "I²", "better in", "papers' t", "papers' p", "papers' d_z")
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Return a line for each arm: means, difference, both intervals, p-values, folds, and the papers' t-test."""
+    return Table(
+        key="comparison",
+        title=f"{_title(comparison)}: difference from {comparison.baseline.label}",
+        heads=("learner",),
+        columns=(*_columns(comparison), *_TESTS),
+        lines=tuple(Line((each.arm.label,), _figures(each)) for each in comparison.arms),
+        notes=comparison_notes(comparison),
+        unit="× 100",
+    )
+
+
+def language_table(comparison: Comparison) -> Table:
+    """Return a line for each arm and language: both means, difference and both intervals."""
+    return Table(
+        key="comparison-languages",
+        title=f"{_title(comparison)}: difference from {comparison.baseline.label} by language",
+        heads=("learner", "language"),
+        columns=_columns(comparison),
+        lines=tuple(
+            Line(
+                (each.arm.label, language),
+                (Cell(own.value), Cell(own.baseline), _signed(own.difference, own.mark), *_both(own)),
+                rule=place == 0 and each is not comparison.arms[0],
+            )
+            for each in comparison.arms
+            for place, (language, own) in enumerate(each.languages.items())
+        ),
+        notes=(language_note(comparison),),
+        unit="× 100",
+    )
+
+
+def whole_table(comparison: Comparison) -> Table:
+    """Return both tables as one, for files that hold one table; the means over languages are the lines `mean`."""
+    whole, languages = comparison_table(comparison), language_table(comparison)
+    lines = [Line((*line.heads, "mean"), line.cells) for line in whole.lines]
+    lines += [Line(line.heads, (*line.cells, *[Cell()] * len(_TESTS))) for line in languages.lines]
+    return replace(whole, heads=languages.heads, lines=tuple(lines))
+
+
+def as_tree(comparison: Comparison) -> dict[str, Any]:
+    """Return everything as what JSON can hold, in full precision; None where something is undefined."""
+    arms = [
+        {
+            **asdict(each.arm),
+            **{key: value for key, value in asdict(each).items() if key not in ("arm", "level")},
+            "difference": each.difference,
+            "mark": each.mark,
+            "wins": each.wins,
+            "languages": {
+                language: {**asdict(own), "difference": own.difference} for language, own in each.languages.items()
+            },
+        }
+        for each in comparison.arms
+    ]
+    return {**asdict(comparison), "arms": arms, "notes": comparison_notes(comparison)}
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{comparison.measure} on {comparison.task} ({comparison.pool}, test)"
+
+
+def _columns(comparison: Comparison) -> tuple[str, ...]:
+    ends = f"{percent(comparison.level)} from", "to", "these models from", "these models to"
+    return comparison.measure, comparison.baseline.label, "difference", *ends
+
+
+def _figures(each: Compared) -> tuple[Cell, ...]:
+    folds = each.heterogeneity
+    return (
+        Cell(each.value.mean, each.value.sd),
+        Cell(each.baseline.mean, each.baseline.sd),
+        _signed(each.difference, each.mark),
+        *_both(each),
+        _number(each.training.p if each.training else None, ".4f"),
+        _number(each.holm, ".4f"),
+        _number(folds.p if folds else None, ".4f"),
+        Cell(folds.i2, text=f"{100 * folds.i2:.0f} %") if folds else _number(None, ""),
+        Cell(text=f"{each.wins} of {len(each.languages)}"),
+        _number(each.test.t, "+z.2f"),
+        _number(each.test.p, ".4f"),
+        _number(each.test.effect, "+z.2f"),
+    )
+
+
+def _both(each: Compared | Difference) -> tuple[Cell, ...]:
+    return *_ends(each.training), *_ends(each.interval)
+
+
+def _ends(interval: Interval | TrainingInterval | None) -> tuple[Cell, Cell]:
+    if interval is None:
+        return Cell(text="–"), Cell(text="–")
+    low, high = (Cell(text="undefined") if end is None else _signed(end) for end in (interval.low, interval.high))
+    return low, high
+
+
+def _signed(value: float, mark: str = "") -> Cell:
+    return Cell(value, mark=mark, text=f"{100 * value:+z.2f}")
+
+
+def _number(value: float | None, how: str) -> Cell:
+    """Return a figure that is not times 100; it is shown rounded, and kept as it is."""
+    if value is None:
+        return Cell(text="–")
+    # Four decimals would print a small probability as 0.
+    small = how == ".4f" and value < 0.0001
+    return Cell(value, text="<0.0001" if small else format(value, how))
+
+
+# The results of a study in words: who wins, is it significant, and does fine-tuning do harm?
+
+FINE_TUNE = "fine-tune"
+
+
+def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | None) -> tuple[str, ...]:
+    """Return sentences that say who wins, by how much, whether it is significant, and how fine-tuning does.
+
+    The study has its arms in the order of the report; without a comparison nothing is said of differences.
+    """
+    ranked = complete(study, study.arms, selection)
+    means = {arm: over_languages(study, arm, selection) for arm in study.arms if arm in ranked}
+    known = {arm: mean.mean for arm, mean in means.items() if mean}
+    sentences = [_winner(known, selection), *_limits(study)]
+    if comparison is not None:
+        others = [each for each in comparison.arms if each.arm in known]
+        sentences += _largest(max(others, key=lambda each: known[each.arm]), comparison) if others else []
+        plain = [each for each in comparison.arms if each.arm.learner == FINE_TUNE]
+        sentences += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
+    return tuple(sentences)
+
+
+def difference(each: Compared, baseline: Arm) -> str:
+    """Return a difference from the baseline in a sentence, with its intervals and what they say of it.
+
+    Where nothing was trained twice the interval of these models stands alone, and is called that.
+    """
+    level = percent(each.level)
+    text = f"{each.arm.label} less {baseline.label}: {_signed_text(each.difference)}"
+    models = _range(each.interval.low, each.interval.high)
+    if each.training:
+        away = _away(each.training.excludes(0.0))
+        text += f", {level} interval over {_OVER[each.training.over]} {_range(each.training.low, each.training.high)}"
+        text += f", {away}"
+        if each.holm is not None:
+            text += f"; Holm-adjusted p {_p(each.holm)}"
+        text += f"; for these models alone {models}" if models else ""
+    elif models:
+        text += f", {level} interval for these models alone {models}, {_away(each.interval.excludes(0.0))} for them; "
+        text += "what training again would change is not known"
+    return f"{text}; better in {each.wins} of {len(each.languages)} languages."
+
+
+_OVER = {
+    "folds": "training again (folds, seeds, questions)",
+    "seeds and questions": "other seeds and questions on this fold",
+    "folds and seeds": "other seeds and folds",
+}
+
+
+def _away(excludes: bool) -> str:
+    return "without 0: significant" if excludes else "with 0 in it: not significant"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{_signed_text(low)} to {_signed_text(high)}"
+
+
+def _largest(each: Compared, comparison: Comparison) -> list[str]:
+    """Say how the highest learner differs from the baseline, and, where it was one of several, what that does to it."""
+    sentences = [difference(each, comparison.baseline)]
+    if comparison.arms[1:]:
+        many = len(comparison.arms)
+        beside = f"It is the highest of {many} learners compared on the same test data"
+        sentences.append(f"{beside}; its interval is not corrected for that{', its p is' * (each.holm is not None)}.")
+    return sentences
+
+
+def _winner(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
+    if not means:
+        return f"No learner has scores ({selection}) on every fold: nobody is ranked."
+    highest = _percent(max(means.values()))
+    # By the digits that are shown: what reads as equal is called equal.
+    best = [arm.label for arm, mean in means.items() if _percent(mean) == highest]
+    falling = sorted(means.items(), key=lambda item: -item[1])
+    others = [f"{arm.label} {_percent(mean)}" for arm, mean in falling if arm.label not in best]
+    if len(means) == 1:
+        return f"{best[0]} has a mean {selection.measure} of {highest} (× 100); there is nothing to rank it with."
+    against = f", before {_and(others)}" if others else ""
+    verb = "has" if len(best) == 1 else "have"
+    return f"{_and(best)} {verb} the highest mean {selection.measure} on the test data: {highest}{against} (× 100)."
+
+
+def _limits(study: Study) -> list[str]:
+    """Say how far the verdict goes, where it does not go far."""
+    sentences = []
+    if len(study.folds) == 1:
+        sentences.append("This is one fold: nothing is said of how it would be with another cut of the data.")
+    if len(study.seeds) == 1 and any(not arm.zero_shot for arm in study.arms):
+        one = "nothing is said of how it would be if training were repeated"
+        several = "what another seed would change is not told from what another fold would"
+        sentences.append(f"This is one seed: {one if len(study.folds) == 1 else several}.")
+    return sentences
+
+
+def _fine_tuning(each: Compared, baseline: Arm) -> str:
+    """Say whether plain fine-tuning is weaker than zero-shot, as it is in the MAML-Align paper (table 1)."""
+    label, by = each.arm.label, _percent(abs(each.difference))
+    if not (each.training or each.interval).excludes(0.0):
+        return f"Whether {label} is weaker than {baseline.label}, as in the MAML-Align paper, cannot be told from this."
+    so = "" if each.training else ", as far as these models go"
+    if each.difference < 0:
+        return f"{label} is weaker than {baseline.label} by {by}{so}, as plain fine-tuning is in the MAML-Align paper."
+    return f"{label} is better than {baseline.label} by {by}{so}; in the MAML-Align paper plain fine-tuning is weaker."
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:z.2f}"
+
+
+def _signed_text(value: float) -> str:
+    return minus(f"{100 * value:+z.2f}")
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"= {value:.2g}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

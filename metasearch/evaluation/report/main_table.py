@@ -1,0 +1,207 @@
+"""The main table: learners by languages, as tables 1, 7, 8 of the MAML-Align paper; and what tables of arms share."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from metasearch.evaluation.report.table import Cell, Line, Place, Table
+from metasearch.evaluation.statistics.paired import Summary
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.compare import over_folds
+from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.runs.rows import MEAN
+
+# Means of the scores of an arm, as the tables show them.
+#
+# Seeds are averaged first, within a fold; then folds. The standard deviation is that of the folds' means: how much they
+# differ with the data they are tested and trained on. Where a study has one fold, it is that of the seeds' means.
+
+Key = tuple[str, str]
+"""Language of the questions and of the candidates."""
+
+
+def by_fold(study: Study, arm: Arm, selection: ScoreSelection) -> dict[int, dict[Key, float]]:
+    """Return fold → language and candidate language → value, averaged over the seeds that the arm has there."""
+    folds = study.by_fold(arm, selection)
+    return {fold: _averaged(each.values(*selection) for each in runs) for fold, runs in folds.items()}
+
+
+def by_language(study: Study, arm: Arm, selection: ScoreSelection) -> dict[Key, float]:
+    """Return language and candidate language → value, averaged over seeds, then over folds."""
+    return _averaged(by_fold(study, arm, selection).values())
+
+
+def over_languages(study: Study, arm: Arm, selection: ScoreSelection) -> Summary | None:
+    """Return the mean over languages, seeds and folds, and its spread; None where the arm has no such scores."""
+    groups = list(study.by_fold(arm, selection).values())
+    if not groups:
+        return None
+    mean = over_folds(groups, selection)
+    # The spread over the seeds of an only fold must not stand among spreads over folds.
+    return replace(mean, sd=None) if len(groups) == 1 < len(study.folds) else mean
+
+
+def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> list[str]:
+    """Return what the means and spreads of a table are taken over, one sentence each; what an arm lacks is named."""
+    have = {arm: sorted(study.by_fold(arm, selection)) for arm in arms}
+    folds = sorted({fold for own in have.values() for fold in own})
+    seeds = sorted({scored.seed for arm in arms for scored in study.of(arm)})
+    if len(folds) > 1:
+        first = " (the seeds of a fold averaged first)" if len(seeds) > 1 else ""
+        notes = [f"Mean ± sample standard deviation over {len(folds)} folds{first}."]
+    elif len(seeds) > 1 and len(study.folds) == 1:
+        notes = [f"Mean ± sample standard deviation over {len(seeds)} seeds on fold {_listed(folds)}."]
+    else:
+        each = f"one seed ({_listed(seeds)})" if len(seeds) == 1 else f"the mean over {len(seeds)} seeds"
+        notes = [f"One fold ({_listed(folds)}) and {each}: nothing is said of the spread."]
+    lacking = [
+        f"{arm.label} has {len(own)} of {len(folds)} folds (not {_listed(set(folds) - set(own))})"
+        for arm, own in have.items()
+        if own != folds
+    ]
+    if lacking:
+        notes.append(f"{'; '.join(lacking)}. Other folds have other questions, so it is ranked with none.")
+    return notes + _lacking_seeds(study, arms, len(seeds))
+
+
+def complete(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> set[Arm]:
+    """Return the arms that have every fold that any of them has: only their means are over the same questions."""
+    have = {arm: set(study.by_fold(arm, selection)) for arm in arms}
+    folds = {fold for own in have.values() for fold in own}
+    return {arm for arm, own in have.items() if own == folds and folds}
+
+
+def _lacking_seeds(study: Study, arms: Sequence[Arm], seeds: int) -> list[str]:
+    """Name the arms that have fewer seeds on a fold; zero-shot has one, unless the encoder is made from a seed."""
+    notes = []
+    for arm in arms:
+        folds = Counter(scored.fold for scored in study.of(arm))
+        short = [f"{count} on fold {fold}" for fold, count in sorted(folds.items()) if count < seeds]
+        if short and not arm.zero_shot:
+            notes.append(f"{arm.label} has fewer than {seeds} seeds: {', '.join(short)}.")
+    return notes
+
+
+def _averaged(parts: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
+    values: dict[Key, list[float]] = defaultdict(list)
+    for part in parts:
+        for key, value in part.items():
+            values[key].append(value)
+    return {key: fmean(each) for key, each in values.items()}
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+MANY = 14
+"""From this many languages on, a table has a line for each language, and learners side by side."""
+NO_MODE = "–"
+UNIT = "× 100"
+BEST = "Best of each {} bold, second best in italics; values that are equal as printed share a place."
+
+
+def main_table(
+    study: Study, selection: ScoreSelection, key: str = "main", marks: Mapping[Arm, str] | None = None
+) -> Table:
+    """Return learners × languages with their mean, values × 100; `marks` stand behind the means of arms."""
+    arms = [arm for arm in ordered(study) if study.by_fold(arm, selection)]
+    values = {arm: by_language(study, arm, selection) for arm in arms}
+    place = {language: number for number, language in enumerate(study.languages)}
+    pairs = dict.fromkeys(pair for arm in arms for pair in values[arm])
+    # A language that the main measure lacks comes last; the sort is stable, so that candidates keep their order.
+    columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
+    rows = {}
+    for arm in arms:
+        mean = cell_of(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
+        rows[arm] = [*(Cell(values[arm].get(column)) for column in columns), mean]
+    asked = [language for language, _ in columns]
+    names = [*(f"{a} → {b}" if asked.count(a) > 1 else a for a, b in columns), MEAN]
+    notes = (*mean_notes(study, arms, selection), *((BEST.format("language"),) if len(arms) > 1 else ()))
+    table = arm_table(key, f"{study.task}: {selection}", rows, names, complete(study, arms, selection), notes)
+    return _turned(table) if len(columns) > MANY else table
+
+
+def ordered(study: Study) -> list[Arm]:
+    """Return the arms as a paper lists them: zero-shot, then learner by learner, each by its modes."""
+    learners = list(dict.fromkeys(arm.learner for arm in study.arms))
+    return sorted(
+        study.arms, key=lambda arm: (not arm.zero_shot, learners.index(arm.learner), mode_rank(arm.mode or ""))
+    )
+
+
+def mode_rank(mode: str) -> tuple[int, str]:
+    """Return by what modes are ordered: links, then name; those that are no chain, such as `mixt`, last."""
+    # 9: more links than any chain has. No mode at all has none and comes first.
+    return (mode.count("-") if "-" in mode or not mode else 9, mode)
+
+
+def without_mode(arm: Arm) -> str:
+    """Return the label of an arm without its mode, which stands beside it."""
+    return arm.label.replace(f" ({arm.mode})", "", 1)
+
+
+def cell_of(mean: Summary | None, mark: str = "") -> Cell:
+    """Return a mean with its spread as a cell."""
+    return Cell(mean.mean, mean.sd, mark=mark) if mean else Cell()
+
+
+def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
+    """Return the cells of a column with their places, values × 100 as they are printed.
+
+    What is equal shares a place, only those that are `ranked` have one, and nothing wins against itself alone.
+    """
+    printed = [
+        round(100 * cell.value, 2) if may and cell.value is not None else None
+        for cell, may in zip(cells, ranked, strict=True)
+    ]
+    # A set: of two that share the first place the next value is second, not third.
+    highest = sorted({value for value in printed if value is not None}, reverse=True)
+    places: dict[float | None, Place] = dict(zip(highest, ("best", "second"), strict=False)) if highest[1:] else {}
+    return [replace(cell, place=places.get(value, "")) for cell, value in zip(cells, printed, strict=True)]
+
+
+def heads_of(arms: Collection[Arm]) -> tuple[tuple[str, ...], dict[Arm, tuple[str, ...]]]:
+    """Return the headings of the lines of arms, and each arm's own: label and mode, or the label where no mode is."""
+    if any(arm.mode for arm in arms):
+        return ("Learner", "Mode"), {arm: (without_mode(arm), arm.mode or NO_MODE) for arm in arms}
+    return ("Learner",), {arm: (arm.label,) for arm in arms}
+
+
+def arm_table(
+    key: str,
+    title: str,
+    rows: Mapping[Arm, Sequence[Cell]],
+    columns: Sequence[str],
+    ranked: Collection[Arm],
+    notes: Sequence[str],
+) -> Table:
+    """Return a table with a line for each arm, best and second of each column marked among the arms that are `ranked`.
+
+    `rows` has the arms in their order, and a cell of each for every column.
+    """
+    arms = list(rows)
+    heads, own = heads_of(arms)
+    down = [placed([rows[arm][i] for arm in arms], [arm in ranked for arm in arms]) for i in range(len(columns))]
+    lines = [
+        Line(own[arm], tuple(column[i] for column in down), i > 0 and _apart(arms[i - 1], arm, arms))
+        for i, arm in enumerate(arms)
+    ]
+    return Table(key, title, heads, tuple(columns), tuple(lines), tuple(notes), unit=UNIT)
+
+
+def _turned(table: Table) -> Table:
+    """Return a table with its columns as lines."""
+    columns = tuple(" ".join(part for part in line.heads if part != NO_MODE) for line in table.lines)
+    lines = [
+        Line((name,), tuple(line.cells[i] for line in table.lines), name == MEAN)
+        for i, name in enumerate(table.columns)
+    ]
+    return replace(table, heads=("Language",), columns=columns, lines=tuple(lines))
+
+
+def _apart(before: Arm, arm: Arm, arms: Sequence[Arm]) -> bool:
+    """Whether a rule stands between two lines: behind zero-shot, and around a learner with several lines."""
+    several = [sum(one.learner == other.learner for other in arms) > 1 for one in (before, arm)]
+    return before.zero_shot != arm.zero_shot or (before.learner != arm.learner and any(several))

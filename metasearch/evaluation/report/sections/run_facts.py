@@ -1,0 +1,102 @@
+"""What was run and on what: data, versions, seeds, hardware, time and memory."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from metasearch.evaluation.report.main_table import heads_of
+from metasearch.evaluation.report.section import Inputs, Section
+from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.study import Run, Study
+from metasearch.runs.describe import describe
+
+ORDER = 80
+_HARDWARE = {
+    "processor": "Processor",
+    "cores": "Cores",
+    "threads": "Threads of a run",
+    "system": "System",
+    "device": "Device",
+}
+
+
+_DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "versions")
+"""Facts of `metasearch.runs.describe` that are shown; runs may differ in them."""
+
+
+def section(inputs: Inputs) -> Section:
+    """Return the facts of all runs, and their time and memory."""
+    tables = tuple(table for table in (fact_table(inputs.study), run_table(inputs.study)) if table)
+    return Section("run-facts", "Run facts", tables=tables)
+
+
+def fact_table(study: Study) -> Table:
+    """Return name and value of each fact; all values, where runs differ."""
+    facts = [run.facts for run in study.runs]
+    described = [describe(run.config, run.rows) for run in study.runs]
+    rows = {
+        "Task": study.task,
+        "Data fingerprint": study.data,
+        "Folds": _join(study.folds),
+        "Seeds": _join(study.seeds),
+        "Runs": str(len(study.runs)),
+        **{name.capitalize(): _join(_values(described, name), "; ") for name in _DESCRIBED},
+        **{shown: _join(_values(facts, name)) for name, shown in _HARDWARE.items()},
+    }
+    if seconds := _values(facts, "seconds"):
+        rows["Time of all runs together"] = duration(sum(seconds))
+    lines = tuple(Line((name,), (Cell(text=value),)) for name, value in rows.items() if value)
+    notes = tuple(f"Missing: {text}." for text in study.missing)
+    return Table("facts", "What was run, and on what", ("Fact",), ("Value",), lines, notes)
+
+
+def run_table(study: Study) -> Table | None:
+    """Return the mean time and memory of the runs of each arm; None where no run has such facts."""
+    lines = []
+    heads, own = heads_of(study.arms)
+    for arm in study.arms:
+        facts = [run.facts for run in own_runs(study, arm) if run.facts]
+        if facts:
+            means = (_mean(_values(facts, name)) for name in ("seconds", "peak_memory_mib", "peak_device_memory_mib"))
+            steps = _span(_values(facts, "steps"))
+            lines.append(Line(own[arm], (Cell(text=str(len(facts))), Cell(text=steps), *map(Cell, means))))
+    columns: tuple[str, ...] = ("Runs", "Outer steps", "Seconds", "Peak memory, MiB", "Peak device memory, MiB")
+    if lines and all(line.cells[-1].value is None for line in lines):
+        columns, lines = columns[:-1], [Line(line.heads, line.cells[:-1]) for line in lines]
+    notes = ("Seconds and memory are means over the runs of a learner, evaluation included.",)
+    return Table("runs", "Time and memory", heads, columns, tuple(lines), notes, 1.0, 1) if lines else None
+
+
+def own_runs(study: Study, arm: Arm) -> list[Run]:
+    """Return the runs that made an arm, without those that score the encoder only before they train it."""
+    runs = {scored.run.path: scored.run for scored in study.of(arm)}
+    return [run for run in runs.values() if not arm.zero_shot or run.config.get("recipe") is None]
+
+
+def duration(seconds: float) -> str:
+    """Return a time as one reads it: `8 s`, `3 min 20 s`, `2 h 18 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a value of all that have it."""
+    return [tree[name] for tree in trees if tree.get(name) is not None]
+
+
+def _join(values: Iterable[Any], separator: str = ", ") -> str:
+    """Return the distinct values as text, the short ones first."""
+    return separator.join(sorted(set(map(str, values)), key=lambda text: (len(text), text)))
+
+
+def _span(values: Collection[Any]) -> str:
+    ends = dict.fromkeys((min(values), max(values))) if values else ()
+    return "–".join(map(str, ends))
+
+
+def _mean(values: Collection[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,124 @@
+"""The scores: the main table, other measures, groups of languages, folds, seeds, pools, and the dev scores."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import fmean
+
+from metasearch.evaluation.report.comparison import mark_note
+from metasearch.evaluation.report.formats import slug
+from metasearch.evaluation.report.main_table import (
+    BEST,
+    arm_table,
+    by_fold,
+    cell_of,
+    complete,
+    main_table,
+    mean_notes,
+    over_languages,
+)
+from metasearch.evaluation.report.section import SCORES, Inputs, Section
+from metasearch.evaluation.report.table import Cell, Table
+from metasearch.evaluation.statistics.paired import Over, summary
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.runs.rows import MEAN
+
+ORDER = 10
+
+
+def section(inputs: Inputs) -> Section:
+    """Return the main table, marked where an arm differs from the baseline, and the other tables of scores."""
+    study, selection, comparison = inputs.study, inputs.selection, inputs.comparison
+    marks = {each.arm: each.mark for each in comparison.arms} if comparison else {}
+    main = main_table(study, selection, "main", marks)
+    if comparison and any(marks.values()):
+        main = replace(main, notes=(*main.notes, mark_note(comparison)))
+    others = [
+        main_table(study, selection._replace(measure=name), f"main-{slug(name)}")
+        for name in study.measures
+        if name != selection.measure
+    ]
+    more = [make(study, selection) for make in (group_table, fold_table, seed_table, pool_table)]
+    dev = main_table(study, selection._replace(split="dev"), "dev")
+    tables = tuple(table for table in (main, *others, *more, dev) if table and table.lines)
+    return Section(SCORES, "Scores", tables=tables)
+
+
+def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
+    """Return learners × folds, the mean over languages of each; None of a single fold."""
+    values = {
+        arm: {fold: fmean(own.values()) for fold, own in by_fold(study, arm, selection).items()} for arm in study.arms
+    }
+    return _numbered(study, selection, "folds", values, "Mean over languages; the seeds of a fold are averaged.")
+
+
+def seed_table(study: Study, selection: ScoreSelection) -> Table | None:
+    """Return learners × seeds, the mean over languages and folds of each; None of a single seed.
+
+    A seed that an arm lacks on any fold has no value: other folds have other questions.
+    """
+    values: dict[Arm, dict[int, float]] = {}
+    folds = sorted({fold for arm in study.arms for fold in study.by_fold(arm, selection)})
+    for arm in study.arms:
+        scores = {(scored.seed, scored.fold): scored.values(*selection) for scored in study.of(arm)}
+        values[arm] = {
+            seed: fmean(fmean(scores[seed, fold].values()) for fold in folds)
+            for seed in study.seeds
+            if all(scores.get((seed, fold)) for fold in folds)
+        }
+    return _numbered(study, selection, "seeds", values, "Mean over languages and folds.")
+
+
+def _numbered(
+    study: Study, selection: ScoreSelection, over: Over, values: Mapping[Arm, Mapping[int, float]], note: str
+) -> Table | None:
+    """Return learners × folds or seeds with their mean; None of a single one."""
+    columns = sorted({number for own in values.values() for number in own})
+    if len(columns) < 2:
+        return None
+    rows = {
+        arm: [*(Cell(own.get(number)) for number in columns), cell_of(summary([*own.values()], over))]
+        for arm, own in values.items()
+        if own
+    }
+    full = {arm for arm in rows if len(values[arm]) == len(columns)}
+    notes = (note, f"The last column is the mean ± sample standard deviation over {over}.")
+    name = over.removesuffix("s")
+    headings = (*(f"{name} {number}" for number in columns), MEAN)
+    return arm_table(over, f"{study.task}: {selection} by {name}", rows, headings, full, notes)
+
+
+def pool_table(study: Study, selection: ScoreSelection) -> Table | None:
+    """Return learners × pools, the mean over languages of each; None of a task with one pool."""
+    if len(study.pools) < 2:
+        return None
+    arms = [arm for arm in study.arms if study.by_fold(arm, selection)]
+    pools = [selection._replace(pool=pool) for pool in study.pools]
+    rows = {arm: [cell_of(over_languages(study, arm, pool)) for pool in pools] for arm in arms}
+    notes = ("Mean over languages, or over pairs of languages.", *mean_notes(study, arms, selection))
+    title = f"{study.task}: {selection.measure} by pool, {selection.split}"
+    return arm_table("pools", title, rows, study.pools, complete(study, arms, selection), notes)
+
+
+def group_table(study: Study, selection: ScoreSelection) -> Table | None:
+    """Return learners × groups of languages, the mean over the languages of each; None of a task without groups."""
+    sizes: dict[str, str] = {}
+    means: dict[Arm, dict[str, float]] = {}
+    for arm in study.arms:
+        values: dict[str, dict[int, list[float]]] = {}
+        for scored in study.of(arm):
+            for name, row in scored.groups(*selection).items():
+                sizes[name] = f"{row['found']} of {row['listed']}"
+                values.setdefault(name, {}).setdefault(scored.fold, []).append(row["value"])
+        if values:
+            means[arm] = {name: fmean(map(fmean, folds.values())) for name, folds in values.items()}
+    if not means:
+        return None
+    there = "; ".join(f"{name}: {size}" for name, size in sizes.items())
+    notes = (
+        f"Mean over the languages of a group that are there ({there}); seeds are averaged, then folds.",
+        BEST.format("group"),
+    )
+    rows = {arm: [Cell(own.get(name)) for name in sizes] for arm, own in means.items()}
+    title = f"{study.task}: {selection}, groups of languages"
+    return arm_table("groups", title, rows, tuple(sizes), complete(study, list(means), selection), notes)

@@ -1,0 +1,137 @@
+"""What is compared: an *arm* is one way to train, or an untrained encoder, with runs on several folds and seeds."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+
+_WHERE = ("task", "fold", "fold_seed", "seed", "data", "include")
+_HOW = ("device", "checkpointing", "trust_remote_code")
+_NOT_SETTINGS = (*_WHERE, *_HOW)
+_NOT_RECIPE = ("recipe", "description", "sources")
+_NAMED_SETTINGS = 2
+"""Settings that a label names, at most; where more differ, their hash tells arms apart."""
+
+Settings = Mapping[str, str]
+"""Dotted key → value, of everything that a way to train depends on."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train, or an untrained encoder.
+
+    Attributes:
+        learner: name of the learner, such as `maml`, or of the untrained encoder.
+        mode: transfer mode; None where nothing is trained.
+        recipe: name of the recipe; None where nothing is trained.
+        encoder: name of the encoder that was trained or scored.
+        settings: hash of all other settings: hyper-parameters, steps, precision.
+        source: study or run it is from, where nothing else tells it from another arm; empty otherwise.
+        label: shortest name by which it differs from the other arms.
+    """
+
+    learner: str
+    mode: str | None
+    recipe: str | None
+    encoder: str
+    settings: str = ""
+    source: str = ""
+    label: str = ""
+
+    @property
+    def zero_shot(self) -> bool:
+        """Whether it is the encoder before any training."""
+        return self.learner == ZERO_SHOT
+
+    @property
+    def made_once(self) -> bool:
+        """Whether all folds share its model of a seed, as that of a distilled student."""
+        return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
+
+
+def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
+    """Return the arm of a score, without a label, by the configuration and the source (study or run) of its run."""
+    learner, encoder = str(row["learner"]), str(row["encoder"])
+    if learner == ZERO_SHOT:
+        return Arm(learner, None, None, encoder)
+    if learner == NEUTRAL:  # its map is fitted on each fold
+        return Arm(learner, None, None, encoder, digest(settings_of(config)))
+    if row.get("mode") is None:  # it was made elsewhere: each seed has an encoder of its own
+        return Arm(learner, None, row.get("recipe"), "", source=source)
+    return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(settings_of(config)))
+
+
+def settings_of(config: Mapping[str, Any]) -> Settings:
+    """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
+    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
+    recipe = config.get("recipe")
+    if isinstance(recipe, Mapping):
+        settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
+    return dict(_flat(settings))
+
+
+def digest(settings: Settings) -> str:
+    """Return a short hash of settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+    """Yield the dotted key and the value of every setting that has one."""
+    for key, value in tree.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value if isinstance(value, str) else json.dumps(value)
+
+
+def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:
+    """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
+
+    The settings that differ are named by `known`, hash → settings; without it a label has the hash.
+    """
+    names = [arm.learner for arm in arms]
+    for attribute, shown in (
+        ("mode", "{} ({})"),
+        ("recipe", "{} [{}]"),
+        ("encoder", "{}, {}"),
+        ("settings", "{}, {}"),
+        ("source", "{} in {}"),
+    ):
+        alike: dict[str, list[int]] = defaultdict(list)
+        for i, name in enumerate(names):
+            alike[name].append(i)
+        for same in alike.values():
+            values = [getattr(arms[i], attribute) or "" for i in same]
+            if len(set(values)) > 1:
+                words = _differences(values, known or {}) if attribute == "settings" else {}
+                for i, value in zip(same, values, strict=True):
+                    names[i] = shown.format(names[i], words.get(value, value)) if value else names[i]
+    return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
+
+
+def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[str, str]:
+    """Return for each hash the few settings that differ, such as `outer.lr=1e-4`, or the hash itself."""
+    hashed = {value: f"settings {value}" for value in hashes}
+    if not all(value in known for value in hashed):
+        return hashed
+    # Over the keys of all: what only one of them sets is a difference, too.
+    every = {key: {known[one].get(key, "none") for one in hashed} for value in hashed for key in known[value]}
+    keys = sorted(key for key, values in every.items() if len(values) > 1)
+    # A key that only some have follows from one beside it, such as an option of a loss from the name of the loss.
+    everywhere = {key for key in keys if all(key in known[one] for one in hashed)}
+    sections = {key.rpartition(".")[0] for key in everywhere}
+    shorter = [key for key in keys if key in everywhere or key.rpartition(".")[0] not in sections]
+    if len({tuple(known[one].get(key) for key in shorter) for one in hashed}) == len(hashed):
+        keys = shorter
+    if not 0 < len(keys) <= _NAMED_SETTINGS:
+        return hashed
+    return {
+        value: ", ".join(f"{key.removeprefix('recipe.')}={known[value].get(key, 'none')}" for key in keys)
+        for value in hashed
+    }

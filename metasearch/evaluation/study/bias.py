@@ -1,0 +1,171 @@
+"""Language bias of the rankings of finished runs, and whether translations of a question rank alike.
+
+`statistics.language_bias` and `statistics.rank_correlation` define them.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError
+from metasearch.evaluation.statistics import language_bias, rank_correlation
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.study import Scored, Study
+from metasearch.runs.per_query_results import Ranking
+
+Values = NDArray[np.float64]
+DEPTH = 20
+"""Depth of the rankings in the files of question results, and of mAP@20."""
+
+
+class Figures(NamedTuple):
+    """Language bias in a few figures, each the mean over the question languages for which it is defined.
+
+    NaN where there are none: with candidates of one language alone, or none in the questions' languages.
+
+    Attributes:
+        bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
+        own: AP@k lost to distractors in the question's own language.
+        other: AP@k lost to distractors in another language, mean over these.
+        excess: own less other.
+        uneven: part of the top k that is in the wrong language, whichever is preferred.
+        correlation: rank correlation of the top k of a question with those of its translations.
+    """
+
+    bias: float
+    own: float
+    other: float
+    excess: float
+    uneven: float
+    correlation: float
+
+
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """Language bias on one fold with one seed, or averaged.
+
+    A languages of questions, L of candidates; o, e and the losses are those of `statistics.language_bias`. NaN where a
+    language has no question or no candidate, or where the top leaves nothing to choose.
+
+    Attributes:
+        k: depth of the top.
+        asked: languages of the questions; `languages` are those of the candidates.
+        observed: share of each candidate language in the top k, o, `(A, L)`.
+        expected: share of a ranker without bias, e, `(A, L)`.
+        lost: AP@k lost to the distractors of each candidate language, `(A, L)`.
+        by_language: bias of each question language, `(A,)`.
+        spread: sample standard deviation of the figures over `folds` folds; None of a single fold.
+    """
+
+    k: int
+    asked: tuple[str, ...]
+    languages: tuple[str, ...]
+    observed: Values
+    expected: Values
+    lost: Values
+    by_language: Values
+    figures: Figures
+    spread: Figures | None = None
+    folds: int = 1
+
+    @property
+    def excess(self) -> Values:
+        """Share in the top k beyond that of a ranker without bias, o − e, `(A, L)`."""
+        return self.observed - self.expected
+
+
+def bias_of(scored: Scored) -> Bias | None:
+    """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
+
+    Raises:
+        RunFolderError: the run has no results of its questions.
+        DataError: they are damaged.
+    """
+    ranking = scored.questions.ranking
+    return None if ranking is None else bias_of_ranking(ranking)
+
+
+def bias_of_arm(study: Study, arm: Arm) -> Bias | None:
+    """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `bias_of`."""
+    folds: dict[int, list[Bias]] = {}
+    for scored in study.of(arm):
+        if bias := bias_of(scored):
+            folds.setdefault(scored.fold, []).append(bias)
+    return mean([mean(seeds) for seeds in folds.values()]) if folds else None
+
+
+def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
+    """Return the language bias in the top k of a ranking; shares look at the whole pool where that is smaller.
+
+    Raises:
+        ConfigError: k is not positive, or deeper than the ranking was kept.
+    """
+    pool, deepest = len(ranking.candidates), ranking.top.shape[1]
+    if k < 1 or deepest < min(k, pool):
+        raise ConfigError(f"language bias in the top {k}: k is from 1 to {deepest}, as deep as rankings are kept")
+    # Shares are of what the top holds; AP@k keeps its k where the pool is smaller.
+    size, depth = len(ranking.languages), min(k, pool)
+    of = {language: i for i, language in enumerate(ranking.languages)}
+    asked = tuple(sorted({question.language for question in ranking.questions}))
+    place = {language: i for i, language in enumerate(asked)}
+    groups = np.array([place[question.language] for question in ranking.questions])
+    own = np.array([of.get(language, -1) for language in asked])
+    spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
+
+    top = language_bias.counts(spoken[ranking.top[:, :depth]], size)
+    relevant = np.add.reduceat(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets[:-1])
+    others = np.bincount(spoken, minlength=size) - relevant
+    hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
+    observed, expected, greatest, lost = (
+        language_bias.means(values, groups, len(asked))
+        for values in (
+            top / depth,
+            language_bias.expected_shares(hits, relevant, others, depth),
+            language_bias.greatest_shares(hits, relevant, others, depth),
+            language_bias.lost(ranking.ranks, ranking.above, ranking.offsets, k),
+        )
+    )
+    by_language = language_bias.bias(observed, expected, greatest, own)
+    costs = language_bias.own_values(lost, own), language_bias.other_values(lost, own)
+    ids = [question.id for question in ranking.questions]
+    alike = rank_correlation.by_language(ranking.top[:, :depth], ids, groups, len(asked))
+    parts = by_language, *costs, costs[0] - costs[1], language_bias.uneven(observed, expected), alike
+    figures = Figures(*(float(_mean(values)) for values in parts))
+    return Bias(k, asked, ranking.languages, observed, expected, lost, by_language, figures)
+
+
+def mean(parts: Sequence[Bias]) -> Bias:
+    """Return the mean of biases of equal k, and the spread of their figures; a language counts where it is there."""
+    asked = tuple(sorted({language for part in parts for language in part.asked}))
+    languages = tuple(sorted({language for part in parts for language in part.languages}))
+    observed, expected, lost = (
+        _mean(np.stack([_placed(getattr(part, name), part, asked, languages) for part in parts]))
+        for name in ("observed", "expected", "lost")
+    )
+    by_language = _mean(np.stack([_placed(part.by_language[:, None], part, asked, None)[:, 0] for part in parts]))
+    values = np.array([part.figures for part in parts])
+    figures = Figures(*_mean(values).tolist())
+    spread = Figures(*values.std(0, ddof=1).tolist()) if len(parts) > 1 else None
+    return Bias(parts[0].k, asked, languages, observed, expected, lost, by_language, figures, spread, len(parts))
+
+
+def _placed(values: Values, part: Bias, asked: Sequence[str], languages: Sequence[str] | None) -> Values:
+    """Return values in the rows, and columns, of all languages, NaN where a part lacks one."""
+    rows = [asked.index(language) for language in part.asked]
+    columns = [0] if languages is None else [languages.index(language) for language in part.languages]
+    wide = np.full((len(asked), 1 if languages is None else len(languages)), np.nan)
+    wide[np.ix_(rows, columns)] = values
+    return wide
+
+
+def _mean(values: Values) -> Values:
+    """Return the mean over the first axis of what is not NaN; NaN where all is."""
+    # `nanmean` warns by `warnings`, which `np.errstate` does not silence.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        means: Values = np.nanmean(values, axis=0)
+    return means

@@ -1,0 +1,351 @@
+"""Compares the arms of a study with a baseline: differences, their intervals, tests and effect sizes.
+
+Three answers are given to "is it different?", and kept apart:
+
+- The main one, `training`: the interval over what training again on other folds with other seeds, and testing on other
+  articles and questions, would change (`statistics.folds`). `*` is where it excludes 0, and `†` where its p-value does
+  after Holm's correction for the number of arms.
+- *These models*, `interval`: the paired bootstrap over articles, each with its questions and their translations, within
+  their folds, and both arms scored on the same resamples. It says what other questions would change for the models that
+  were trained, and is narrower. Only where nothing was trained twice it marks, with another sign (`°`).
+- The paired t-test over fold × language means, as papers report it. Its n counts languages as if they were independent,
+  but they are translations of the same questions scored by the same models, so that it rejects a true null several
+  times as often as it says. No mark and no verdict is made of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError
+from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.folds import (
+    Components,
+    FoldDifference,
+    Heterogeneity,
+    SeedsNeeded,
+    TrainingInterval,
+    components,
+    heterogeneity,
+    seeds_needed,
+    training_interval,
+)
+from metasearch.evaluation.statistics.paired import PairedTest, Summary, holm, paired_test, summary
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, pair
+from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abridged
+
+# An arm beside the baseline: its difference, the intervals and tests of it, and what they are worth.
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Means over folds of the baseline and of an arm on a language, and the intervals of their difference.
+
+    `interval` and `training` are those of `Compared`, not corrected for the number of languages.
+    """
+
+    baseline: float
+    value: float
+    interval: Interval
+    training: TrainingInterval | None
+
+    @property
+    def difference(self) -> float:
+        """Value - baseline."""
+        return self.value - self.baseline
+
+    @property
+    def mark(self) -> str:
+        """`*` where the interval over training excludes 0; `°` where there is none, and that of these models does."""
+        return mark_of(self.training, self.interval)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An arm beside the baseline, on the folds that both have.
+
+    Attributes:
+        seeds: seeds of the arm on these folds, as far as they were used.
+        baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
+        value: mean of the arm, likewise.
+        training: the main interval, over what training and testing again would change, and its p-value; None where
+            nothing was trained twice.
+        holm: its p-value after Holm's correction over all compared arms; None where there is none.
+        interval: paired bootstrap interval over articles, of these models as they are.
+        by_fold: fold → difference.
+        heterogeneity: whether folds differ more than their questions and seeds explain; None of an only fold.
+        components: variances of training, seeds and questions; None of one fold with one seed.
+        needed: seeds that a difference needs; None where nothing says what seeds do.
+        test: paired t-test over fold × language means, as in the papers; no mark and no verdict is made of it.
+        languages: language of the questions, or language pair → difference.
+        level: level of the intervals; 1 - level is α of the tests.
+    """
+
+    arm: Arm
+    folds: tuple[int, ...]
+    seeds: tuple[int, ...]
+    baseline: Summary
+    value: Summary
+    training: TrainingInterval | None
+    holm: float | None
+    interval: Interval
+    by_fold: Mapping[int, float]
+    heterogeneity: Heterogeneity | None
+    components: Components | None
+    needed: SeedsNeeded | None
+    test: PairedTest
+    languages: Mapping[str, Difference]
+    level: float
+
+    @property
+    def difference(self) -> float:
+        """Value - baseline."""
+        return self.value.mean - self.baseline.mean
+
+    @property
+    def wins(self) -> int:
+        """Languages on which the arm is better."""
+        return sum(each.difference > 0 for each in self.languages.values())
+
+    @property
+    def mark(self) -> str:
+        """`*` where the interval over training excludes 0, `†` where Holm's p does, too; `°` as in `Difference`."""
+        corrected = self.holm is not None and self.holm < 1 - self.level
+        return mark_of(self.training, self.interval) + "†" * corrected
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All arms of a study beside one of them.
+
+    `study`, `task`, `measure` and `pool` are names; `resamples` and `seed` are the bootstrap's, `level` its intervals'.
+    `arms` are in the order of the study, and `missing` says what could not be compared or read, one sentence each.
+    """
+
+    study: str
+    task: str
+    baseline: Arm
+    measure: str
+    pool: str
+    level: float
+    resamples: int
+    seed: int
+    arms: tuple[Compared, ...]
+    missing: tuple[str, ...]
+
+    def of(self, arm: Arm) -> Compared | None:
+        """Return an arm beside the baseline; None for the baseline, and where nothing could be compared."""
+        return next((each for each in self.arms if each.arm == arm), None)
+
+
+def mark_of(training: TrainingInterval | None, interval: Interval) -> str:
+    """Return the mark of a difference: by its main interval, or, where it has none, by that of these models."""
+    if training is None:
+        return "°" * interval.excludes(0.0)
+    return "*" * training.excludes(0.0)
+
+
+# The difference of two arms on each fold with each seed, from which is told what training again would change.
+
+Array = NDArray[np.float64]
+
+
+def fold_differences(
+    pairing: Pairing, resampled: Mapping[Runs, Figure], languages: Sequence[str], selection: ScoreSelection
+) -> list[list[FoldDifference]]:
+    """Return the differences on the folds, of each language and, last, of their mean; a fold may lack a language."""
+    made: list[list[FoldDifference]] = [[] for _ in (*languages, "mean")]
+    for own, other in pairing.runs.values():
+        by_seed = _by_seed(own, other, languages, selection)
+        one, two = resampled[own], resampled[other]
+        # A language that a fold lacks, or a figure that is undefined on a resample, is NaN on both sides.
+        spread = _variance(one.resampled - two.resampled)
+        # A bootstrap's variance is that of a population: too small by (A - 1) / A for that of a sample of A articles.
+        spread *= one.clusters / max(one.clusters - 1, 1)
+        for column, differences, variance in zip(made, by_seed.T, spread, strict=True):
+            if not np.isnan(differences).any():
+                column.append(FoldDifference(tuple(differences.tolist()), float(variance), one.clusters))
+    return made
+
+
+def crossed(pairing: Pairing, baseline: Arm) -> bool:
+    """Return whether the folds share their models, as those of a student that was distilled once with each seed."""
+    return pairing.arm.made_once or baseline.made_once
+
+
+def _by_seed(own: Runs, other: Runs, languages: Sequence[str], selection: ScoreSelection) -> Array:
+    """Return own - other with each seed, `(S, L + 1)`: on equal seeds, or against an only run; else of their means."""
+    one, two = ({each.seed: _figures(each, languages, selection) for each in runs} for runs in (own, other))
+    if one.keys() == two.keys():
+        return np.stack([one[seed] - two[seed] for seed in one])
+    if 1 in (len(one), len(two)):
+        differences: Array = np.stack([*one.values()]) - np.stack([*two.values()])
+        return differences
+    mean: Array = np.mean([*one.values()], axis=0) - np.mean([*two.values()], axis=0)
+    return mean[None]
+
+
+def _figures(scored: Scored, languages: Sequence[str], selection: ScoreSelection) -> Array:
+    """Return the measure of each language and, last, their mean, `(L + 1,)`; NaN where a language is not there."""
+    values = scored.values(*selection)
+    by_language = [[value for (asked, _), value in values.items() if asked == language] for language in languages]
+    return np.array([*(fmean(own) if own else np.nan for own in by_language), fmean(values.values())])
+
+
+def _variance(resampled: Array) -> Array:
+    """Return the variance over resamples of each column, `(L + 1,)`, of those on which it is defined."""
+    defined = ~np.isnan(resampled)
+    count = defined.sum(axis=0)
+    values = np.where(defined, resampled, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = values.sum(axis=0) / count
+        variance: Array = np.where(defined, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1)
+    return variance
+
+
+DIFFERENCE = 0.003
+"""Difference whose seeds are planned: 0.3 points."""
+
+
+def compare(
+    study: Study,
+    baseline: Arm | None = None,
+    measure: str | None = None,
+    pool: str | None = None,
+    level: float = bootstrap.LEVEL,
+    resamples: int = bootstrap.RESAMPLES,
+    seed: int = 0,
+    planned: float = DIFFERENCE,
+) -> Comparison:
+    """Return every arm of a study beside the baseline, on the folds and seeds that both have (`paired.pair`).
+
+    A figure is the mean over folds of the mean over languages; seeds are averaged first, because they are no new data.
+
+    Args:
+        study: study with the arms.
+        baseline: arm to compare with; by default zero-shot, or the first arm.
+        measure: name of the measure; by default the task's.
+        pool: name of the pool; by default the task's.
+        level: level of the intervals.
+        resamples: number of resamples of the bootstrap.
+        seed: seed of the resamples; the same seed gives the same bits.
+        planned: difference of which is said how many seeds it needs, not times 100.
+
+    Raises:
+        ConfigError: there is nothing to compare with, or no arm shares a fold with the baseline; or level, resamples,
+            measure, pool or planned difference is wrong.
+        RunFolderError: a run has no results of its questions.
+        DataError: they are damaged or do not belong to its scores.
+    """
+    bootstrap.check(level, resamples)
+    if not 0 < planned < np.inf:
+        raise ConfigError(f"difference {100 * planned:g}: a difference to plan for is above 0, such as 0.3 points")
+    selection = study.select(measure, pool)
+    baseline = baseline or study.baseline
+    pairings, missing = _pairings(study, baseline, selection)
+    languages = study.languages_of(selection)
+    groups = (group for pairing in pairings for both in pairing.runs.values() for group in both)
+    resampled = figures(groups, languages, selection, resamples, seed)
+    arms = [_compared(pairing, baseline, resampled, languages, selection, level, planned) for pairing in pairings]
+    # After all tests: an adjusted p-value depends on those of all arms.
+    adjusted = holm([each.training.p if each.training else None for each in arms])
+    arms = [replace(each, holm=p) for each, p in zip(arms, adjusted, strict=True)]
+    asked = selection.measure, selection.pool, level, resamples, seed
+    notes = (*study.missing, *missing, *_questions_for_articles(resampled))
+    return Comparison(study.name, study.task, baseline, *asked, tuple(arms), notes)
+
+
+def _questions_for_articles(resampled: Mapping[Runs, Figure]) -> list[str]:
+    """Return a sentence for each reason why questions stand for articles, with the folds on which they do."""
+    folds: dict[str, set[int]] = {}
+    for (first, *_), each in resampled.items():
+        if each.unknown:
+            folds.setdefault(each.unknown, set()).add(first.fold)
+    return [
+        f"Fold {', '.join(map(str, sorted(own)))}: {why}, so that each question counts as an article of its own."
+        for why, own in folds.items()
+    ]
+
+
+def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[list[Pairing], list[str]]:
+    others = [arm for arm in study.arms if arm != baseline]
+    if not others:
+        raise ConfigError(
+            f"{study.name}: there is only {baseline.label}, and nothing to compare it with{abridged(study.missing)}"
+        )
+    pairings, failed = [], []
+    for arm in others:
+        try:
+            pairings.append(pair(study, arm, baseline, selection))
+        except ConfigError as error:
+            # One arm without a common fold does not stop the others; the comparison names it as missing.
+            failed.append(str(error))
+    if not pairings:
+        raise ConfigError(f"{study.name}: nothing can be compared. {' '.join(failed)}")
+    return pairings, [*(note for pairing in pairings for note in pairing.notes), *failed]
+
+
+def _compared(
+    pairing: Pairing,
+    baseline: Arm,
+    resampled: Mapping[Runs, Figure],
+    languages: Sequence[str],
+    selection: ScoreSelection,
+    level: float,
+    planned: float,
+) -> Compared:
+    """Return an arm beside the baseline, its p-value not yet adjusted."""
+    pairs = list(pairing.runs.values())
+    own, other, differences = difference(pairs, resampled)
+    intervals = [bootstrap.interval(column, level) for column in differences.T]
+    means = [np.concatenate([resampled[each[side]].observed[:-1] for each in pairs]) for side in (0, 1)]
+    there = ~np.isnan(means[0])  # a fold may lack a language
+    by_fold = fold_differences(pairing, resampled, languages, selection)
+    shared = crossed(pairing, baseline)
+    training = [training_interval(folds, level, shared) if folds else None for folds in by_fold]
+    found = None if shared else components(by_fold[-1])
+    return Compared(
+        arm=pairing.arm,
+        folds=tuple(pairing.runs),
+        seeds=tuple(sorted({each.seed for group, _ in pairs for each in group})),
+        baseline=over_folds([group for _, group in pairs], selection),
+        value=over_folds([group for group, _ in pairs], selection),
+        training=training[-1],
+        holm=None,
+        interval=intervals[-1],
+        by_fold={fold: each.mean for fold, each in zip(pairing.runs, by_fold[-1], strict=True)},
+        heterogeneity=heterogeneity(by_fold[-1], shared),
+        components=found,
+        needed=_needed(pairing, baseline, len(pairs), found, level, planned),
+        test=paired_test(means[0][there], means[1][there], level),
+        languages={
+            language: Difference(float(other[i]), float(own[i]), intervals[i], training[i])
+            for i, language in enumerate(languages)
+            if not np.isnan(own[i])
+        },
+        level=level,
+    )
+
+
+def _needed(
+    pairing: Pairing, baseline: Arm, folds: int, found: Components | None, level: float, planned: float
+) -> SeedsNeeded | None:
+    trained = pairing.arm.mode is not None or baseline.mode is not None
+    return seeds_needed(found, folds, planned, level) if found and trained else None
+
+
+def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:
+    """Return the mean over folds of the mean over languages, and its deviation.
+
+    Of each fold a group of runs is given, one for each seed, which are averaged first. So the deviation is that of the
+    folds; with one fold it is that of its seeds.
+    """
+    means = [[fmean(each.values(*selection).values()) for each in group] for group in groups]
+    if len(means) == 1 and len(means[0]) > 1:
+        return summary(means[0], "seeds")
+    return summary([fmean(seeds) for seeds in means], "folds")

@@ -1,0 +1,244 @@
+"""Reads runs and studies back, and refuses to combine what must not be compared.
+
+A *study* is a folder with `study.yaml` and a run folder for each of its cells in `cells/`; a *run* is a folder with
+`config.yaml`. A cell is one arm on one fold with one seed.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from metasearch.config import yaml
+from metasearch.config.run import flat
+from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
+from metasearch.evaluation.study.arms import Arm, arm_of, labelled, settings_of
+from metasearch.evaluation.study.study import Run, Scored, Study, abridged
+from metasearch.io import read_bytes
+from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.runs.rows import MEAN, STAGE, Row, read_rows, require_complete
+from metasearch.runs.versions import differing
+
+# Scores of several runs combined into arms, after a check that they may be compared.
+
+_TOLERANCE = 0.01
+"""How far two scores of the same encoder may be apart: another device or batch changes few ranks."""
+
+ArmRows = tuple[Run, list[Row]]
+"""A run and its rows of one arm."""
+
+
+def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> None:
+    """Raise an error that names the first run that differs, and how, unless all rows are of one task and its data.
+
+    Raises:
+        ConfigError: they are of different tasks, folds, weights of what is called the same encoder or, unless
+            `any_version`, versions.
+        DataError: they are on different data.
+    """
+    first, begun = rows[0]
+    opened: dict[tuple[Any, ...], tuple[Run, str]] = {}
+    tasks = list(dict.fromkeys(row["task"] for _, row in rows))
+    if len(tasks) > 1:
+        raise ConfigError(f"there are scores on several tasks: {', '.join(tasks)}; choose one with --task")
+    for run, row in rows:
+        both = f"{first.path} and {run.path}" if run is not first else f"scores of {run.path}"
+        if row["data"] != begun["data"]:
+            raise DataError(
+                f"{both} cannot be compared: their data differs (fingerprints {begun['data']}, {row['data']})"
+            )
+        if row.get("fold_seed") != begun.get("fold_seed"):
+            seeds = f"fold_seed {begun.get('fold_seed')} and {row.get('fold_seed')}"
+            raise ConfigError(f"{both} cannot be compared: their folds are cut differently ({seeds})")
+        one, other = begun["versions"], row["versions"]
+        if not any_version and (name := differing(one, other)):
+            raise ConfigError(
+                f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
+                "--any-version compares all the same"
+            )
+        if "weights" in row:
+            # Weights that are drawn from a seed are others with each.
+            encoder = row["encoder"], row["seed"] if row.get("seeded") else None
+            before, weights = opened.setdefault(encoder, (run, row["weights"]))
+            if weights != row["weights"]:
+                raise ConfigError(
+                    f"{before.path} and {run.path} cannot be compared: '{row['encoder']}' was not the same encoder in "
+                    f"both (fingerprints {weights} and {row['weights']})"
+                )
+
+
+def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
+    """Return the arms with their labels, and the scores of each on each fold with each seed.
+
+    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are combined, wherever they are
+    from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
+
+    Raises:
+        ConfigError: two runs of one study are the same arm, fold and seed; or zero-shot, of what should be the same
+            encoder, has scores that differ.
+    """
+    by_arm: dict[Arm, dict[tuple[int, int], dict[int, ArmRows]]] = {}
+    settings = {}
+    known: dict[tuple[Any, ...], Arm] = {}  # a run has hundreds of rows of one or two arms
+    for run, row in rows:
+        key = id(run), row["learner"], row["encoder"], row.get("mode"), row.get("recipe")
+        if key not in known:
+            known[key] = arm_of(row, run.config, run.source)
+            settings[known[key].settings] = settings_of(run.config)
+        arm = known[key]
+        runs = by_arm.setdefault(arm, {}).setdefault((row["fold"], row["seed"]), {})
+        runs.setdefault(id(run), (run, []))[1].append(row)
+    chosen: dict[tuple[Arm, int, int], ArmRows] = {}
+    for arm, cells in by_arm.items():
+        # The same arm, fold and seed in two studies: to keep one of them would be a silent choice.
+        apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
+        for (fold, seed), runs in cells.items():
+            for run, own in runs.values():
+                cell = replace(arm, source=run.source) if apart else arm, fold, seed
+                if cell not in chosen:
+                    chosen[cell] = run, own
+                else:
+                    _require_same(chosen[cell], (run, own), arm)
+    arms = list(dict.fromkeys(arm for arm, _, _ in chosen))
+    named = dict(zip(arms, labelled(arms, settings), strict=True))
+    scored = [Scored(named[arm], fold, seed, run, tuple(own)) for (arm, fold, seed), (run, own) in chosen.items()]
+    return list(named.values()), scored
+
+
+def _require_same(one: ArmRows, other: ArmRows, arm: Arm) -> None:
+    """Raise `ConfigError` unless two runs have the same zero-shot scores."""
+    (first, before), (second, after) = one, other
+    both = f"{first.path} and {second.path}"
+    if not arm.zero_shot:
+        raise ConfigError(f"{both} are both {arm.learner}, fold {before[0]['fold']}, seed {before[0]['seed']}")
+    means = _means(before)
+    for key, value in _means(after).items():
+        # A measure that only one of them has is no contradiction.
+        if abs(means.get(key, value) - value) > _TOLERANCE:
+            raise ConfigError(
+                f"{both} cannot be compared: zero-shot {key[0]} on {key[1]} is {means[key]:.4f} and {value:.4f}, so "
+                f"'{arm.encoder}' is not the same encoder"
+            )
+
+
+def _means(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+    tests = (row for row in rows if row["language"] == MEAN and row["split"] == "test")
+    return {(row["measure"], row["split"], row["pool"]): row["value"] for row in tests}
+
+
+STUDY_FILE = "study.yaml"
+
+
+def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
+    """Return the scores of runs and studies as one study. A run that is listed twice counts once.
+
+    Args:
+        paths: folders of studies and runs.
+        task: name of the task, where the runs have scores on several.
+        any_version: combine also what different versions of metasearch and its libraries made.
+
+    Raises:
+        ConfigError: the runs are of different tasks, folds or versions, or two are the same arm on the same fold with
+            the same seed; the difference, or the two, are named.
+        DataError: the runs are on different data, or a file is damaged, cut off or foreign; file and line are named.
+        RunFolderError: a path is no study and no run, nothing in it is finished, or a file was changed since its run
+            wrote it.
+    """
+    runs: dict[Path, Run] = {}
+    missing: list[str] = []
+    names = _named([study_of(path) or path for path in paths])
+    for path in {path.resolve(): path for path in paths}.values():
+        finished, unfinished = _runs(path, names[(study_of(path) or path).resolve()])
+        for run in finished:
+            # By resolved path: a run that is named alone and within its study counts once.
+            runs.setdefault(run.path.resolve(), run)
+        missing += unfinished
+    scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]
+    rows = [(run, row) for run, row in scores if task in (None, row["task"])]
+    if not rows:
+        raise _nothing(paths, scores, task, missing)
+    require_agreement(rows, any_version)
+    arms, scored = combine(rows)
+    first = rows[0][1]
+    return Study(
+        name=", ".join(path.resolve().name for path in paths),
+        task=first["task"],
+        data=first["data"],
+        versions=first["versions"],
+        arms=tuple(arms),
+        scored=tuple(scored),
+        runs=tuple(runs.values()),
+        missing=tuple(missing),
+    )
+
+
+def _named(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return each folder once, resolved, with as much of the end of its path as tells it from the others."""
+    places = list(dict.fromkeys(path.resolve() for path in paths))
+    # As short as it can be: `results/a` and `results/b` are `a` and `b`, `x/a` and `y/a` keep their folders.
+    for depth in range(1, max(len(place.parts) for place in places) + 1):
+        names = ["/".join(place.parts[-depth:]) for place in places]
+        if len(set(names)) == len(names):
+            break
+    return dict(zip(places, names, strict=True))
+
+
+def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
+    """Return the finished runs of a folder, and what is not finished."""
+    if (path / STUDY_FILE).is_file():
+        listed = yaml.tree(path / STUDY_FILE).get("cells")
+        if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
+            raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
+        done = [cell for cell in listed if RunFolder(path / "cells" / cell).finished]
+        missing = [f"{path}: cell {cell} is not finished" for cell in listed if cell not in done]
+        return [_run(path / "cells" / cell, name) for cell in done], missing
+    if not (path / CONFIG).is_file():
+        what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no {CONFIG}"
+        raise RunFolderError(f"{path} {what}")
+    if not RunFolder(path).finished:
+        raise RunFolderError(f"{path} is not finished; go on with: {to_resume(path)}")
+    return [_run(path, name)], []
+
+
+def study_of(path: Path) -> Path | None:
+    """Return the study that a run is a cell of, or None: cells are one source, however they are named."""
+    cells = (above for above in path.resolve().parents if above.name == "cells")
+    return next((above.parent for above in cells if (above.parent / STUDY_FILE).is_file()), None)
+
+
+def _run(path: Path, source: str) -> Run:
+    config = _config(path)
+    rows = read_rows(path / "results.jsonl")
+    require_complete(path / "results.jsonl", rows, config)
+    run = Run(path, source, config, tuple(rows), _facts(path / "facts.json"))
+    # After the reading, which names the line where it can.
+    RunFolder(path).require_unchanged()
+    return run
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    config = yaml.tree(path / CONFIG).get("config")
+    if not isinstance(config, dict):
+        raise ConfigError(f"{path / CONFIG}: config: this key is missing; it is no run of metasearch")
+    return flat(config)
+
+
+def _facts(path: Path) -> Mapping[str, Any]:
+    try:
+        known = json.loads(read_bytes(path)) if path.exists() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON: {error}. The file is cut off or damaged") from None
+    if not isinstance(known, dict):
+        raise DataError(f"{path}: not the facts of a run: {json.dumps(known)[:40]}")
+    return known
+
+
+def _nothing(
+    paths: Sequence[Path], scores: Sequence[tuple[Run, Row]], task: str | None, missing: Sequence[str]
+) -> Exception:
+    where = ", ".join(map(str, paths))
+    known = sorted({row["task"] for _, row in scores})
+    if task is not None and known:
+        return ConfigError(f"{where}: no scores on task '{task}'; there are some on {', '.join(known)}")
+    return RunFolderError(f"{where}: no finished run has scores on a task{abridged(missing)}")

@@ -1,0 +1,181 @@
+"""Scores of several arms on several folds with several seeds, as they were read back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from metasearch.errors import ConfigError, nearest
+from metasearch.evaluation.study.arms import Arm
+from metasearch.runs.log import read_events
+from metasearch.runs.per_query_results import QuestionResults, load, questions_path
+from metasearch.runs.rows import MEAN, Row
+
+_CACHED_FILES = 32
+"""How many files of question results are held in memory: some megabytes each, and a study has hundreds."""
+
+
+class ScoreSelection(NamedTuple):
+    """Which scores are meant: measure, such as `map@20`, pool, such as `multilingual`, and split, `test` or `dev`."""
+
+    measure: str
+    pool: str
+    split: str = "test"
+
+    def __str__(self) -> str:
+        """Return the selection as a title names it: `map@20, test, multilingual pool`."""
+        named = {"pairs": "", "both": ", both directions", "xx-en": ", xx-en", "en-xx": ", en-xx"}
+        return f"{self.measure}, {self.split}{named.get(self.pool, f', {self.pool} pool')}"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run folder, and the name of the study or run that it was read with.
+
+    The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
+    """
+
+    path: Path
+    source: str
+    config: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    facts: Mapping[str, Any]
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the outer steps and dev scores of the log."""
+        return read_events(self.path / "log.jsonl")
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """An arm on a fold with a seed: the run that scored it, and its rows of all splits."""
+
+    arm: Arm
+    fold: int
+    seed: int
+    run: Run
+    rows: tuple[Row, ...]
+
+    @property
+    def questions_path(self) -> Path:
+        """Path of the results of each test question, whether the file is there or not."""
+        return questions_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
+
+    @property
+    def questions(self) -> QuestionResults:
+        """Results of each test question, read on demand; errors as `runs.questions.load`."""
+        path = self.questions_path
+        return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
+
+    def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:
+        """Return language and candidate language → value, without means."""
+        return {
+            (row["language"], row["candidates"]): float(row["value"])
+            for row in self._rows(measure, pool, split)
+            if row["language"] != MEAN and "found" not in row
+        }
+
+    def groups(self, measure: str, pool: str, split: str = "test") -> dict[str, Row]:
+        """Return name → row of each group of languages that has a mean of its own; `found` of `listed` are there."""
+        rows = (row for row in self._rows(measure, pool, split) if "found" in row)
+        return {row["language"].removeprefix("group "): row for row in rows}
+
+    def _rows(self, *selection: str) -> Iterator[Row]:
+        return (row for row in self.rows if (row["measure"], row["pool"], row["split"]) == selection)
+
+
+@lru_cache(maxsize=_CACHED_FILES)
+def _load(path: Path, changed: int) -> QuestionResults:
+    """Return the content of a file; one that has `changed` since is read anew."""
+    return load(path)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that runs and studies have on one task.
+
+    Attributes:
+        name: names of the folders it was read from.
+        data: fingerprint of all data of the task.
+        versions: versions of metasearch and its libraries.
+        arms: labelled arms, in the order in which they were read.
+        scored: each arm on each fold with each seed, as far as they are there.
+        missing: what a study lacks, one sentence each.
+    """
+
+    name: str
+    task: str
+    data: str
+    versions: Mapping[str, str]
+    arms: tuple[Arm, ...]
+    scored: tuple[Scored, ...]
+    runs: tuple[Run, ...]
+    missing: tuple[str, ...]
+
+    @cached_property
+    def folds(self) -> tuple[int, ...]:
+        """Folds that any arm has."""
+        return tuple(sorted({scored.fold for scored in self.scored}))
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds that any arm has."""
+        return tuple(sorted({scored.seed for scored in self.scored}))
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """Measures, the task's first one first."""
+        return tuple(dict.fromkeys(row["measure"] for scored in self.scored for row in scored.rows))
+
+    @cached_property
+    def pools(self) -> tuple[str, ...]:
+        """Pools of the test scores, the task's main one first."""
+        rows = (row for scored in self.scored for row in scored.rows)
+        return tuple(dict.fromkeys(row["pool"] for row in rows if row["split"] == "test"))
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Languages of the questions, or language pairs, in the order of the task."""
+        return self.languages_of(self.select())
+
+    def languages_of(self, selection: ScoreSelection) -> tuple[str, ...]:
+        """Return the languages of the questions of some scores, or the language pairs, in the order of the task."""
+        return tuple(dict.fromkeys(language for each in self.scored for language, _ in each.values(*selection)))
+
+    def of(self, arm: Arm) -> tuple[Scored, ...]:
+        """Return an arm on all its folds and seeds, in their order."""
+        own = (scored for scored in self.scored if scored.arm == arm)
+        return tuple(sorted(own, key=lambda scored: (scored.fold, scored.seed)))
+
+    def by_fold(self, arm: Arm, selection: ScoreSelection) -> dict[int, tuple[Scored, ...]]:
+        """Return fold → an arm that has the selected scores there, one for each seed."""
+        # `of` sorts by fold; `groupby` joins neighbours only.
+        scored = (each for each in self.of(arm) if each.values(*selection))
+        return {fold: tuple(seeds) for fold, seeds in groupby(scored, key=lambda each: each.fold)}
+
+    def arm(self, label: str) -> Arm:
+        """Return an arm by its label; `ConfigError` names the nearest one."""
+        for arm in self.arms:
+            if arm.label == label:
+                return arm
+        raise ConfigError(f"no learner '{label}'.{nearest(label, (arm.label for arm in self.arms))}")
+
+    @property
+    def baseline(self) -> Arm:
+        """Arm that the others are compared with unless another is named: zero-shot, or the first."""
+        return next((arm for arm in self.arms if arm.zero_shot), self.arms[0])
+
+    def select(self, measure: str | None = None, pool: str | None = None) -> ScoreSelection:
+        """Return test scores by measure and pool, by default the task's first; `ConfigError` names the nearest one."""
+        for what, name, known in (("measure", measure, self.measures), ("pool", pool, self.pools)):
+            if name is not None and name not in known:
+                raise ConfigError(f"no scores of {what} '{name}'.{nearest(name, known)}")
+        return ScoreSelection(measure or self.measures[0], pool or self.pools[0])
+
+
+def abridged(missing: Sequence[str]) -> str:
+    """Return the first of what is missing, and how many more there are, to stand at the end of an error."""
+    more = f", and {len(missing) - 1} more" if missing[1:] else ""
+    return f": {missing[0]}{more}" if missing else ""

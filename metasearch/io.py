@@ -1,0 +1,285 @@
+"""Files that end, files and folders that are there whole or not at all, and folders that one process has to itself."""
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from metasearch.errors import EncoderError, RunFolderError
+
+NEW = ".new"
+"""Suffix of a file while it is written."""
+LOCK = ".lock"
+"""Name of the file by which one process has a folder to itself."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class OutOfRoom(RunFolderError):
+    """The disk, or what may be used of it, is full."""
+
+
+_ENDLESS = {
+    stat.S_IFIFO: "it is a named pipe, not a file",
+    stat.S_IFCHR: "it is a device, not a file",
+    stat.S_IFBLK: "it is a device, not a file",
+    stat.S_IFSOCK: "it is a socket, not a file",
+}
+
+
+def require_file(path: Path) -> None:
+    """Raise `OSError` where there is no file to read: a named pipe or a device would be waited for, or read, forever.
+
+    As that of a missing file, its `strerror` is the reason.
+    """
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except ValueError as error:  # a NUL character
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
+    if kind in _ENDLESS:
+        raise OSError(errno.EINVAL, _ENDLESS[kind], str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; `OSError` as `require_file`, too."""
+    require_file(path)
+    return path.read_bytes()
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all; its folder is made.
+
+    Raises:
+        RunFolderError: it cannot be written; a file that was there stays as it was.
+    """
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[Path, str | bytes]) -> None:
+    """Write files that belong together: first all beside their places, then each in its place; folders are made.
+
+    Raises:
+        RunFolderError: one cannot be written, such as on a full disk; the files that were there stay as they were.
+    """
+    beside = {path: path.with_name(f"{path.name}{NEW}") for path in contents}
+    path = Path()
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with beside[path].open("wb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+                file.flush()
+                # On the disk before the rename, or a crash of the machine may leave an empty file in its place.
+                os.fsync(file.fileno())
+        for path, new in beside.items():
+            move(new, path)
+    # Ctrl-C too must leave nothing half written.
+    except BaseException as error:
+        for new in beside.values():
+            # A file that is in its place has no copy beside it any more.
+            with suppress(OSError):
+                new.unlink()
+        if isinstance(error, OSError):
+            raise unwritable(path, error, sum(len(content) for content in contents.values())) from None
+        raise
+
+
+def move(source: Path, target: Path) -> None:
+    """Give a file or folder another name, in place of a file or an empty folder there; then it is on the disk so."""
+    source.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    # Some systems flush no file that is open to read, and others open no folder at all.
+    if path.is_dir() and os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits; `OSError` as `require_file`, too."""
+    require_file(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 of bytes, in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def share(folder: Path) -> None:
+    """Give all files below a folder the mode of new files: safetensors makes its own for the owner alone."""
+    probe = folder / f".mode{NEW}"
+    probe.touch()
+    mode = probe.stat().st_mode & 0o777
+    probe.unlink()
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)
+
+
+def unwritable(path: Path, error: Exception, needed: int | None = None) -> RunFolderError:
+    """Return the error of what cannot be written; of a full disk it says how many bytes are needed and how many free.
+
+    That the disk is full is told from the text of the error, too: other libraries have error types of their own.
+    """
+    full = next((code for code in _NO_ROOM if error.args[:1] == (code,) or os.strerror(code) in str(error)), None)
+    if full is None:
+        return RunFolderError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")
+    room = "" if needed is None else f". It needs {needed:,} bytes; {free_bytes(path):,} are free"
+    return OutOfRoom(f"{path} cannot be written: {os.strerror(full)}{room}")
+
+
+def require_room(path: Path, needed: int, what: str) -> None:
+    """Raise `RunFolderError` where the disk of a path, which need not be there yet, has less room than is needed.
+
+    Args:
+        path: of what will be written.
+        needed: bytes that it takes at least.
+        what: takes them, such as `two checkpoints and the model`.
+    """
+    free = free_bytes(path)
+    if free < needed:
+        raise OutOfRoom(f"{path}: the disk is too full: {what} need at least {needed:,} bytes; {free:,} are free")
+
+
+def free_bytes(path: Path) -> int:
+    """Return how many bytes are free on the disk of a path, which need not be there yet."""
+    place = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
+    return shutil.disk_usage(place).free
+
+
+def taken(path: Path, first: str) -> bool:
+    """Return whether a path is a file, or a folder with anything in it.
+
+    What a process leaves there that dies before its first file, of the name `first`, is in place does not count.
+
+    Raises:
+        RunFolderError: the folder cannot be read.
+    """
+    try:
+        return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, f"{first}{NEW}"}))
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
+    """Make a folder and keep other processes out of it; the lock goes with the process, however that ends.
+
+    Args:
+        folder: to have alone.
+        busy: what is said where another process has it.
+        patience: seconds to wait for that process to end.
+
+    Raises:
+        RunFolderError: another process has it, or it cannot be written.
+    """
+    lock = FileLock(folder / LOCK, timeout=patience)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise RunFolderError(busy) from None
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+VARIABLE = "METASEARCH_CACHE"
+"""Environment variable that names another folder for the cache."""
+
+_HASHES = "sha256.json"
+
+log = logging.getLogger(__name__)
+
+
+def cache_folder() -> Path:
+    """Return the folder of the cache: that of `METASEARCH_CACHE`, or `metasearch` in the user's folder for caches."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metasearch"
+
+
+def cached(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder of the cache, made where it is missing; made again, and said so, where a file was changed.
+
+    Processes that want it at the same time wait for the first one. A folder is there whole or not at all.
+
+    Args:
+        name: name of the folder.
+        make: writes into an empty folder, beside which it may leave nothing.
+
+    Raises:
+        EncoderError: the cache cannot be written.
+    """
+    folder = cache_folder() / name
+    if intact(folder):
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f"{name}.lock")):
+            if not intact(folder):
+                _make(folder, make)
+    except OSError as error:
+        raise EncoderError(
+            f"the cache {folder.parent} cannot be written: {error.strerror or error}; free space there, or set "
+            f"{VARIABLE} to another folder"
+        ) from error
+    return folder
+
+
+def kept() -> list[Path]:
+    """Return the folders that are in the cache; one whose name has more after its own was left by a stopped process."""
+    place = cache_folder()
+    return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+
+
+def _make(folder: Path, make: Callable[[Path], None]) -> None:
+    if folder.exists():
+        log.warning("%s was changed or is not whole: it is made again", folder)
+        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as place:
+        new = Path(place) / folder.name
+        new.mkdir()
+        make(new)
+        (new / _HASHES).write_text(json.dumps(_hashes(new), indent=2), encoding="utf-8")
+        share(new)
+        move(new, folder)
+
+
+def intact(folder: Path) -> bool:
+    """Return whether the files of a folder are those that were made."""
+    try:
+        known = json.loads(read_bytes(folder / _HASHES))
+        return bool(known == _hashes(folder))
+    except (OSError, ValueError):
+        return False
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file but the list of hashes itself, by its path in the folder."""
+    hashes = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != _HASHES:
+            hashes[path.relative_to(folder).as_posix()] = digest(path)
+    return hashes

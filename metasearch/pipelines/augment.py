@@ -1,0 +1,235 @@
+"""Augmented SBERT: more scored pairs, labelled by a cross-encoder (Thakur et al. 2021; Ham & Kim, section 5.1).
+
+    sentences   all distinct ones of the given pairs
+    candidates  each with its nearest neighbours by the encoder, without the given and the excluded pairs
+    scores      of the cross-encoder, written as a file that `metasearch.data.scored` reads
+
+Scores are appended to a file beside the output, a block of pairs in each line. The same call after a stop goes on with
+the next block, and writes the same output.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+from sentence_transformers.util import semantic_search
+
+from metasearch.compress.output import claim_file
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.formats.blank import remove_invisible
+from metasearch.data.scored import scored_csv, scored_rows
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.fingerprint import fingerprint
+from metasearch.encoders.loading import recorded, require_fit
+from metasearch.encoders.open import is_path, quiet
+from metasearch.errors import DataError, EncoderError, NonFiniteError, RunFolderError, first_line
+from metasearch.io import write_whole
+from metasearch.runs.signals import interrupted
+
+BLOCK = 2048
+"""Pairs that are scored, and then written, at a time."""
+
+EXAMPLE = "cross-encoder/stsb-roberta-base"
+"""A cross-encoder that scores the similarity of two sentences."""
+
+_HEADS = ("ForSequenceClassification", "ForCausalLM")
+
+log = logging.getLogger(__name__)
+
+TextPair = tuple[str, str]
+Progress = Callable[[int, int], None]
+"""Called with the number of pairs scored and the number of all."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Pairs to be scored, a sentence and its neighbour each, and the counts behind them.
+
+    Attributes:
+        pairs: each unordered pair once.
+        sentences: number of distinct sentences.
+        neighbours: number of pairs before known and excluded ones were dropped.
+        known: number of pairs that are in the given files.
+        excluded: number of the others that are in the excluded files.
+    """
+
+    pairs: tuple[TextPair, ...]
+    sentences: int
+    neighbours: int
+    known: int
+    excluded: int
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """A file of scored pairs that was written; `histogram` counts scores from 0 to 1, from 1 to 2, and so on to 5."""
+
+    output: Path
+    candidates: Candidates
+    histogram: tuple[int, ...]
+
+    def describe(self) -> str:
+        """Return the counts and the scores in two lines."""
+        counts = self.candidates
+        scores = ", ".join(f"{i} to {i + 1}: {count}" for i, count in enumerate(self.histogram))
+        return (
+            f"{counts.sentences} sentences, {counts.neighbours} pairs of neighbours; dropped {counts.known} as known "
+            f"and {counts.excluded} as excluded; {len(counts.pairs)} written to {self.output}\nscores {scores}"
+        )
+
+
+def read_pairs(paths: Sequence[Path]) -> list[TextPair]:
+    """Return the sentence pairs of files of scored pairs; `DataError` names file and line of a damaged one."""
+    return [(first, second) for path in paths for first, second, _ in scored_rows(path)]
+
+
+def find_candidates(
+    encoder: Encoder, pairs: Sequence[TextPair], excluded: Iterable[TextPair] = (), top: int = 10
+) -> Candidates:
+    """Return each sentence of pairs with its `top` nearest neighbours by the encoder's cosine.
+
+    The pairs themselves, whose scores are known, and excluded ones, of dev and test, are left out in either order.
+
+    Raises:
+        DataError: there is no pair to score.
+        NonFiniteError: the encoder's vectors are not finite.
+    """
+    sentences = list(dict.fromkeys(text for pair in pairs for text in pair))
+    if len(sentences) < 2:
+        raise DataError(f"no neighbours: the pairs have {len(sentences)} distinct sentences")
+    log.info("%s encodes %d sentences", encoder.name, len(sentences))
+    vectors = encoder.encode(sentences, "text")
+    if not np.isfinite(vectors).all():
+        raise NonFiniteError(f"encoder '{encoder.name}' gives vectors that are not finite")
+    rows = torch.from_numpy(vectors).to(encoder.device)
+    distinct: dict[frozenset[str], TextPair] = {}
+    for i, hits in enumerate(semantic_search(rows, rows, top_k=top + 1)):
+        # The nearest is mostly the sentence itself; a duplicate in other words may stand before it.
+        others = [int(hit["corpus_id"]) for hit in hits if hit["corpus_id"] != i]
+        for j in others[:top]:
+            distinct.setdefault(frozenset((sentences[i], sentences[j])), (sentences[i], sentences[j]))
+    given = {frozenset(pair) for pair in pairs}
+    barred = {frozenset(pair) for pair in excluded} - given
+    new = tuple(pair for key, pair in distinct.items() if key not in given | barred)
+    known, shut_out = len(distinct.keys() & given), len(distinct.keys() & barred)
+    log.info("%d sentences have %d pairs of neighbours, %d of them new", len(sentences), len(distinct), len(new))
+    if not new:
+        raise DataError(
+            f"no new pairs: of {len(distinct)} pairs of neighbours {known} are known and {shut_out} excluded; "
+            "raise --top"
+        )
+    return Candidates(new, len(sentences), len(distinct), known, shut_out)
+
+
+def augment(
+    candidates: Candidates,
+    scorer: CrossEncoder,
+    output: Path,
+    batch_size: int = 32,
+    progress: Progress | None = None,
+) -> Augmented:
+    """Score the candidates and write them to a new file, or go on with the scores of an interrupted call.
+
+    Scores are clipped to 0 to 1, and written as 0 to 5 with four decimals. `progress` is called after each block.
+
+    Raises:
+        RunFolderError: the output exists or cannot be written.
+        NonFiniteError: a score is not finite.
+        Interrupted: Ctrl-C; `<output>.<key>.partial` keeps the blocks that were scored.
+    """
+    claim_file(output)
+    pairs = candidates.pairs
+    # Everything that changes a score; the batch size changes padding, and with it the last bits.
+    settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, BLOCK)
+    key = fingerprint_of(pairs, repr((fingerprint(scorer), *settings)))[:8]
+    partial = output.with_name(f"{output.name}.{key}.partial")
+    scores: list[float] = []
+    try:
+        scores += _resume(partial)
+        for start in range(len(scores), len(pairs), BLOCK):
+            block = _scores(scorer, pairs[start : start + BLOCK], batch_size)
+            with partial.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(block) + "\n")
+            scores += block
+            if progress:
+                progress(len(scores), len(pairs))
+        write_whole(output, scored_csv((*pair, score) for pair, score in zip(pairs, scores, strict=True)))
+        partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{partial} cannot be written: {error.strerror}") from None
+    except KeyboardInterrupt:
+        raise interrupted(f"stopped; the same command goes on after the {len(scores)} pairs in {partial}") from None
+    return Augmented(output, candidates, tuple(np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0].tolist()))
+
+
+def _resume(partial: Path) -> list[float]:
+    """Return the scores of the whole blocks in a file, and cut off a torn last line; makes the folder."""
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    lines = partial.read_text(encoding="utf-8").splitlines(keepends=True) if partial.is_file() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    if len(whole) < len(lines):
+        write_whole(partial, "".join(whole))
+    return [score for line in whole for score in json.loads(line)]
+
+
+def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) -> list[float]:
+    """Return scores from 0 to 1 that have four decimals when they are multiplied by 5."""
+    texts = [(remove_invisible(first), remove_invisible(second)) for first, second in pairs]
+    scores = np.asarray(scorer.predict(texts, batch_size=batch_size, show_progress_bar=False), dtype=np.float64)
+    for pair, score in zip(pairs, scores, strict=True):
+        if not np.isfinite(score):
+            raise NonFiniteError(f"the cross-encoder's score of '{pair[0][:60]}' and '{pair[1][:60]}' is {score}")
+    return [round(5 * score, 4) / 5 for score in scores.clip(0.0, 1.0).tolist()]
+
+
+def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remote_code: bool = False) -> CrossEncoder:
+    """Return a cross-encoder that gives two sentences one score, from a local folder or by its hub name.
+
+    Raises:
+        EncoderError: it cannot be loaded, is a sentence encoder, has more than one label, or has not learnt to score.
+    """
+    local = Path(name).exists()
+    if not local and is_path(name):
+        raise EncoderError(f"cross-encoder '{name}': no such folder")
+    if _is_sentence_encoder(Path(name)):
+        raise EncoderError(f"cross-encoder '{name}' is a sentence encoder, which reads one text; try {EXAMPLE}")
+    quiet()
+    try:
+        with recorded() as loaded:
+            model = CrossEncoder(
+                name,
+                device=str(device),
+                local_files_only=local,
+                trust_remote_code=trust_remote_code,
+                model_kwargs={"dtype": torch.float32},
+            )
+        labels, heads = model.num_labels, model.config.architectures or ()
+    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
+        where = "" if local else "is no folder here, and "
+        raise EncoderError(f"cross-encoder '{name}' {where}cannot be loaded: {first_line(error)}") from error
+    if labels != 1:
+        raise EncoderError(f"cross-encoder '{name}' has {labels} labels; one that gives a single score is needed")
+    # A checkpoint without a head gets a random one, whose scores mean nothing.
+    if not any(head.endswith(_HEADS) for head in heads):
+        raise EncoderError(
+            f"cross-encoder '{name}' is a {', '.join(heads) or 'model'} without a head that scores pairs; try {EXAMPLE}"
+        )
+    require_fit(f"cross-encoder '{name}'", loaded, pooled=True)
+    return model
+
+
+def _is_sentence_encoder(folder: Path) -> bool:
+    """Return whether a folder says that it is one; what cannot be read is left to who loads it."""
+    if not (folder / "modules.json").is_file():
+        return False
+    try:
+        about = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        about = {}
+    # Folders of older releases name no type; cross-encoders had no modules then.
+    return not isinstance(about, dict) or about.get("model_type", "SentenceTransformer") != "CrossEncoder"

@@ -1,0 +1,377 @@
+"""The model cards that commands write: of runs, and of compressed, merged and neutral encoders."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from huggingface_hub import try_to_load_from_cache
+
+from metasearch.compress.export.facts import Facts
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.onnx_folder import EXAMPLE
+from metasearch.compress.export.plain import is_compressed
+from metasearch.compress.plan import Plan
+from metasearch.compress.sizes import Sizes
+from metasearch.config import registry, yaml
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.library import Library
+from metasearch.config.recipe import ZERO_SHOT, Role
+from metasearch.config.run import RunConfig
+from metasearch.config.task import Task
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.translate.train import described
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
+from metasearch.encoders.lengths import UNLIMITED
+from metasearch.encoders.matryoshka import trained_dimensions
+from metasearch.encoders.open import is_path
+from metasearch.errors import MetasearchError
+from metasearch.io import write_whole
+from metasearch.pipelines.publish.card import (
+    CARD,
+    UNKNOWN,
+    Base,
+    Card,
+    Dataset,
+    Scores,
+    Usage,
+    read_licence,
+    read_title,
+    scored_tasks,
+)
+from metasearch.runs.describe import LOCAL, describe
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.rows import Row
+from metasearch.runs.versions import describe_versions, versions
+
+log = logging.getLogger(__name__)
+
+_NOT_SETTINGS = ("description", "sources")
+"""Keys of a recipe that are no settings."""
+
+
+def write_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder) -> None:
+    """Write the card of a run's model, after its scores are in the results and the model is saved."""
+    card = files.model / CARD
+    write_whole(card, card_of(files, config, encoder, read_licence(card)))
+
+
+def card_of(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder, licence: str = UNKNOWN) -> str:
+    """Return the card of a run's model.
+
+    Args:
+        files: the run folder, with its scores.
+        config: of the run.
+        encoder: the model as it was saved.
+        licence: of the model as a whole.
+
+    Raises:
+        RunFolderError: scores are damaged or were changed.
+    """
+    rows = files.results()
+    tree = config.recipe.model_dump(mode="json")
+    facts = describe(config.model_dump(mode="json"), rows)
+    shared = {
+        "facts": {name: value for name, value in facts.items() if name not in LOCAL},
+        "recipe": yaml.dump({key: value for key, value in tree.items() if key not in _NOT_SETTINGS}),
+        "licence": licence,
+    }
+    if isinstance(config, RunConfig):
+        return _describe_training(config, rows, encoder, shared)
+    return _describe_distillation(files, config, rows, encoder, shared)
+
+
+def _describe_training(config: RunConfig, rows: Sequence[Row], encoder: Encoder, shared: dict[str, Any]) -> str:
+    recipe, label = config.recipe, config.recipe.delivers
+    base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
+    task = Library(config.data.include).task(config.data.task)
+    languages, facts = tuple(task.languages), {"command": "`metasearch train`", **shared["facts"]}
+    if recipe.translate and task.translate:
+        languages = (*languages, *sorted(task.trained_languages - set(languages)))
+        facts["translations"] = described(task.translate)
+    step = next((row["step"] for row in rows if row["learner"] == label), None)
+    facts["weights"] = "as they were" if step is None else f"of outer step {step}"
+    limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
+    if any(row.get("seeded") for row in rows):
+        limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
+    return _card(
+        encoder,
+        (base,),
+        limits,
+        title=f"{label} on {config.data.task}",
+        summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
+        f"{base.name}, in mode {config.mode}, on {config.data.task} ({task.description.rstrip('.')}).",
+        data=(_describe_task("trained and scored on", task, rows),),
+        languages=languages,
+        scores=Scores(rows, label, ZERO_SHOT, {config.data.task: task.kind}),
+        tags=("meta-learning",),
+        **{**shared, "facts": facts},
+    )
+
+
+def _describe_distillation(
+    files: RunFolder, config: DistillConfig, rows: Sequence[Row], encoder: Encoder, shared: dict[str, Any]
+) -> str:
+    number, name, last = config.stages[-1]
+    library = Library(config.data.include)
+    tasks = {task: library.task(task) for task in scored_tasks(rows)}
+    own = [row for row in rows if row["task"] in tasks]
+    kinds = {task: each.kind for task, each in tasks.items()}
+    return _card(
+        encoder,
+        tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
+        [f"One seed ({config.seed}): a distillation with another may be better or worse."],
+        title=f"{last.trains} of {config.recipe.recipe}",
+        summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
+        f"{', '.join(each for _, each, _ in config.stages)}. {config.recipe.description}.",
+        data=[*_describe_corpora(files, config), *(_describe_task("scored on", each, rows) for each in tasks.values())],
+        scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before", kinds) if own else None,
+        tags=("distillation",),
+        **{**shared, "facts": {"command": "`metasearch distill`", **shared["facts"]}},
+    )
+
+
+def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
+    """Return the card of a student of `metasearch compress`.
+
+    Args:
+        student: what was made.
+        base: name of the encoder, as given to the command.
+        plan: how the student was made.
+        before: sizes of the encoder.
+        after: sizes of the student.
+    """
+    names = [each.name for each in fields(plan) if each.name not in ("seed", "initial")]
+    given = {name.replace("_", "-"): value for name in names if (value := getattr(plan, name)) not in (None, ())}
+    source = find_base("base", base)
+    return _card(
+        student,
+        (source,),
+        ["It was not trained after it was made smaller; `metasearch distill` does that."],
+        title=f"Student of {source.short}",
+        summary=f"A smaller sentence encoder, made by metasearch from {source.name} by {', '.join(given)}.",
+        data=[
+            Dataset("read for words or layers", name)
+            for name in dict.fromkeys(path.name for path in (*plan.trim, *plan.texts))
+        ],
+        facts={
+            "command": "`metasearch compress`",
+            **{name: _describe_value(value) for name, value in given.items()},
+            "initial, seed": f"{plan.initial}, {plan.seed}",
+            "weights": f"{before.total:,} before, {after.total:,} after",
+            "versions": describe_versions(versions()),
+        },
+        tags=("compression",),
+    )
+
+
+def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> str:
+    """Return the card of an encoder of `metasearch merge`.
+
+    Args:
+        encoder: what was made.
+        parts: name, share and fingerprint of each encoder in the mean.
+    """
+    bases = tuple(find_base("merged", name, fingerprint) for name, _, fingerprint in parts)
+    shares = [f"{part[1]:g} of {base.short} ({part[2]})" for part, base in zip(parts, bases, strict=True)]
+    return _card(
+        encoder,
+        bases,
+        ["It was neither trained nor scored after the merge."],
+        title=f"Between {' and '.join(base.short for base in bases)}",
+        summary="A sentence encoder whose weights are a weighted mean, made by metasearch from "
+        f"{', '.join(base.name for base in bases)}.",
+        facts={
+            "command": "`metasearch merge`",
+            "weights": " + ".join(shares),
+            "versions": describe_versions(versions()),
+        },
+        tags=("merge",),
+    )
+
+
+def neutral_card(
+    encoder: Encoder,
+    base: str,
+    made: Mapping[str, str],
+    counts: Mapping[str, int],
+    rows: Sequence[Row],
+    tasks: Sequence[Benchmark],
+    shown: str,
+) -> str:
+    """Return the card of an encoder of `metasearch neutralise`.
+
+    Args:
+        encoder: with the map.
+        base: name of the encoder before.
+        made: facts of the map.
+        counts: language → texts in the estimate.
+        rows: scores, `before` and `after`.
+        tasks: of these scores.
+        shown: tables of the command's report.
+    """
+    source = find_base("base", base)
+    data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
+    kinds = {each.task.task: each.task.kind for each in tasks}
+    return _card(
+        encoder,
+        (source,),
+        [],
+        title=f"{source.short} without the language in its vectors",
+        summary=f"The sentence encoder {source.name} with a linear module at its end, made by metasearch. The module "
+        "removes language identity from the vectors, so that a search prefers no answer for its language.",
+        data=[*data, *(_describe_task("scored on", each.task, rows) for each in tasks)],
+        languages=tuple(counts),
+        scores=Scores(rows, "after", "before", kinds, shown) if rows else None,
+        facts={"command": "`metasearch neutralise`", **made, "versions": describe_versions(versions())},
+        tags=("language-neutral",),
+    )
+
+
+def exported_card(
+    encoder: Encoder,
+    base: str,
+    form: Form,
+    rows: Sequence[Row] = (),
+    benchmark: Benchmark | None = None,
+    shown: str = "",
+    graph: Facts | None = None,
+) -> str:
+    """Return the card of a model of `metasearch export`.
+
+    Args:
+        encoder: whose vectors were written.
+        base: name of the encoder before.
+        form: how it was written.
+        rows: scores, if there is a task.
+        benchmark: of these scores.
+        shown: tables of the command's report.
+        graph: what the folder of an ONNX graph says of itself.
+    """
+    source, usage = find_base("base", base), describe_usage(encoder)
+    kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""
+    if graph is not None:
+        kind, usage = "an ONNX graph", _describe_graph(usage, graph)
+        rounding = ", before its weights were rounded to int8" if form.int8 else ""
+        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
+    elif form.int8 and not is_static(encoder.model):
+        usage = replace(usage, library="metasearch")
+    changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
+    how = " ".join([kind, *(change for change, wanted in changes if wanted)])
+    asked = {"form": form.name, "static": form.static, "dimensions": form.dimensions, "directions from": form.texts}
+    scored: dict[str, Any] = {}
+    if benchmark is not None:
+        task = benchmark.task
+        scored["data"] = [_describe_task("scored on", task, rows)]
+        scored["scores"] = Scores(rows, form.name, "before", {task.task: task.kind}, shown)
+    return _card(
+        encoder,
+        (source,),
+        ["It knows no order of words."] if form.static else [],
+        usage,
+        title=f"{source.short} as {how}",
+        summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
+        facts={
+            "command": "`metasearch export`",
+            **{name: _describe_value(value) for name, value in asked.items() if value},
+            "versions": describe_versions(graph.versions if graph else versions()),
+        },
+        tags=("static-embeddings",) if form.static else (),
+        **scored,
+    )
+
+
+def _describe_graph(usage: Usage, graph: Facts) -> Usage:
+    """Return how an ONNX graph is used: at the lengths and with the prompts of its folder."""
+    inputs = [(role, graph.prompts[role], int(getattr(graph.lengths, role))) for role, _, _ in usage.inputs]
+    return replace(
+        usage,
+        inputs=tuple((role, prompt, None if length == UNLIMITED else length) for role, prompt, length in inputs),
+        library="onnx",
+        example=EXAMPLE.format(folder="."),
+    )
+
+
+def _card(
+    encoder: Encoder, bases: tuple[Base, ...], limits: Sequence[str], usage: Usage | None = None, **rest: Any
+) -> str:
+    """Return a card with the usage of an encoder, and the limits that all models have after their own."""
+    usage = usage or describe_usage(encoder)
+    more = _describe_limits(usage, bases, rest.get("languages", ()))
+    return Card(usage=usage, bases=bases, limits=[*limits, *more], **rest).text()
+
+
+def describe_usage(encoder: Encoder) -> Usage:
+    """Return how an encoder, as it was saved, is used with sentence-transformers."""
+
+    def length(role: Role) -> int | None:
+        found = int(getattr(encoder.input.lengths, role))
+        return None if found == UNLIMITED else found
+
+    return Usage(
+        tuple((role, encoder.prompt(role), length(role)) for role in get_args(Role)),
+        encoder.dimension(),
+        encoder.parameter_count,
+        "metasearch" if is_compressed(encoder) else "sentence-transformers",
+        truncations=trained_dimensions(encoder.model),
+    )
+
+
+def _describe_limits(usage: Usage, bases: tuple[Base, ...], languages: tuple[str, ...]) -> Iterator[str]:
+    if languages:
+        yield f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
+    if lengths := [length for _, _, length in usage.inputs if length]:
+        yield f"Texts are truncated to {max(lengths)} tokens; the table above has the length of each kind of text."
+    if bases:
+        names = ", ".join(base.name for base in bases)
+        yield f"It has the errors and biases of {names}, unless training happened to change them."
+    yield "Questions may prefer answers in their own language; `metasearch report RUN` shows by how much."
+
+
+def find_base(role: str, name: str, fingerprint: str = "") -> Base:
+    """Return what a card says of an encoder, by the name that a run had for it; never the path of a folder."""
+    if name in registry.names("encoders"):
+        # The module of a built-in encoder may have `HUB`, `LICENCE`, or `FOLDER` with a card.
+        module = registry.load("encoders", name)
+        licence, title = _read_card(Path(module.FOLDER) / CARD) if hasattr(module, "FOLDER") else (UNKNOWN, "")
+        licence = getattr(module, "LICENCE", None) or licence
+        return Base(role, f"`{name}`", getattr(module, "HUB", None), licence, fingerprint, title)
+    if Path(name).is_dir() or is_path(name):
+        licence, title = _read_card(Path(name) / CARD)
+        return Base(role, "a local checkpoint", None, licence, fingerprint, title)
+    cached = try_to_load_from_cache(name, CARD)
+    licence = read_licence(Path(cached)) if isinstance(cached, str) else UNKNOWN
+    return Base(role, f"`{name}`", name, licence, fingerprint)
+
+
+def _read_card(card: Path) -> tuple[str, str]:
+    """Return licence and title of a card."""
+    try:
+        return read_licence(card), read_title(card) if card.is_file() else ""
+    except MetasearchError as error:
+        log.warning("%s: ignored in the new card: %s", card, error)
+        return UNKNOWN, ""
+
+
+def _describe_corpora(files: RunFolder, config: DistillConfig) -> Iterator[Dataset]:
+    """Yield the data of each stage, by the names of its files without their folders."""
+    for number, name, stage in config.stages:
+        path = files.path / f"{number}-{name}" / "data.txt"
+        found = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+        fingerprint, _, description = found.partition(" ")
+        names = ", ".join(Path(each).name for each in config.texts.of(stage))
+        yield Dataset(f"stage {name}", names, description, fingerprint=fingerprint)
+
+
+def _describe_task(use: str, task: Task, rows: Sequence[Row]) -> Dataset:
+    data = next((str(row["data"]) for row in rows if row["task"] == task.task), "")
+    return Dataset(use, task.task, task.description, task.source.url, task.source.licence, data)
+
+
+def _describe_value(value: object) -> str:
+    if isinstance(value, tuple | list):
+        paths = [each for each in value if isinstance(each, Path)]
+        return f"{len(paths)} files of text" if paths else ", ".join(map(str, value))
+    return str(value)

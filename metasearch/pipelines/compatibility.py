@@ -1,0 +1,118 @@
+"""Whether learner, options, loss, mode and data of a training fit together, before any weights are loaded."""
+
+import logging
+from typing import Any
+
+from metasearch.algorithms.base import Learner
+from metasearch.algorithms.losses.base import fitting, losses_of
+from metasearch.config import registry, yaml
+from metasearch.config.recipe import Recipe
+from metasearch.config.run import Checkpointing
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData, ScoredPair
+from metasearch.episodes.episode import TranslatedTriplet, Triplet
+from metasearch.errors import ConfigError, nearest
+from metasearch.pipelines.neutral import train_texts
+
+log = logging.getLogger(__name__)
+
+
+def learner_class(recipe: Recipe) -> type[Learner]:
+    """Return the class of a recipe's learner."""
+    kind: type[Learner] = registry.load("learners", recipe.learner).LEARNER
+    return kind
+
+
+def learner_options(recipe: Recipe) -> Any:
+    """Return the checked options of a recipe's learner."""
+    return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
+
+
+def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointing: Checkpointing = "auto") -> None:
+    """Raise `ConfigError` unless learner, options, mode, precision and checkpointing fit together; loads no weights."""
+    mode, learner = benchmark.mode, learner_class(recipe)
+    options = learner_options(recipe)
+    check_loss(recipe, benchmark)
+    if mode is None:
+        raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
+    if mode.links not in learner.links:
+        wanted = " or ".join(map(str, learner.links))
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
+    if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
+        raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    _check_train(recipe, benchmark)
+    if precision not in ("fp32", "bf16"):
+        raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
+    _check_order(learner, options, precision, checkpointing)
+
+
+def _check_order(learner: type[Learner], options: Any, precision: str, checkpointing: Checkpointing) -> None:
+    """Raise `ConfigError` where a learner of second order is to be trained in a way that only first order has."""
+    # Of a class, what is not False is the property, which asks the options.
+    if getattr(learner, "second_order", True) is False or getattr(options, "first_order", False):
+        return
+    otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
+    if precision == "bf16":
+        raise ConfigError(f"--precision bf16 works in first order only; use fp32{otherwise}")
+    if checkpointing == "texts":
+        raise ConfigError(
+            "--checkpointing texts saves nothing in second order, whose inner gradients keep what is computed again; "
+            f"say on{otherwise}"
+        )
+
+
+def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Raise `ConfigError` where the train part, or what is taken of it, is not what the recipe asks for."""
+    if recipe.labels and recipe.budget.meta_valid:
+        raise ConfigError(
+            f"labels={recipe.labels} counts those of train, and episodes of meta-valid would read those of dev, too: "
+            "--set budget.meta_valid=0 draws none"
+        )
+    if not recipe.translate and benchmark.task.translate is None:
+        log.warning("translate=false does nothing: task '%s' declares no translations", benchmark.task.task)
+    if recipe.neutralise:
+        train_texts(benchmark, recipe.neutralise)
+
+
+def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Raise `ConfigError` unless a loss fits the examples, and reads their translations just where there are some."""
+    where, drawn = f"recipe '{recipe.recipe}'", recipe.episodes.translations
+    losses = losses_of(recipe.loss, f"{where}: loss")
+    reading = any("translation" in loss.needed for loss in losses)
+    if not isinstance(benchmark.data, RetrievalData):
+        if drawn or reading:
+            key, off = ("episodes.translations", "false") if drawn else ("loss.align", "none")
+            raise ConfigError(
+                f"{where}: {key} is about translations of questions, and task '{benchmark.task.task}' has scored "
+                f"pairs; --set {key}={off} leaves it out"
+            )
+        fitting(losses, ScoredPair.roles)
+        return
+    if reading and not drawn:
+        raise ConfigError(
+            f"{where}: the loss reads translations of the questions (loss.align), and none are drawn; "
+            "--set episodes.translations=true draws them"
+        )
+    loss = fitting(losses, (TranslatedTriplet if drawn else Triplet).roles)
+    if drawn and "translation" not in loss.needed:
+        raise ConfigError(
+            f"{where}: episodes.translations: no loss would read them; --set loss.name=infonce --set loss.align=jsd "
+            "(or infonce) does, and --set episodes.translations=false draws none"
+        )
+    if getattr(loss.options, "align", "none") == "infonce":
+        _warn_of_single_questions(recipe, benchmark)
+
+
+def _warn_of_single_questions(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Say where sets have one question, and so no other translation that the right one could be told from."""
+    sizes, chains = recipe.episodes, [chain for chains in benchmark.arrangements.values() for chain in chains]
+    supports = [chain.variants[0] for chain in chains]
+    queries = [variant for chain in chains for variant in chain.variants[1:]]
+    for key, count, variants in (("k", sizes.k, supports), ("q", sizes.q, queries)):
+        single = [each for each in dict.fromkeys(variants) if count <= sizes.n_neg * len(each.candidates)]
+        if single:
+            log.warning(
+                "loss.align=infonce is 0 in sets of one question, which those of %s are with episodes.%s=%d and "
+                "episodes.n_neg=%d: a greater %s, or a smaller n_neg, gives them more",
+                ", ".join(map(str, single[:3])) + ", ..." * (len(single) > 3), key, count, sizes.n_neg, key,
+            )  # fmt: skip

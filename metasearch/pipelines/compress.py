@@ -1,0 +1,133 @@
+"""What `metasearch compress` does, from an encoder to a folder."""
+
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig
+
+from metasearch.compress.merging import merge, merged, thin, thinned
+from metasearch.compress.output import claim, whole
+from metasearch.compress.plan import Plan
+from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, static_sizes, with_other
+from metasearch.compress.static import make_static
+from metasearch.compress.student import make_student
+from metasearch.compress.texts import read_texts
+from metasearch.compress.trimming import trim
+from metasearch.encoders.compressed import CompressedConfig
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.int8 import StoredConfig
+from metasearch.errors import ConfigError, EncoderError, first_line
+from metasearch.io import write_whole
+from metasearch.pipelines.cards import compressed_card
+from metasearch.pipelines.publish.card import CARD
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
+    """Write the student of an encoder to a folder; returns the sizes before and after.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+        ConfigError: the plan does not fit the encoder, or asks for nothing.
+        EncoderError: the encoder cannot be compressed.
+        DataError: a text file is missing or damaged.
+    """
+    plan.check()
+    claim(folder)
+    if plan.static is not None:
+        before, student = encoder_sizes(encoder), encoder
+        if plan.trim:
+            student = trim(student, read_texts(plan.trim), plan.vocabulary)
+        student = make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
+        return _written(encoder, student, plan, before, folder)
+    # What does not fit the configuration is raised before there is work for it.
+    config = _slimmed(transformer_of(encoder.model).config, plan)
+    if plan.shrinks:
+        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
+    before, student = encoder_sizes(encoder), encoder
+    # Words first: layers are fitted on the tokens that the student has.
+    if plan.trim:
+        student = trim(student, read_texts(plan.trim), plan.vocabulary)
+    if plan.layers is not None:
+        student = thin(student, plan.layers)
+    if plan.fits:
+        student = merge(student, plan.merge, plan.feed_forward, read_texts(plan.texts), plan.seed)
+    if plan.shrinks:
+        counted = read_texts(plan.texts) if plan.texts and plan.weighs_words else None
+        student = make_student(
+            student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed, texts=counted
+        )
+    return _written(encoder, student, plan, before, folder)
+
+
+def _written(source: Encoder, student: Encoder, plan: Plan, before: Sizes, folder: Path) -> tuple[Sizes, Sizes]:
+    """Write a student with its card; returns the sizes before and after."""
+    after = encoder_sizes(student)
+    with whole(folder) as partial:
+        student.write(partial)
+        write_whole(partial / CARD, compressed_card(student, source.name, plan, before, after))
+    return before, after
+
+
+def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
+    """Return the sizes before and after, of an encoder or of a configuration alone; writes nothing.
+
+    Raises:
+        ConfigError: the plan does not fit, or a vocabulary is to be trimmed where there is no tokenizer.
+        EncoderError: the encoder cannot be compressed.
+        DataError: a text file is missing or damaged.
+    """
+    plan.check(writes=False)
+    if isinstance(source, Encoder):
+        before = encoder_sizes(source)
+        trimmed = trim(source, read_texts(plan.trim), plan.vocabulary) if plan.trim else source
+        if plan.static is not None:
+            return before, static_sizes(trimmed, plan.dimensions)
+        config = transformer_of(trimmed.model).config
+    elif plan.trim or plan.static is not None:
+        flag = "--trim" if plan.trim else "--static"
+        raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is a configuration alone")
+    else:
+        before, config = config_sizes(source), source
+    config = _slimmed(config, plan)
+    if not plan.shrinks:
+        same = isinstance(source, Encoder) and config is transformer_of(source.model).config
+        after = encoder_sizes(source) if same else config_sizes(config)
+    else:
+        after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)
+    missing = before.counts["other"] - after.counts["other"]
+    return before, with_other(after, missing)
+
+
+def _slimmed(config: Any, plan: Plan) -> Any:
+    """Return a configuration with the layers and neurons of a plan; `ConfigError` where there are fewer."""
+    if plan.layers is not None:
+        config = thinned(config, plan.layers)
+    return merged(config, plan.merge, plan.feed_forward) if plan.fits else config
+
+
+def bare_config(name: str) -> Any | None:
+    """Return the configuration in a `config.json`, or in a folder that has one and no weights; none for all else.
+
+    Raises:
+        EncoderError: it cannot be read.
+    """
+    path = Path(name)
+    if path.is_dir():
+        if not (path / "config.json").is_file() or any(next(path.rglob(pattern), None) for pattern in _WEIGHTS):
+            return None
+    elif not path.is_file():
+        return None
+    try:
+        config = AutoConfig.from_pretrained(name, local_files_only=True)
+        return config.transformer if isinstance(config, StoredConfig) else config
+    except Exception as error:  # transformers raises anything from OSError to its own validation errors
+        raise EncoderError(f"{name}: no configuration that can be read: {first_line(error)}") from error
+
+
+def write(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
+    with whole(folder) as partial:
+        encoder.write(partial)

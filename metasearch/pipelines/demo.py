@@ -1,0 +1,36 @@
+"""The embedded articles as an index, to be searched with an encoder that was trained on others of them."""
+
+import json
+from pathlib import Path
+
+from metasearch.config.run import Device
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.records import RetrievalData
+from metasearch.errors import quoted
+from metasearch.io import write_all
+from metasearch.pipelines.search import index_documents
+from metasearch.runs.callbacks import Listener
+
+QUESTION = "How do sailors know at night which lighthouse they are looking at?"
+
+
+def index_articles(folder: Path, encoder: Path, task: str, device: Device, listener: Listener) -> str:
+    """Write the sentences of a task and their index beside its runs; return the command that searches them.
+
+    Args:
+        folder: of the runs.
+        encoder: folder of the model.
+        task: of retrieval.
+        device: where the encoder runs.
+        listener: hears of the progress.
+    """
+    data = load_benchmark(task).data
+    assert isinstance(data, RetrievalData)
+    rows: dict[Path, str] = {}
+    for candidate in data.candidates:
+        path = folder / "articles" / f"{candidate.language}.jsonl"
+        row = json.dumps({"text": candidate.shown or candidate.text}, ensure_ascii=False)
+        rows[path] = f"{rows.get(path, '')}{row}\n"
+    write_all(rows)
+    index_documents([folder / "articles"], folder / "index", str(encoder), device=device, listener=listener)
+    return f'metasearch search {quoted(folder / "index")} "{QUESTION}"'

@@ -1,0 +1,131 @@
+"""Finds what is wrong with a distillation before its first step: no stage is to fail for it when others are done."""
+
+import logging
+from pathlib import Path
+
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Stage
+from metasearch.config.library import Library
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.parallel.files import find
+from metasearch.errors import ConfigError
+from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.distill.prepared import prepared_folder, require_settings
+from metasearch.pipelines.distill.sources import training_data
+from metasearch.pipelines.distill.stage import learner_of
+from metasearch.pipelines.distill.targets import comparable
+from metasearch.pipelines.run import require_disk_space
+
+log = logging.getLogger(__name__)
+
+
+def resolved(config: DistillConfig) -> DistillConfig:
+    """Return a configuration with all options of the chosen stages' learners spelt out; loads no weights.
+
+    Raises:
+        ConfigError: a learner or an option is wrong.
+    """
+    recipe = config.recipe
+    stages = dict(recipe.stages)
+    for _, name, stage in config.stages:
+        _, options, _ = learner_of(stage, f"recipe '{recipe.recipe}': stages.{name}")
+        stages[name] = stage.model_copy(update={"options": options.model_dump()})
+    return config.model_copy(update={"recipe": recipe.model_copy(update={"stages": stages})})
+
+
+def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
+    """Check roles and files by name, and return the tasks to evaluate on, read; loads no weights.
+
+    Raises:
+        ConfigError: files or a role are missing, or are given in vain.
+        DataError: a task's data is missing or damaged.
+    """
+    recipe = f"recipe '{config.recipe.recipe}'"
+    for _, name, stage in config.stages:
+        if not config.texts.of(stage):
+            raise ConfigError(f"{recipe}: stage '{name}' needs {stage.flag} FILES; --stages runs a part of the stages")
+    read = {stage.flag for _, _, stage in config.stages}
+    for kind, files in config.texts:
+        if files and f"--{kind}" not in read:
+            raise ConfigError(f"--{kind}: no chosen stage of {recipe} reads it")
+    if config.encoders.student and "student" not in config.used:
+        raise ConfigError(f"--student: no chosen stage of {recipe} trains it")
+    for role in ("teacher", "assistant"):
+        if config.encoders.named(role) and role not in config.used:
+            log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
+    if config.target_type != "fp32" and prepared_folder(config.texts.corpus) is None:
+        log.warning(
+            "--target-type %s does nothing: targets of texts in files are fp32, those of a prepared corpus need not be",
+            config.target_type,
+        )
+    Roles(config)
+    # The folder of the data is that of all tasks; one whose data lies beside it needs none.
+    library = Library(config.data.include)
+    places = {task: None if library.task(task).data else config.data.data for task in config.evaluate}
+    return [load_benchmark(task, data=data, include=config.data.include) for task, data in places.items()]
+
+
+def roles_of(config: DistillConfig) -> Roles:
+    """Return the encoders, once it is seen that they and the corpora's files suit every stage.
+
+    Raises:
+        ConfigError: outputs of two encoders cannot be compared, or the student does not fit the assistant.
+        DataError: a stage finds none of the files that it wants.
+        EncoderError: an encoder cannot be loaded or compressed.
+    """
+    for _, _, stage in config.stages:
+        if stage.data == "parallel":
+            # Before any weights are loaded: a missing file shows at once.
+            _check_corpus(config, stage)
+    roles = Roles(config)
+    roles.check()
+    for _, name, stage in config.stages:
+        if prepared_folder(config.texts.corpus) is None:
+            _check_length(name, stage, roles)
+        learner, options, wanted = learner_of(stage, f"stage '{name}'")
+        trained = roles.stand_in(stage.trains, stage.max_length)
+        learner.check_encoder(options, trained)
+        if wanted and stage.against:
+            comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
+    return roles
+
+
+def check_stages(config: DistillConfig, roles: Roles, folder: Path) -> None:
+    """Read the data of every stage, and check its number of steps and the free disk space; nothing is written.
+
+    Raises:
+        ConfigError: a stage has fewer steps than its learner needs.
+        DataError: the data of a stage is damaged or too small.
+        RunFolderError: the disk of the run folder is too full.
+    """
+    largest = 0
+    for _, name, stage in config.stages:
+        encoder = roles.stand_in(stage.trains, stage.max_length)
+        largest = max(largest, encoder.size)
+        learner, options, _ = learner_of(stage, f"stage '{name}'")
+        steps = training_data(config, name, encoder).steps
+        try:
+            learner.check_steps(options, steps)
+        except ConfigError as error:
+            raise ConfigError(f"stage '{name}': {error}") from None
+    require_disk_space(folder, largest)
+
+
+def _check_corpus(config: DistillConfig, stage: Stage) -> None:
+    """Raise `DataError` or `ConfigError` where the files of a stage are not there."""
+    folder = prepared_folder(config.texts.corpus)
+    if folder is not None:
+        require_settings(folder, stage.corpus)
+    else:
+        find([Path(path) for path in config.texts.corpus], stage.corpus)
+
+
+def _check_length(name: str, stage: Stage, roles: Roles) -> None:
+    """Raise `ConfigError` where longer texts than are wanted cannot be told, as the encoder cuts them before."""
+    wanted = stage.corpus.max_tokens
+    reads = roles.stand_in(stage.trains, max(wanted, 2) + 1).limit("text")  # a length is at least 3
+    if reads <= wanted:
+        raise ConfigError(
+            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer "
+            "texts cannot be told; choose a smaller number"
+        )

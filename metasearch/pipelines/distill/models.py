@@ -1,0 +1,137 @@
+"""Teacher, assistant and student: loaded when they are needed, and the student made of the assistant."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from metasearch.compress.sizes import planned_sizes
+from metasearch.compress.static import blank, make_static
+from metasearch.compress.student import make_student
+from metasearch.config import registry
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import RoleName
+from metasearch.config.recipe import MaxLength
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
+from metasearch.errors import ConfigError
+from metasearch.pipelines import factory
+from metasearch.pipelines.run import require_same_weights
+
+log = logging.getLogger(__name__)
+
+
+class Roles:
+    """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
+
+    Args:
+        config: of the distillation.
+        weights: role → fingerprint of the checkpoint that it began with; others are taken as they are.
+
+    Raises:
+        ConfigError: a role that the chosen stages need is not given.
+    """
+
+    def __init__(self, config: DistillConfig, weights: Mapping[str, str] | None = None) -> None:
+        self.config = config
+        self._weights = dict(weights or {})
+        self._loaded: dict[RoleName, Encoder] = {}
+        for role in config.needed:
+            if config.encoders.named(role) is None:
+                raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{role} ENCODER")
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Role → fingerprint of the checkpoint that was given for it, of those that are loaded or were known."""
+        return self._weights
+
+    def check(self) -> None:
+        """Load what is given, and see that a student can be made: no stage is to fail for that after the ones before.
+
+        Raises:
+            EncoderError: an encoder cannot be loaded or compressed.
+            ConfigError: the student does not fit the assistant.
+        """
+        for role in self.config.needed:
+            self.at(role)
+        settings = self.config.recipe.student
+        if "student" in self.config.used and self.config.encoders.student is None and settings is not None:
+            if settings.initial == "random" and settings.bottleneck is None:
+                raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
+            # Either shows what does not fit, without making the weights of a student.
+            if settings.static is not None:
+                blank(self.at("assistant"))
+                return
+            config = transformer_of(self.at("assistant").model).config
+            planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats)
+
+    def stand_in(self, role: RoleName, max_length: int) -> Encoder:
+        """Return an encoder with the dimensions and the words of a role, also of a student that is not made yet."""
+        if role != "student" or self.config.encoders.student is not None:
+            return self.at(role, max_length)
+        assistant, settings = self.at("assistant", max_length), self.config.recipe.student
+        return blank(assistant) if settings is not None and settings.static is not None else assistant
+
+    def take(self, role: RoleName, folder: Path) -> None:
+        """Go on with what a finished stage made of a role."""
+        trained = self._load(str(folder))
+        # Results name the encoder that was given, not the folder of a stage.
+        trained.name = self._label(role)
+        trained.origin = self._weights.get(role, "")
+        trained.seeded = self._seeded(role)
+        self._loaded[role] = trained
+
+    def at(self, role: RoleName, max_length: int = 128) -> Encoder:
+        """Return the encoder of a role, with texts cut at `max_length` tokens.
+
+        Raises:
+            EncoderError: it cannot be loaded, has other weights than the run began with, or a student cannot be made
+                of the assistant.
+        """
+        if role not in self._loaded:
+            name = self.config.encoders.named(role)
+            self._loaded[role] = self._given(role, name) if name is not None else self._student()
+        loaded = self._loaded[role]
+        # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
+        lengths = MaxLength(question=max_length, candidate=max_length, text=max_length)
+        view = Encoder(loaded.model, loaded.name, lengths)
+        view.origin, view.seeded = loaded.origin, loaded.seeded
+        return view
+
+    def _label(self, role: RoleName) -> str:
+        return self.config.encoders.named(role) or f"student of {self.config.encoders.assistant}"
+
+    def _seeded(self, role: RoleName) -> bool:
+        """Return whether the weights that were given for a role are drawn from the seed; only built-in ones are."""
+        if role in self._loaded:
+            return self._loaded[role].seeded
+        name = self.config.encoders.named(role)
+        return name in registry.names("encoders") and self._load(name).seeded
+
+    def _given(self, role: RoleName, name: str) -> Encoder:
+        loaded = self._load(name)
+        require_same_weights(f"{role} '{name}'", self._weights.setdefault(role, loaded.origin), loaded.origin)
+        return loaded
+
+    def _load(self, name: str) -> Encoder:
+        return factory.load_encoder(
+            name,
+            identify=True,
+            device=self.config.compute.device,
+            seed=self.config.seed,
+            trust_remote_code=self.config.encoders.trust_remote_code,
+        )
+
+    def _student(self) -> Encoder:
+        settings = self.config.recipe.student
+        if settings is None:
+            raise ConfigError(f"recipe '{self.config.recipe.recipe}': its stages need --student ENCODER")
+        assistant = self.at("assistant")
+        label = self._label("student")
+        if settings.static is not None:
+            student = make_static(assistant, settings.static, name=label)
+        else:
+            sizes = (settings.bottleneck, settings.recurrent, settings.repeats)
+            student = make_student(assistant, *sizes, initial=settings.initial, seed=self.config.seed, name=label)
+        before, after = assistant.parameter_count, student.parameter_count
+        log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
+        return student

@@ -1,0 +1,130 @@
+"""What a stage learns from and what gives its dev score: translations, scored pairs or entailment pairs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Stage
+from metasearch.config.recipe import MaxLength
+from metasearch.data.entailment import read_entailment
+from metasearch.data.parallel.corpus import Corpus, read_corpus
+from metasearch.data.records import SimilarityData
+from metasearch.data.scored import read_scored, split_dev
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.batches import Batches, Windows
+from metasearch.errors import DataError
+from metasearch.pipelines.distill.prepared import PreparedSource, prepared_folder, read_prepared
+
+
+@dataclass(frozen=True)
+class Source:
+    """The data of a stage.
+
+    Attributes:
+        train: what is learned from, in a fixed order.
+        dev: what is held out, of the same kind.
+        groups: which share of an epoch each training pair belongs to; None where every pair comes once.
+        fingerprint: hash of both.
+        described: its size in words.
+        report: what was left out, in words; empty where nothing was.
+    """
+
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    groups: NDArray[np.int16] | None
+    fingerprint: str
+    described: str
+    report: str = ""
+
+    def batches(self, encoder: Encoder, size: int, seed: int, name: str) -> Batches:
+        """Return the training batches of an encoder, pairs of similar length together."""
+        return Batches(self.train, self.lengths(self.train, encoder), size, seed, self.groups, name)
+
+    def dev_batches(self, encoder: Encoder, size: int, name: str) -> Batches:
+        """Return the dev batches, of which one epoch holds every pair once."""
+        return Batches(self.dev, self.lengths(self.dev, encoder), size, 0, name=f"{name} dev")
+
+    def seen(self, batches: Any, steps: int) -> Iterator[Any]:
+        """Yield the training pairs that so many steps look at, then the dev pairs."""
+        yield from (self.train[i] for i in batches.visited(steps).tolist())
+        yield from self.dev
+
+    @staticmethod
+    def lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:
+        """Return the tokens of the longer text of each pair."""
+        if isinstance(pairs, Corpus):
+            return pairs.lengths(encoder.lengths(pairs.texts, "text"))
+        first, second = ([pair.texts[side] for pair in pairs] for side in (0, 1))
+        return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
+
+
+def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | PreparedSource:
+    """Read the data of a stage; the encoder counts tokens, where long pairs are left out.
+
+    Raises:
+        DataError: a file is missing or damaged, or there is too little for the dev part.
+    """
+    stage = config.recipe.stages[name]
+    files = [Path(path) for path in config.texts.of(stage)]
+    folder = prepared_folder(files) if stage.data == "parallel" else None
+    read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
+    try:
+        if folder is not None:
+            return read_prepared(folder, stage.corpus, encoder, config.seed)
+        return read(files, stage, encoder, config.seed)
+    except DataError as error:
+        hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
+        raise DataError(f"stage '{name}': {error}{hint}") from None
+
+
+class StageData(NamedTuple):
+    """The data of a stage, its training batches, and how many of them it takes at most."""
+
+    source: Source | PreparedSource
+    batches: Batches | Windows
+    steps: int
+
+
+def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageData:
+    """Return the data of a stage, its training batches, and how many of them it takes at most; errors as there."""
+    budget = config.recipe.stages[name].budget
+    source = read_source(config, name, encoder)
+    batches = source.batches(encoder, budget.batch, config.seed, name)
+    limits = (budget.epochs * batches.steps_per_epoch, budget.steps, config.max_steps)
+    return StageData(source, batches, min(limit for limit in limits if limit))
+
+
+def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    return memory_source(files, stage.corpus, encoder, seed)
+
+
+def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
+    """Return the pairs of files as the data of a stage, all in memory; raises what `read_source` does."""
+    # One more than is allowed, so that a text that is cut shows as too long. A length is at least 3.
+    counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
+    corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
+    train, dev = corpus.hold_out(settings.dev, seed)
+    described = f"{train.describe()}, {len(dev)} for dev"
+    groups = train.groups(settings.balance)
+    return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
+
+
+def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    pairs = read_scored(files)
+    train, dev = split_dev(pairs, stage.corpus.dev, seed)
+    languages = ", ".join(sorted({pair.pair for pair in pairs}))
+    described = f"{len(train)} scored pairs of {languages}, {len(dev)} for dev"
+    return Source(train, dev, None, SimilarityData(pairs).fingerprint, described)
+
+
+def _entailment(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    data = read_entailment(files)
+    train, dev = data.hold_out(stage.corpus.dev, seed)
+    described = f"{len(train.pairs)} entailment pairs, {len(dev.pairs)} for dev"
+    return Source(train.pairs, dev.pairs, None, data.fingerprint, described, data.report.describe())

@@ -1,0 +1,171 @@
+"""Runs one stage in its own folder: data, targets, learner, and the training loop."""
+
+import logging
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from metasearch.algorithms.base import Learner, Wanted
+from metasearch.algorithms.losses.base import warn_of_unused
+from metasearch.config import registry, yaml
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Stage
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.errors import ConfigError, DataError, quoted
+from metasearch.io import write_whole
+from metasearch.pipelines.distill.evaluator import Dev
+from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.distill.prepared import PreparedSource
+from metasearch.pipelines.distill.sources import Source, StageData, training_data
+from metasearch.pipelines.distill.targets import TargetStore, targets_folder, targets_of
+from metasearch.pipelines.factory import make_gradients, resolved_loss
+from metasearch.runs.callbacks import Listener, Logged
+from metasearch.runs.folder import RunFolder
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.memory import log_memory
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.step import save_failed_batch
+from metasearch.training.trainer import Outcome, Trainer
+
+log = logging.getLogger(__name__)
+
+_MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
+"""Outputs by token → what a dev score and the monitor of collapse see of them: the mean over the tokens of a text."""
+
+
+def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
+    """Return the class of a stage's learner, its checked options and the targets it wants; loads no weights.
+
+    Raises:
+        ConfigError: the learner or an option is wrong, or `against` is missing or in vain.
+    """
+    learner: type[Learner] = registry.load("learners", stage.learner).LEARNER
+    # The batches of a stage are episodes of a single set: chains of one link.
+    if 1 not in learner.links:
+        raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; it is run by `metasearch train`")
+    if stage.data not in learner.data:
+        raise ConfigError(
+            f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
+        )
+    options = yaml.check(stage.options, learner.Options, f"{where}: options")
+    # For its errors alone.
+    resolved_loss(stage.loss, f"{where}: loss")
+    wanted = learner.wanted(options)
+    if wanted and stage.against is None:
+        raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
+    if not wanted and stage.against is not None:
+        raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; leave out `against`")
+    if not wanted and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
+    if wanted and wanted.output in BY_TOKEN and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is {wanted.output}")
+    return learner, options, wanted
+
+
+def run_stage(
+    config: DistillConfig,
+    name: str,
+    roles: Roles,
+    files: RunFolder,
+    listener: Listener,
+    processes: Processes = ALONE,
+) -> tuple[Outcome, str]:
+    """Train a stage to its end, or go on with it where its last checkpoint left it.
+
+    The encoder of the trained role changes in place, to the weights of the best dev score. Of several processes the
+    first one writes.
+
+    Returns:
+        How training ended, and the stage's data in words.
+
+    Raises:
+        MetasearchError: of every kind; what was written before it stays.
+    """
+    stage = config.recipe.stages[name]
+    encoder = roles.at(stage.trains, stage.max_length)
+    data = training_data(config, name, encoder)
+    source, batches, total = data
+    if processes.first:
+        _same_data(files.path, source)
+    _say(name, stage, source)
+    warn_of_unused(stage.loss)
+    # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
+    store = TargetStore(
+        targets_folder(config, files.path.parent), config.target_type, config.compute.precision == "bf16", listener
+    )
+    learner = processes.in_turn(lambda: _learner(name, stage, roles, encoder, data, store))
+    trainer = Trainer(
+        learner,
+        make_gradients(encoder, config.compute.checkpointing),
+        Schedule((Phase(name, batches, total),), total, stage.budget.batch),
+        stage.outer,
+        stage.budget,
+        # The trainer is only made by this call: the name is looked up when the first score is noted.
+        dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
+        listener=Logged(files, listener) if processes.first else listener,
+        store=CheckpointStore(files.path) if processes.first else None,
+        seed=config.seed,
+        precision=config.compute.precision,
+        dropout=stage.dropout,
+        processes=processes,
+    )
+    log_memory(trainer)
+    with save_failed_batch(files.path) if processes.first else nullcontext():
+        return trainer.fit(resume=True), source.described
+
+
+def _say(name: str, stage: Stage, source: Source | PreparedSource) -> None:
+    """Log what a stage learns from, and warn where most of that is held out."""
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
+    if len(source.dev) > len(source.train):
+        log.warning(
+            "stage %s: %d pairs are held out for the dev score, more than the %d that are trained on; lower "
+            "stages.%s.corpus.dev, which is %d", name, len(source.dev), len(source.train), name, stage.corpus.dev,
+        )  # fmt: skip
+
+
+def _dev(
+    name: str,
+    stage: Stage,
+    learner: Learner,
+    source: Source | PreparedSource,
+    files: RunFolder,
+    step: Callable[[], int],
+) -> Dev:
+    """Return what gives the dev score, and notes all that it measures with the step."""
+    output: Output = getattr(learner.options, "output", "sentence")
+    return Dev(
+        learner,
+        source.dev,
+        source.dev_batches(learner.encoder, stage.budget.batch, name),
+        stage.monitor,
+        _MEAN.get(output, output),
+        note=lambda measured: files.log({"step": step(), **measured}),
+        before=Dev.noted(files.events()),
+    )
+
+
+def _learner(name: str, stage: Stage, roles: Roles, trained: Encoder, data: StageData, store: TargetStore) -> Learner:
+    """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
+    kind, options, wanted = learner_of(stage, f"stage '{name}'")
+    if not (wanted and stage.against):
+        return kind(trained, stage.loss, options)
+    frozen = roles.at(stage.against, stage.max_length)
+    targets = targets_of(frozen, trained, wanted, data, store)
+    return kind(trained, stage.loss, options, targets)
+
+
+def _same_data(folder: Path, source: Source | PreparedSource) -> None:
+    """Write the fingerprint of a stage's data, or raise `DataError` where it began with other data."""
+    path = folder / "data.txt"
+    before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
+    if before not in ([], [source.fingerprint]):  # a crash may leave the file empty
+        raise DataError(
+            f"{folder}: the data has changed since the stage began. Put it back as it was; to begin the "
+            f"stage again, delete {quoted(folder)}"
+        )
+    write_whole(path, f"{source.fingerprint} {source.described}\n")

@@ -1,0 +1,127 @@
+"""What a stage's frozen role gives for the texts that the stage looks at."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.algorithms.base import Targets, Wanted
+from metasearch.config.distill_run import DistillConfig, TargetType
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.errors import ConfigError
+from metasearch.pipelines.distill.prepared import PreparedSource
+from metasearch.pipelines.distill.row_targets import row_targets
+from metasearch.pipelines.distill.sources import StageData
+from metasearch.pipelines.distill.target_store import are_vectors, stored_targets
+from metasearch.runs.callbacks import Listener
+from metasearch.training.packing import PackedEncoder, Parts
+
+log = logging.getLogger(__name__)
+
+
+class LiveTokens:
+    """Outputs of a frozen encoder at every token, computed when they are asked for: to keep them would fill a disk.
+
+    Args:
+        encoder: the frozen encoder; its weights must not change.
+        output: an output by token.
+        bf16: run in bfloat16 where that is safe (torch autocast), as the stage itself does.
+    """
+
+    def __init__(self, encoder: Encoder, output: Output, bf16: bool = False) -> None:
+        self._packed = PackedEncoder(encoder)
+        self._output, self._bf16 = output, bf16
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the output at every token, `(N, H)`, text after text."""
+        parts = Parts(self._packed, texts, self._output, self._bf16)
+        outputs = parts.outputs(parts.batch.cut(self._packed.weights))
+        rows: NDArray[np.float32] = outputs.float().cpu().numpy()
+        return rows
+
+
+class TargetStore(NamedTuple):
+    """Where outputs of frozen encoders are kept, and how they are computed.
+
+    Attributes:
+        folder: of those that are kept.
+        kind: type in which they are kept.
+        bf16: whether those that are not kept are computed in bfloat16.
+        listener: hears how many texts are encoded.
+    """
+
+    folder: Path
+    kind: TargetType
+    bf16: bool
+    listener: Listener
+
+
+def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageData, store: TargetStore) -> Targets:
+    """Return the outputs of a frozen encoder on the texts that a stage looks at; what is not kept yet is computed.
+
+    Args:
+        frozen: the encoder whose outputs are learnt.
+        trained: the encoder that learns them.
+        wanted: which output, and whether of both sides.
+        data: of the stage.
+        store: where outputs are kept.
+
+    Raises:
+        ConfigError: the outputs of the two encoders cannot be compared.
+        NonFiniteError, RunFolderError: as `stored_targets`.
+    """
+    comparable(frozen, trained, wanted)
+    if not are_vectors(wanted.output):
+        return LiveTokens(frozen, wanted.output, store.bf16)
+
+    def told(done: int, total: int) -> None:
+        store.listener.on_encode(f"targets by {frozen.name}", done, total)
+
+    if isinstance(data.source, PreparedSource):
+        rows = data.source.texts_seen(data.batches, data.steps, wanted.translations)
+        return row_targets(store.folder, frozen, rows, wanted.output, store.kind, told)
+    texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
+    log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
+    return stored_targets(store.folder, frozen, texts, "text", wanted.output, told)
+
+
+def texts_for(wanted: Wanted, pairs: Iterable[Any]) -> list[str]:
+    """Return the distinct texts of pairs that have an output."""
+    return list(dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1]))
+
+
+def targets_folder(config: DistillConfig, run: Path) -> Path:
+    """Return where the outputs of the frozen encoders of a run are kept."""
+    return Path(config.targets) if config.targets else run / "targets"
+
+
+def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
+    """Raise `ConfigError` unless an encoder's output can be learnt from that of a frozen one."""
+    theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
+    if theirs != ours:
+        raise ConfigError(
+            f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
+            "they must be the same"
+        )
+    if are_vectors(wanted.output):
+        return
+    # Token outputs are compared place by place: both encoders must cut a text into the same tokens.
+    where = f"output {wanted.output}"
+    if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
+        raise ConfigError(
+            f"{where}: '{frozen.name}' and '{trained.name}' have different vocabularies; trim first (metasearch "
+            "compress --trim), then cut the student out of the trimmed encoder and let it learn from that one"
+        )
+    if frozen.prompt("text") != trained.prompt("text"):
+        raise ConfigError(
+            f"{where}: '{frozen.name}' puts '{frozen.prompt('text')}' before texts and '{trained.name}' "
+            f"'{trained.prompt('text')}'; they must be the same"
+        )
+    if frozen.limit("text") != trained.limit("text"):
+        raise ConfigError(
+            f"{where}: '{frozen.name}' takes {frozen.limit('text')} tokens and '{trained.name}' "
+            f"{trained.limit('text')}; set max_length of the stage to the smaller number"
+        )

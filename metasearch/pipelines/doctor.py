@@ -1,0 +1,199 @@
+"""`metasearch doctor FOLDER`: what a folder is, and whether it is sound, by the checks of those who read it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from metasearch.compress.export.facts import FILE as EXPORT
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.config import yaml
+from metasearch.config.distill_run import DistillConfig
+from metasearch.data.prepared.corpus import PreparedCorpus
+from metasearch.data.prepared.manifest import FILE as CORPUS
+from metasearch.data.prepared.manifest import Manifest as CorpusManifest
+from metasearch.data.prepared.manifest import is_prepared
+from metasearch.encoders.incomplete import assumption
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import ConfigError, MetasearchError, RunFolderError, first_line, to_resume
+from metasearch.evaluation.study.read import STUDY_FILE, study_of
+from metasearch.pipelines.environment import Finding, Section, bad, note
+from metasearch.pipelines.resume import CONFIGS, kind_of
+from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.manifest import FILE as INDEX
+from metasearch.retrieval.index.manifest import Manifest as IndexManifest
+from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.runs.rows import read_rows, require_complete
+from metasearch.training.checkpoint import Checkpoint, CheckpointStore
+
+_TITLES = {"train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study"}
+_ENCODER = ("modules.json", "config.json", "adapter_config.json")
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
+    """Return what a folder is, and whether it is sound: a run, study, encoder, tokenizer, index or prepared corpus."""
+
+    def has(*names: str) -> bool:
+        return any((folder / name).is_file() for name in names)
+
+    if has(CONFIG, STUDY_FILE):
+        try:
+            kind = kind_of(folder)
+            findings = _study(folder, trust_remote_code) if kind == "study" else _run(folder, trust_remote_code)
+            return Section(f"{folder}: {_TITLES[kind]}", [*findings])
+        except MetasearchError as error:
+            return Section(f"{folder}: damaged", [bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error)])
+    if is_prepared(folder):
+        return Section(f"{folder}: a prepared corpus", [_corpus(folder)])
+    if has(INDEX):
+        return Section(f"{folder}: an index", [_index(folder)])
+    if has(EXPORT):
+        return Section(f"{folder}: an export to ONNX", [_graph(folder)])
+    if has(*_ENCODER):
+        return Section(f"{folder}: an encoder", [_model(folder, "weights", trust_remote_code)])
+    if has(*_TOKENIZER):
+        return Section(f"{folder}: a tokenizer", [_check("words", lambda: _tokenizer(folder))])
+    return Section(f"{folder}: unknown", [bad("folder", _unknown(folder))])
+
+
+def _check(about: str, check: Callable[[], str]) -> Finding:
+    """Return what a check returns, or the problem that it raises."""
+    try:
+        return Finding(about, check())
+    except MetasearchError as error:
+        return bad(about, error)
+
+
+def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    files, begun = RunFolder.open(folder, CONFIGS[kind_of(folder)])
+    yield Finding(CONFIG, "readable")
+    if isinstance(begun.config, DistillConfig):
+        for number, name, _ in begun.config.stages:
+            stage = f"{number}-{name}"
+            for each in _training(folder / stage, trust_remote_code):
+                yield Finding(f"{stage}/{each.about}", each.found, each.state, each.code)
+
+    def scores() -> str:
+        path = folder / "results.jsonl"
+        rows = read_rows(path) if files.finished else files.results()
+        if files.finished:
+            tree = yaml.tree(folder / CONFIG)["config"]
+            assert isinstance(tree, dict)  # it has been read as a configuration
+            require_complete(path, rows, tree)
+        return f"{len(rows)} scores"
+
+    found = _check("results.jsonl", scores)
+    yield found
+    yield from _training(folder, trust_remote_code)
+    if not files.finished:
+        yield note("report.md", f"not finished; go on with: {to_resume(folder)}")
+        return
+    if kind_of(folder) != "score" and not files.model.is_dir() and not study_of(folder):
+        yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
+
+    def unchanged() -> str:
+        files.require_unchanged()
+        files.facts()
+        return "finished, and no file has changed"
+
+    if found.state != "bad":  # its hash would say nothing more
+        yield _check("report.md", unchanged)
+
+
+def _training(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield what a training, or a stage of a distillation, has written."""
+    files = RunFolder(folder)
+    if events := files.events():
+        yield Finding("log.jsonl", f"{events[-1]['step']} outer steps")
+    for place, found in CheckpointStore(folder).found():
+        if isinstance(found, Checkpoint):
+            yield Finding(place.name, f"intact, of outer step {found.state.get('step')}")
+        else:
+            yield bad(place.name, RunFolderError(found))
+    if files.model.is_dir():
+        yield _model(files.model, "model", trust_remote_code)
+
+
+def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    study = StudyFolder(folder)
+    stored = study.stored()
+    cells = [*stored.made, *stored.cells]
+    yield Finding(STUDY_FILE, f"readable, {len(cells)} cells")
+    for name in cells:
+        if (study.at(name) / "config.yaml").is_file():
+            for each in examine_folder(study.at(name), trust_remote_code).findings:
+                if each.state == "bad":
+                    yield Finding(f"cells/{name}/{each.about}", each.found, each.state, each.code)
+    unfinished = sum(not study.done(name) for name in cells)
+    if unfinished or not study.report.is_file():
+        yield note("report.md", f"{unfinished} of {len(cells)} cells are not finished; go on with: {to_resume(folder)}")
+    else:
+        yield Finding("report.md", "finished")
+
+
+def _model(folder: Path, about: str, trust_remote_code: bool) -> Finding:
+    """Check that an encoder can be loaded and its weights fit its configuration; assumptions of it are a note."""
+    try:
+        encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
+    except MetasearchError as error:
+        return bad(about, error)
+    loads = f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
+    assumed = assumption(encoder.model, str(folder), local=True)
+    return note(about, f"{loads}; {assumed[0]}") if assumed else Finding(about, loads)
+
+
+def _tokenizer(folder: Path) -> str:
+    from transformers import AutoTokenizer
+
+    try:
+        return f"{len(AutoTokenizer.from_pretrained(str(folder), local_files_only=True)):,}"
+    except Exception as error:  # the library raises anything from OSError to bare Exception
+        raise RunFolderError(f"{folder}: the tokenizer cannot be loaded: {first_line(error)}") from error
+
+
+def _graph(folder: Path) -> Finding:
+    try:
+        encoder = OnnxEncoder(folder)
+    except ConfigError as error:  # onnxruntime, which is optional, is missing
+        return note("graph", f"not loaded: {error}")
+    except MetasearchError as error:
+        return bad("graph", error)
+    return Finding("graph", f"{encoder.dimension()} dimensions, {encoder.facts.precision}; made of '{encoder.name}'")
+
+
+def _corpus(folder: Path) -> Finding:
+    if not (folder / CORPUS).exists():
+        return note("files", "not finished; the same command of metasearch prepare goes on")
+
+    def found() -> str:
+        corpus = PreparedCorpus(folder, CorpusManifest.read(folder))
+        tokens = corpus.manifest.asked.tokens
+        return f"{len(corpus):,} pairs in {len(corpus.shards)} shards, all files sound; tokens of '{tokens.encoder}'"
+
+    return _check("files", found)
+
+
+def _index(folder: Path) -> Finding:
+    def found() -> str:
+        index = Index.open(folder)
+        index.verify()
+        about = f"{index.places:,} passages of {index.files:,} documents, all files sound"
+        return f"{about}; encoder '{index.kind.encoder}'"
+
+    try:
+        if IndexManifest.read(folder).locations is None:
+            return note("files", "not finished; the same command of metasearch index goes on")
+    except MetasearchError as error:
+        return bad("files", error)
+    return _check("files", found)
+
+
+def _unknown(folder: Path) -> RunFolderError:
+    """Return why a folder is nothing that metasearch writes, with the nearest name, or what it holds."""
+    try:
+        kind_of(folder)
+    except RunFolderError as error:
+        if not folder.is_dir():
+            return error
+    held = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
+    return RunFolderError(f"{folder} is no run, study, encoder, tokenizer, index or prepared corpus; it holds {held}")

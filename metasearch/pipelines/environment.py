@@ -1,0 +1,132 @@
+"""The environment report of `metasearch doctor`: versions, machine, data and cache."""
+
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from metasearch import __version__
+from metasearch.config import registry
+from metasearch.config.library import Library
+from metasearch.data.locate import VARIABLE as DATA
+from metasearch.data.locate import locate
+from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, first_line
+from metasearch.io import VARIABLE, cache_folder, intact, kept
+from metasearch.runs.host import cores, memory
+from metasearch.runs.versions import LIBRARIES, installed, processor
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line.
+
+    Attributes:
+        about: what was checked, such as `torch` or `log.jsonl`.
+        found: what it is, what is wrong with it, or how to get what is missing.
+        state: `ok`; `note` for what is missing or unfinished and no problem; `bad` for a problem.
+        code: exit code of a problem, else 0.
+    """
+
+    about: str
+    found: str
+    state: Literal["ok", "note", "bad"] = "ok"
+    code: int = 0
+
+
+@dataclass(frozen=True)
+class Section:
+    """Findings about one thing, such as a folder."""
+
+    title: str
+    findings: Sequence[Finding]
+
+
+def note(about: str, found: str) -> Finding:
+    """Return a finding that is no problem."""
+    return Finding(about, found, "note")
+
+
+def bad(about: str, error: MetasearchError) -> Finding:
+    """Return the problem that an error reports, in one line."""
+    return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)
+
+
+def environment() -> Iterator[Section]:
+    """Yield what is installed and what is missing; changes nothing, and uses no network."""
+    yield Section("versions", [*_versions()])
+    yield Section("machine", [*_machine()])
+    yield Section("data", [*_data()])
+    yield Section("cache", [*_cache()])
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("python", platform.python_version())
+    yield Finding("metasearch", __version__)
+    yield from (Finding(name, version) for name in LIBRARIES if (version := installed(name)))
+    try:
+        needed = [Requirement(text) for text in requires("metasearch") or ()]
+    except PackageNotFoundError:
+        yield note("requirements", "unknown: metasearch is not installed; pip install --editable FOLDER")
+        return
+    for each in needed:
+        if each.marker is not None and not each.marker.evaluate({"extra": ""}):
+            continue
+        version = installed(each.name)
+        if version is None or not each.specifier.contains(version, prereleases=True):
+            advice = f"{version or 'not installed'}, metasearch needs {each}: pip install '{each.name}{each.specifier}'"
+            yield bad(each.name, ConfigError(advice))
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding("processor", f"{processor()}, {cores()} cores to use")
+    yield Finding("memory", _gibibytes(memory()))
+    try:
+        import torch
+    except (ImportError, OSError) as error:  # missing, or its shared libraries are
+        yield bad("torch", EncoderError(f"cannot be imported: {first_line(error)}"))
+        return
+    yield Finding("threads", f"{torch.get_num_threads()}, which OMP_NUM_THREADS changes")
+    for number in range(torch.cuda.device_count()):
+        known = torch.cuda.get_device_properties(number)
+        bf16 = "bf16" if known.major >= 8 else "no bf16: use fp32"  # from compute capability 8 on
+        yield Finding(f"cuda:{number}", f"{known.name}, {_gibibytes(known.total_memory)}, {bf16}")
+    if not torch.cuda.is_available():
+        yield note("cuda", f"none{'' if torch.version.cuda else '; this torch is built without CUDA'}")
+    yield Finding("mps", "available") if torch.backends.mps.is_available() else note("mps", "none")
+
+
+def _gibibytes(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"
+
+
+def _data() -> Iterator[Finding]:
+    named = os.environ.get(DATA)
+    if named and not Path(named).is_dir():
+        yield bad(DATA, DataError(f"{named}: no such folder"))
+    else:
+        yield Finding(DATA, named) if named else note(DATA, "not set; it names a folder with the data of tasks")
+    library = Library()
+    for name in library.names("task"):
+        task, path = library.task(name), library.path("task", name)
+        try:
+            folder = locate(task, path, registry.load("readers", task.reader).files(task))
+            yield Finding(f"task {name}", "comes with metasearch" if task.data else str(folder))
+        except DataError as error:
+            # What comes with metasearch must be there, all else need not.
+            wrong = bad(f"task {name}", error)
+            yield wrong if task.data else note(wrong.about, wrong.found)
+
+
+def _cache() -> Iterator[Finding]:
+    folders = kept()
+    yield Finding("cache", f"{cache_folder()}{'' if folders else ', empty'}; {VARIABLE} names another folder")
+    for folder in folders:
+        if intact(folder):
+            yield Finding(folder.name, "intact")
+        else:
+            yield bad(folder.name, EncoderError(f"damaged; it is made again when it is needed, or delete {folder}"))

@@ -1,0 +1,51 @@
+"""`metasearch evaluate`: the scores of an encoder as it is, without a run folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from metasearch.compress.export.facts import is_exported
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.config import registry
+from metasearch.config.measure import Pool
+from metasearch.config.run import Device, EncoderConfig, Precision
+from metasearch.data.benchmark import Benchmark
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+from metasearch.pipelines import factory
+from metasearch.pipelines.run import Row
+from metasearch.pipelines.score import evaluate_aloud, origin_of
+from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.versions import processor, versions
+
+
+def evaluate_encoder(
+    ref: EncoderConfig,
+    benchmark: Benchmark,
+    split: str,
+    pools: Sequence[Pool],
+    listener: Listener = SILENT,
+    precision: Precision = "fp32",
+    device: Device = "auto",
+) -> list[Row]:
+    """Return the scores of an encoder, as it is, on a part of a benchmark; rows say so where it is in bfloat16."""
+    encoder = _opened(ref, benchmark, precision, device)
+    data = benchmark.part(split)
+    what = f"{ref.name} on {split} of {benchmark.task.task}"
+    results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, precision)
+    facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
+    facts |= origin_of(encoder)
+    stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
+    if precision != "fp32":
+        facts["precision"] = precision
+    return [{**facts, "split": split, **row, **stamp} for row in results.rows()]
+
+
+def _opened(ref: EncoderConfig, benchmark: Benchmark, precision: Precision, device: Device) -> Encoder | OnnxEncoder:
+    """Return the encoder, or what runs an exported graph, with the lengths of the task."""
+    if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
+        return factory.load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
+    if device not in ("auto", "cpu"):
+        raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the processor here")
+    if precision != "fp32":
+        raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has a precision of its own")
+    return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)

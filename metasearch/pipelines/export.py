@@ -1,0 +1,187 @@
+"""What `metasearch export` does, from an encoder to a folder, and what is lost on the way."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.export.onnx_folder import write_facts, write_onnx
+from metasearch.compress.export.plain import is_compressed, plain
+from metasearch.compress.export.truncate_dims import narrowed
+from metasearch.compress.output import claim, whole
+from metasearch.compress.static import make_static
+from metasearch.compress.texts import read_texts
+from metasearch.config.seeding import stream
+from metasearch.data.benchmark import Benchmark
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
+from metasearch.encoders.int8 import write_stored
+from metasearch.encoders.matryoshka import trained_dimensions
+from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.protocols import Reporting, heard
+from metasearch.pipelines.cards import exported_card
+from metasearch.pipelines.publish.card import CARD
+from metasearch.pipelines.score import evaluate_aloud
+from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.markdown import by_language
+from metasearch.runs.rows import Row
+
+BEFORE, DIFFERENCE = "before", "difference"
+_SPLIT = "test"
+_TEXTS = 4000
+"""Texts that directions are taken from; of more, a random part."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `export` wrote.
+
+    Attributes:
+        folder: where it is.
+        size: bytes of its files.
+        dimension: numbers of a vector.
+        difference: of a graph, the largest difference between numbers of its vectors in float32 and the encoder's.
+        rows: scores of the encoder before, of what was made of it, and the difference of the last to the first;
+            `learner` says which.
+    """
+
+    folder: Path
+    size: int
+    dimension: int
+    difference: float | None
+    rows: Sequence[Row]
+
+    def tree(self) -> dict[str, Any]:
+        """Return all of it as JSON."""
+        facts = {"model": str(self.folder), "bytes": self.size, "dimension": self.dimension}
+        return {**facts, "difference": self.difference, "results": list(self.rows)}
+
+    def report(self) -> str:
+        """Return it in Markdown, its end in lines."""
+        lines = [f"size: {self.size / 1e6:.2f} MB"]
+        if self.difference is not None:
+            lines.insert(0, f"largest difference to the encoder, in float32: {self.difference:.1e}")
+        table = [tables(self.rows)] if self.rows else []
+        return "\n\n".join([*table, "\n".join([*lines, f"model: {self.folder}"])])
+
+
+def tables(rows: Sequence[Row]) -> str:
+    """Return scores in Markdown."""
+    return f"{rows[0]['task']}:\n\n{by_language(rows, _SPLIT)}"
+
+
+def export(
+    encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, listener: Listener = SILENT
+) -> Exported:
+    """Write an encoder to a folder in another form, and score it before and after where there is a task.
+
+    Args:
+        encoder: the encoder, which stays as it is.
+        form: how it is written.
+        folder: new or empty.
+        benchmark: whose test part shows what is lost.
+        listener: hears how many texts are encoded.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+        ConfigError: the form's wishes do not go together or do not fit the encoder, or packages are missing.
+        EncoderError: the encoder cannot be written so; nothing is left then.
+        DataError: `texts` of the form are missing, damaged or too few.
+    """
+    form.check(scored=benchmark is not None)
+    claim(folder)
+    changed = _changed(encoder, form, listener)
+    facts = None
+    with whole(folder) as partial:
+        if form.onnx:
+            facts = write_onnx(changed, partial, form.int8)
+        elif form.int8:
+            write_stored(changed, partial)
+        else:
+            changed = plain(changed)
+            changed.write(partial)
+        rows = _scores(encoder, changed, form, partial, benchmark, listener) if benchmark else []
+        if facts:
+            write_facts(partial, facts.model_copy(update={"results": tuple(rows)}))
+        card = exported_card(changed, encoder.name, form, rows, benchmark, tables(rows) if rows else "", facts)
+        (partial / CARD).write_text(card, encoding="utf-8")
+        size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
+    return Exported(folder, size, changed.dimension(), facts.difference if facts else None, rows)
+
+
+def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
+    """Return the encoder whose vectors are written; what is as it was is said."""
+    if form.plain and not form.changes and not is_compressed(encoder):
+        log.info("'%s' is a stock model already; written as it is", encoder.name)
+    changed = encoder
+    if form.static and is_static(encoder.model):
+        log.info("'%s' is static already; its word vectors are written as they are", encoder.name)
+    elif form.static:
+        changed = make_static(encoder)
+    if form.dimensions is None:
+        return changed
+    if not form.texts:
+        short = narrowed(changed, form.dimensions)
+        _warn_of_untrained(changed, form.dimensions)
+        return short
+    drawn = _drawn(form.texts)
+    with heard(changed, partial(listener.on_encode, "texts")):
+        return narrowed(changed, form.dimensions, changed.encode(drawn, "text"))
+
+
+def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:
+    """Warn where vectors are cut to a number that the encoder's training did not prepare them for."""
+    trained = trained_dimensions(encoder.model)
+    if dimensions in trained:
+        return
+    for_others = f", but to {', '.join(map(str, trained))}" if trained else ""
+    log.warning(
+        "%s: its training did not prepare vectors to be cut to their first %d numbers (Matryoshka)%s; --texts keeps "
+        "the best directions in their place, and --task shows what is lost", encoder.name, dimensions, for_others,
+    )  # fmt: skip
+
+
+def _drawn(paths: Sequence[Path]) -> list[str]:
+    """Return the texts of files, each once; of more than are needed a random part."""
+    distinct = list(dict.fromkeys(read_texts(paths)))
+    if len(distinct) <= _TEXTS:
+        return distinct
+    log.info("--texts: %d of %d texts are drawn", _TEXTS, len(distinct))
+    return [distinct[i] for i in stream(0, "export").choice(len(distinct), _TEXTS, replace=False)]
+
+
+def _scores(
+    encoder: Encoder, changed: Encoder, form: Form, folder: Path, benchmark: Benchmark, listener: Listener
+) -> list[Row]:
+    """Return the scores before, of the vectors in float32 where they are others, as written, and the difference."""
+    length = benchmark.task.max_length
+    stages: dict[str, Reporting] = {BEFORE: Encoder(encoder.model, encoder.name, length)}
+    if changed is not encoder and form.int8:
+        cut = [] if form.dimensions is None else [f"{form.dimensions} dimensions"]
+        stages[", ".join([*(["static"] if form.static else []), *cut])] = Encoder(changed.model, changed.name, length)
+    stages[form.name] = OnnxEncoder(folder, length) if form.onnx else open_checkpoint(str(folder), length)
+    rows: list[Row] = []
+    for name, each in stages.items():
+        what = f"{name}: {_SPLIT} of {benchmark.task.task}"
+        results = evaluate_aloud(each, benchmark.part(_SPLIT), benchmark, ("multilingual",), what, listener)
+        facts = {"task": benchmark.task.task, "encoder": encoder.name, "learner": name, "fold": benchmark.fold}
+        rows += [{**facts, "split": _SPLIT, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
+    return rows + _differences(rows, form.name)
+
+
+def _differences(rows: Sequence[Row], last: str) -> list[Row]:
+    """Return of each score how far the last one is above the first."""
+    keys = ("measure", "pool", "language", "candidates")
+    first = {tuple(row[key] for key in keys): row["value"] for row in rows if row["learner"] == BEFORE}
+    found: list[Row] = []
+    for row in rows:
+        if row["learner"] == last:
+            change = row["value"] - first[tuple(row[key] for key in keys)]
+            found.append({**row, "learner": DIFFERENCE, "value": change})
+    return found

@@ -1,0 +1,225 @@
+"""The composition root: names become encoders and learners, and a learner is fitted to a benchmark.
+
+With `metasearch.data.benchmark` this is the Python interface; the other jobs make run folders and reports of it.
+"""
+
+import logging
+from functools import partial
+from typing import Any, get_args
+
+from metasearch.algorithms.base import Learner
+from metasearch.algorithms.losses.base import losses_of, warn_of_unused
+from metasearch.config import registry
+from metasearch.config.recipe import Loss, MaxLength, Recipe, Role
+from metasearch.config.run import Checkpointing, Device, EncoderConfig, Precision
+from metasearch.config.task import Phase
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.folds import hold_out
+from metasearch.data.records import Data
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
+from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.prompts import replace_prompts
+from metasearch.encoders.protocols import heard
+from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
+from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
+from metasearch.pipelines.dev_evaluator import DevScore
+from metasearch.pipelines.neutral import require_map
+from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.hardware import device_of
+from metasearch.training.memory import log_memory
+from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.schedule import schedule
+from metasearch.training.trainer import Outcome, Trainer
+
+log = logging.getLogger(__name__)
+
+
+def load_encoder(
+    encoder: EncoderConfig | str,
+    max_length: MaxLength | None = None,
+    identify: bool = False,
+    *,
+    device: Device = "auto",
+    seed: int = 0,
+    **settings: Any,
+) -> Encoder:
+    """Return an encoder by built-in name, local folder or hub name.
+
+    Args:
+        encoder: its settings, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
+        max_length: longest inputs in tokens, as a task declares them; by default those that it was saved with.
+        identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
+        device: device to run on; `auto` takes a GPU if there is one.
+        seed: random seed of the weights of a built-in encoder that is made from one.
+        **settings: further settings of the `EncoderConfig`, such as `trust_remote_code=True`.
+
+    Raises:
+        EncoderError: it cannot be found or loaded.
+        ConfigError: there is no such device.
+    """
+    ref = EncoderConfig.of(encoder, **settings)
+    target = device_of(device)
+    # A built-in name wins over a folder that is called the same; `./NAME` is the folder.
+    if ref.name in registry.names("encoders"):
+        loaded: Encoder = registry.load("encoders", ref.name).build(max_length, seed)
+    else:
+        loaded = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
+    if identify:
+        loaded.origin = loaded.fingerprint
+    replace_prompts(loaded.model, ref.prompts)
+    for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
+        loaded.prompt(role)
+    return loaded.to(target)
+
+
+def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
+    """Return the learner of a recipe.
+
+    Raises:
+        ConfigError: the learner, the loss or one of their options is unknown, or an option has a wrong value.
+    """
+    return learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
+
+
+def make_gradients(encoder: Encoder, checkpointing: Checkpointing = "auto") -> OuterGradients:
+    """Return what takes outer gradients; log what it does in a slower way for this encoder, and why."""
+    gradients = OuterGradients(encoder, checkpointing=checkpointing)
+    for note in gradients.notes:
+        log.info("packing: %s", note)
+    return gradients
+
+
+def resolved(recipe: Recipe) -> Recipe:
+    """Return the recipe with all options of its learner and its loss in it, defaults and types included."""
+    loss = resolved_loss(recipe.loss, f"recipe '{recipe.recipe}': loss")
+    return recipe.model_copy(update={"options": learner_options(recipe).model_dump(), "loss": loss})
+
+
+def resolved_loss(loss: Loss, where: str) -> Loss:
+    """Return the settings of a loss with all its options in them; `ConfigError` where one is wrong."""
+    options = [each.options.model_dump() for each in losses_of(loss, where)]
+    return loss.model_copy(update={name: value for own in options for name, value in own.items()})
+
+
+def fit(
+    learner: Learner,
+    benchmark: Benchmark,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    max_steps: int | None = None,
+    precision: str = "fp32",
+    checkpointing: Checkpointing = "auto",
+    listener: Listener = SILENT,
+    store: CheckpointStore | None = None,
+    resume: bool = False,
+    baseline: float | None = None,
+    dev: DevScore | None = None,
+) -> Outcome:
+    """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
+
+    Arguments and errors are those of `trainer_of`; with `resume` it goes on from the store's checkpoint. And
+    `NonFiniteError` is raised where a loss or gradient is not finite.
+    """
+    trainer = trainer_of(
+        learner,
+        benchmark,
+        recipe,
+        seed=seed,
+        max_steps=max_steps,
+        precision=precision,
+        checkpointing=checkpointing,
+        listener=listener,
+        store=store,
+        baseline=baseline,
+        dev=dev,
+    )
+    return trainer.fit(resume)
+
+
+def trainer_of(
+    learner: Learner,
+    benchmark: Benchmark,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    max_steps: int | None = None,
+    precision: str = "fp32",
+    checkpointing: Checkpointing = "auto",
+    listener: Listener = SILENT,
+    store: CheckpointStore | None = None,
+    baseline: float | None = None,
+    dev: DevScore | None = None,
+    processes: Processes = ALONE,
+) -> Trainer:
+    """Return what trains a learner on a benchmark, before its first step.
+
+    Args:
+        learner: what learns.
+        benchmark: loaded with a mode.
+        recipe: says how episodes are drawn, how long is trained and with which optimiser.
+        seed: of episodes and dropout.
+        max_steps: outer steps at most.
+        precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
+        checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
+        listener: hears of steps and scores.
+        store: where checkpoints go.
+        baseline: dev score before the first step, where it is known already.
+        dev: gives the dev scores, where it is asked for more than that afterwards.
+        processes: that train together.
+
+    Raises:
+        ConfigError: learner, mode and precision do not fit together.
+        DataError: the data is too small for the recipe.
+    """
+    check_fit(recipe, benchmark, precision, checkpointing)
+    warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
+    encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
+    valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
+    sources = _samplers(encoder, benchmark, recipe, seed, valid, listener)
+    counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
+    _say(learner, recipe, scored is valid)
+    trainer = Trainer(
+        learner,
+        make_gradients(encoder, checkpointing),
+        schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
+        recipe.outer,
+        recipe.budget,
+        dev=dev or DevScore(encoder, benchmark, recipe, chosen),
+        listener=listener,
+        store=store,
+        seed=seed,
+        precision=chosen,
+        dropout=recipe.dropout,
+        baseline=baseline,
+        processes=processes,
+    )
+    log_memory(trainer)
+    return trainer
+
+
+def _samplers(
+    encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, listener: Listener
+) -> dict[Phase, EpisodeSampler]:
+    """Return what draws episodes; a listener hears of the texts that are encoded once, before the first of them."""
+    with heard(encoder, partial(listener.on_encode, "to draw episodes by")):
+        return samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
+
+
+def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:
+    """Log how a learner takes gradients, and whether it trains on what scores it: dev is `one_part` for both."""
+    if learner.second_order and not is_static(learner.encoder.model):
+        log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+    if recipe.budget.meta_valid and one_part:
+        log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
+
+
+def _said(precision: str) -> Precision:
+    """Return the precision of a training, and log what else is in bfloat16."""
+    if precision != "bf16":
+        return "fp32"
+    log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
+    return "bf16"

@@ -1,0 +1,97 @@
+"""`metasearch merge`: one encoder with the weighted mean of the weights of several."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from metasearch.compress.average import State, average, put, require_same_form, shares_of
+from metasearch.compress.output import claim, whole
+from metasearch.config.run import EncoderConfig
+from metasearch.encoders.encoder import Encoder
+from metasearch.io import write_whole
+from metasearch.pipelines.cards import merged_card
+from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.publish.card import CARD
+from metasearch.runs.markdown import markdown
+
+
+@dataclass(frozen=True)
+class Part:
+    """An encoder that goes into a merged one.
+
+    Attributes:
+        name: built-in name, folder or hub name.
+        share: of its weights in the mean.
+        fingerprint: of its checkpoint.
+    """
+
+    name: str
+    share: float
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What `merge` made.
+
+    Attributes:
+        parts: the encoders that went into it, in their order.
+        fingerprint: of what was made.
+    """
+
+    parts: tuple[Part, ...]
+    fingerprint: str
+
+    def table(self) -> str:
+        """Return the parts in Markdown."""
+        return markdown(
+            ["encoder", "share", "fingerprint"], [[p.name, f"{p.share:g}", p.fingerprint] for p in self.parts]
+        )
+
+
+def merge(
+    encoders: Sequence[EncoderConfig | str],
+    folder: Path,
+    alpha: float | None = None,
+    shares: Sequence[float] | None = None,
+) -> Merged:
+    """Write an encoder whose weights are the weighted mean of those of others, summed in float64 and rounded once.
+
+    Tokenizer, modules, prompts and lengths are those of the first encoder. Encoders are loaded one after the other.
+
+    Args:
+        encoders: two or more of the same form.
+        folder: new or empty.
+        alpha: of two encoders: the mean is (1 − α) · first + α · second.
+        shares: of each encoder; with neither all have the same.
+
+    Raises:
+        ConfigError: the shares do not fit the encoders.
+        EncoderError: an encoder cannot be loaded, or is not of the form of the first; the first difference is named.
+        RunFolderError: the folder is not empty or cannot be written.
+    """
+    refs = [EncoderConfig.of(each) for each in encoders]
+    each = shares_of(len(refs), alpha, shares)
+    claim(folder)
+    made = load_encoder(refs[0], identify=True, device="cpu")
+    parts = [Part(refs[0].name, each[0], made.origin)]
+
+    def states() -> Iterator[tuple[float, State]]:
+        yield each[0], made.model.state_dict()
+        for ref, share in zip(refs[1:], each[1:], strict=True):
+            other = load_encoder(ref, identify=True, device="cpu")
+            require_same_form(made, other)
+            parts.append(Part(ref.name, share, other.origin))
+            yield share, other.model.state_dict()
+
+    put(made, average(states()))
+    done = Merged(tuple(parts), made.fingerprint)
+    _write(made, done, folder)
+    return done
+
+
+def _write(encoder: Encoder, done: Merged, folder: Path) -> None:
+    with whole(folder) as partial:
+        encoder.write(partial)
+        shares = [(part.name, part.share, part.fingerprint) for part in done.parts]
+        write_whole(partial / CARD, merged_card(encoder, shares))

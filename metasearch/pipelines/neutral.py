@@ -1,0 +1,105 @@
+"""The stage `neutralise` of a run: the map that takes the language out of vectors, fitted on a task's train part."""
+
+import logging
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.recipe import Recipe
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.texts_by_language import Tagged, tagged_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
+from metasearch.encoders.protocols import EncodesTexts, heard
+from metasearch.errors import ConfigError
+from metasearch.runs.callbacks import SILENT, Listener
+
+log = logging.getLogger(__name__)
+
+
+def vectors_of(
+    encoder: Encoder, texts: Tagged, listener: Listener = SILENT, through: EncodesTexts | None = None
+) -> dict[str, NDArray[np.float32]]:
+    """Return language → the unit vectors of its texts `(n, D)`, each encoded in its role.
+
+    Args:
+        encoder: whose vectors they are.
+        texts: by language.
+        listener: hears of every batch.
+        through: gives the encoder's vectors, where that is not the encoder itself.
+    """
+    vectors = {}
+    for language, tagged in texts.items():
+        rows: dict[int, NDArray[np.float32]] = {}
+        with heard(encoder, partial(listener.on_encode, f"texts in {language}")):
+            for role in dict.fromkeys(role for role, _ in tagged):
+                places = [i for i, (own, _) in enumerate(tagged) if own == role]
+                found = (through or encoder).encode([tagged[i][1] for i in places], role)
+                rows.update(zip(places, found, strict=True))
+        vectors[language] = np.stack([rows[i] for i in range(len(tagged))])
+    return vectors
+
+
+def train_map(
+    encoder: Encoder,
+    benchmark: Benchmark,
+    settings: NeutralSettings,
+    listener: Listener = SILENT,
+    through: EncodesTexts | None = None,
+) -> NeutralMap:
+    """Return the map of an encoder as it is, estimated from the train part of a benchmark; no label is read.
+
+    Args:
+        encoder: without a map.
+        benchmark: whose train part it is.
+        settings: how the map is estimated.
+        listener: hears how many texts are encoded.
+        through: gives the encoder's vectors, where that is not the encoder itself.
+
+    Raises:
+        DataError: the train part has too few texts or languages.
+        ConfigError: the rank does not fit them.
+    """
+    texts = train_texts(benchmark, settings)
+    return estimate(vectors_of(encoder, texts, listener, through), settings.rank)
+
+
+def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
+    """Return the texts of a benchmark's train part that an estimate takes, without their labels.
+
+    Raises:
+        ConfigError: all of the task is test, or the rank is out of range.
+        DataError: there are too few texts or languages.
+    """
+    texts = tagged_of(benchmark.part("train"), settings.texts, settings.languages)
+    check({language: len(found) for language, found in texts.items()}, settings.rank)
+    return texts
+
+
+def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, listener: Listener = SILENT) -> None:
+    """Put the map of `train_map` at the end of an encoder; raises as that does, and `EncoderError` where it has one."""
+    require_none(encoder)
+    neutral = train_map(encoder, benchmark, settings, listener)
+    append(encoder, neutral)
+    say(neutral, benchmark, settings)
+
+
+def say(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) -> None:
+    """Log what a map of `train_map` was estimated from."""
+    count = sum(map(len, train_texts(benchmark, settings).values()))
+    log.info(
+        f"neutralise: {len(neutral.directions)} directions from {count} texts of the training split in "
+        f"{', '.join(neutral.languages)}"
+    )
+
+
+def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:
+    """Return an encoder; `ConfigError` where a recipe trains through a map and the encoder has none."""
+    if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
+        raise ConfigError(
+            f"recipe '{recipe.recipe}' trains through a map that the encoder does not have; call "
+            "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"
+        )
+    return encoder

@@ -1,0 +1,183 @@
+"""`metasearch neutralise`: takes the language out of an encoder's vectors, and says what that does."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.compress.output import claim, whole
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.texts_by_language import Tagged
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import NeutralMap, append, check, estimate, require_none
+from metasearch.evaluation.report.charts import Picture, point_chart, standalone
+from metasearch.evaluation.study.bias import DEPTH, Figures, bias_of_ranking
+from metasearch.pipelines.cards import neutral_card
+from metasearch.pipelines.neutral import vectors_of
+from metasearch.pipelines.publish.card import CARD
+from metasearch.pipelines.run import Row
+from metasearch.pipelines.score import evaluate_aloud
+from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.markdown import by_language, markdown, percent
+
+BEFORE, AFTER = "before", "after"
+PICTURE = "languages.svg"
+_POINTS = 60
+"""Points of a language in the picture; more would cover each other."""
+
+
+@dataclass(frozen=True)
+class Neutralised:
+    """What `neutralise_encoder` did.
+
+    Attributes:
+        neutral: the map.
+        counts: language → texts in the estimate.
+        removed: share of the variance of these texts' vectors that lies in the directions taken out.
+        rows: scores before and after, `learner` says which.
+        bias: task → language bias before and after, of retrieval tasks.
+        correlation: task → rank correlation of translated questions before and after, where a task has some.
+        outside: task → its languages that are not in the estimate.
+    """
+
+    neutral: NeutralMap
+    counts: Mapping[str, int]
+    removed: float
+    rows: Sequence[Row]
+    bias: Mapping[str, tuple[float, float]]
+    correlation: Mapping[str, tuple[float, float]]
+    outside: Mapping[str, tuple[str, ...]]
+
+    def tree(self) -> dict[str, Any]:
+        """Return all of it as JSON."""
+        bias, correlation = (
+            {task: {BEFORE: before, AFTER: after} for task, (before, after) in found.items()}
+            for found in (self.bias, self.correlation)
+        )
+        facts = {"directions": len(self.neutral.directions), "texts": dict(self.counts)}
+        outside = {task: list(languages) for task, languages in self.outside.items() if languages}
+        ranked = {"bias": bias, "rank_correlation": correlation}
+        return {**facts, "removed": self.removed, **ranked, "outside": outside, "results": list(self.rows)}
+
+    def report(self) -> str:
+        """Return it in Markdown."""
+        shown = ", ".join(f"{language} {count}" for language, count in self.counts.items())
+        facts = [
+            ["directions taken out", str(len(self.neutral.directions))],
+            ["share of variance in them", f"{percent(self.removed)} %"],
+            ["texts in the estimate", shown],
+        ]
+        parts = [markdown(["map", ""], facts, left=2)]
+        for task in dict.fromkeys(row["task"] for row in self.rows):
+            rows = [row for row in self.rows if row["task"] == task]
+            parts += [f"{task}:", by_language(rows, rows[0]["split"])]
+            if task in self.bias:
+                before, after = (percent(value) for value in self.bias[task])
+                parts.append(
+                    f"language bias of the top {DEPTH} (0 none, 100 as much as there can be): {before} → {after}"
+                )
+            if task in self.correlation:
+                before, after = (percent(value) for value in self.correlation[task])
+                parts.append(f"rank correlation of translated questions, top {DEPTH} (100 alike): {before} → {after}")
+            if outside := self.outside[task]:
+                parts.append(f"not in the estimate: {', '.join(outside)}; such languages profit less")
+        return "\n\n".join(parts) + "\n"
+
+
+def neutralise_encoder(
+    encoder: Encoder,
+    texts: Tagged,
+    settings: NeutralSettings,
+    folder: Path,
+    tasks: Sequence[tuple[Benchmark, str]] = (),
+    listener: Listener = SILENT,
+) -> Neutralised:
+    """Write an encoder without the language in its vectors to a folder, scored before and after.
+
+    Args:
+        encoder: what is changed, in place.
+        texts: texts of each language, for the estimate.
+        settings: how it is estimated.
+        folder: new or empty; gets the model, a report and a picture of the vectors' two principal axes.
+        tasks: what to score on: benchmarks and the name of a part.
+        listener: hears how many texts are encoded.
+
+    Raises:
+        EncoderError: the encoder has a map already.
+        DataError: there are too few texts or languages.
+        ConfigError: the rank is out of range.
+        RunFolderError: the folder is not empty or cannot be written.
+    """
+    claim(folder)
+    require_none(encoder)
+    counts = {language: len(found) for language, found in texts.items()}
+    check(counts, settings.rank, encoder.dimension())
+    vectors = vectors_of(encoder, texts, listener)
+    neutral = estimate(vectors, settings.rank)
+    rows, ranked = _scores(encoder, tasks, BEFORE, listener)
+    append(encoder, neutral)
+    more, ranked_after = _scores(encoder, tasks, AFTER, listener)
+    outside = {b.task.task: tuple(sorted(b.part(part).languages - set(counts))) for b, part in tasks}
+    bias = {task: (found.bias, ranked_after[task].bias) for task, found in ranked.items()}
+    correlation = {
+        task: (found.correlation, ranked_after[task].correlation)
+        for task, found in ranked.items()
+        if not isnan(found.correlation)
+    }
+    done = Neutralised(neutral, counts, neutral.removed(vectors), [*rows, *more], bias, correlation, outside)
+    with whole(folder) as partial:
+        encoder.write(partial)
+        (partial / CARD).write_text(_card(encoder, done, [benchmark for benchmark, _ in tasks]), encoding="utf-8")
+        (partial / PICTURE).write_text(picture(vectors, neutral), encoding="utf-8")
+        (partial / "neutral.json").write_text(json.dumps(done.tree(), ensure_ascii=False, indent=1), encoding="utf-8")
+    return done
+
+
+def _card(encoder: Encoder, done: Neutralised, tasks: Sequence[Benchmark]) -> str:
+    facts = {
+        "directions taken out": str(len(done.neutral.directions)),
+        "texts in the estimate": str(sum(done.counts.values())),
+    }
+    shown = f"{done.report()}\n![Vectors before and after, coloured by language]({PICTURE})"
+    return neutral_card(encoder, encoder.name, facts, done.counts, done.rows, tasks, shown)
+
+
+def picture(vectors: Mapping[str, NDArray[np.float32]], neutral: NeutralMap) -> str:
+    """Return an SVG file of vectors on their two principal axes, coloured by language, before and after the map."""
+    few = {language: found[:_POINTS].astype(np.float64) for language, found in vectors.items()}
+    after = {language: neutral(found) for language, found in few.items()}
+    parts = [Picture(title, _on_axes(each)) for title, each in (("before", few), ("after", after))]
+    words = f"Vectors of texts in {', '.join(few)}, before and after the language was taken out of them."
+    return standalone(point_chart("Two principal axes of the vectors", words, parts))
+
+
+def _on_axes(vectors: Mapping[str, NDArray[np.float64]]) -> dict[str, list[tuple[float, float]]]:
+    mean = np.concatenate(list(vectors.values())).mean(0)
+    _, _, axes = np.linalg.svd(np.concatenate(list(vectors.values())) - mean, full_matrices=False)
+    return {
+        language: [(float(x), float(y)) for x, y in (found - mean) @ axes[:2].T] for language, found in vectors.items()
+    }
+
+
+def _scores(
+    encoder: Encoder, tasks: Sequence[tuple[Benchmark, str]], when: str, listener: Listener
+) -> tuple[list[Row], dict[str, Figures]]:
+    """Return the scores on parts of tasks, and the language bias of those that rank a pool of all languages."""
+    rows: list[Row] = []
+    ranked: dict[str, Figures] = {}
+    for benchmark, part in tasks:
+        # The same weights, with the lengths of this task.
+        own, task = Encoder(encoder.model, encoder.name, benchmark.task.max_length), benchmark.task.task
+        data, what = benchmark.part(part), f"{when}: {part} of {task}"
+        results = evaluate_aloud(own, data, benchmark, ("multilingual",), what, listener)
+        facts = {"task": task, "encoder": encoder.name, "learner": when, "fold": benchmark.fold, "split": part}
+        rows += [{**facts, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
+        if results.questions.ranking:
+            ranked[task] = bias_of_ranking(results.questions.ranking).figures
+    return rows, ranked

@@ -1,0 +1,296 @@
+"""Publishes a model on a model hub with `huggingface_hub`: all files in one commit, or none.
+
+`HfApi.upload_folder` may spread a folder over several commits, so the commit is made by `HfApi.create_commit`.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from httpx2 import HTTPError
+from huggingface_hub import CommitOperationAdd, HfApi, constants, get_token
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+from huggingface_hub.utils._validators import validate_repo_id
+from safetensors import safe_open
+
+from metasearch.errors import ConfigError, EncoderError, HubError, MetasearchError, first_line
+from metasearch.io import read_bytes
+from metasearch.pipelines.publish.card import CARD, load_card, missing_card, read_licence, read_title
+from metasearch.runs import checksums
+from metasearch.runs.folder import CONFIG
+from metasearch.runs.markdown import markdown
+from metasearch.runs.signals import interrupted
+
+MAIN = "main"
+MODULES = "modules.json"
+GRAPH = "metasearch.json"
+"""In a folder with an ONNX graph, which has no modules."""
+_NAMES = (
+    CARD, checksums.SUMS, "LICENSE*", "LICENCE*", "NOTICE*", MODULES, "config.json",
+    "config_sentence_transformers.json", "sentence_*_config.json", "data_config.json", "generation_config.json",
+    "preprocessor_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "vocab.txt", "merges.txt",
+    "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
+    "neutral.json", "languages.svg", GRAPH,
+)  # fmt: skip
+"""Names of files that make a model of any family, and of what metasearch writes beside them."""
+_AGAIN = "Run the same command again: it sends only what is missing"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model, and where it is to be published.
+
+    Attributes:
+        folder: of the model.
+        sizes: path in the folder → bytes of each file that is sent.
+        skipped: files of the folder that are not sent.
+        name: `OWNER/NAME` on the hub.
+        private: whether a new repository is private.
+        revision: branch; made if it does not exist.
+        endpoint: address of the hub.
+        title: title of the model's card.
+        licence: licence that the card states.
+    """
+
+    folder: Path
+    sizes: dict[str, int]
+    skipped: tuple[str, ...]
+    name: str
+    private: bool
+    revision: str
+    endpoint: str
+    title: str
+    licence: str
+
+    @property
+    def address(self) -> str:
+        """Web address of the model."""
+        return f"{self.endpoint}/{self.name}"
+
+    def tree(self) -> dict[str, Any]:
+        """Return the plan as JSON."""
+        facts = {key: getattr(self, key) for key in ("name", "address", "revision", "private", "title", "licence")}
+        files = [{"name": name, "bytes": size} for name, size in self.sizes.items()]
+        sent = {"files": files, "bytes": sum(self.sizes.values()), "skipped": list(self.skipped)}
+        return {**facts, "model": str(self.folder), **sent}
+
+    def shown(self) -> str:
+        """Return the plan in Markdown."""
+        lines = [[name, f"{size:,}"] for name, size in self.sizes.items()]
+        lines.append([f"{len(lines)} files", f"{sum(self.sizes.values()):,}"])
+        facts = [
+            ["to", f"{self.address}, branch {self.revision}"],
+            ["visible to", f"{'its owner' if self.private else 'everybody'}, if the repository is new"],
+            ["card", self.title or "without a title"],
+            ["licence", self.licence],
+        ]
+        return f"{markdown(['file', 'bytes'], lines)}\n\n{markdown(['push', ''], facts, left=2)}"
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The result of a push.
+
+    Attributes:
+        address: of the model.
+        commit: hash of the commit.
+        changed: whether the commit changed anything.
+        others: files of the branch that do not belong to the model; they stay.
+    """
+
+    address: str
+    commit: str
+    changed: bool
+    others: tuple[str, ...]
+
+    def tree(self) -> dict[str, Any]:
+        """Return the result as JSON."""
+        return {"address": self.address, "commit": self.commit, "changed": self.changed, "others": list(self.others)}
+
+
+def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, allow: Sequence[str] = ()) -> Plan:
+    """Return what would be sent where, after checking the model; uses no network.
+
+    Args:
+        folder: of a model, or of a run with one.
+        name: `OWNER/NAME` on the hub.
+        private: whether a new repository is private.
+        revision: branch.
+        allow: patterns of further files to send, such as `*.png` or `eval/*`.
+
+    Raises:
+        ConfigError: the name is not valid, or a pattern matches no file.
+        DataError: the card cannot be read.
+        EncoderError: the folder is no model, or its weights are damaged.
+        RunFolderError: a file was changed since it was written.
+    """
+    _require_name(name)
+    model = find_model(folder)
+    modules = _module_folders(model)
+    paths = sorted(path for path in model.rglob("*") if path.is_symlink() or not path.is_dir())
+    names = [path.relative_to(model).as_posix() for path in paths]
+    for pattern in allow:
+        if not any(fnmatch(each, pattern) for each in names):
+            raise ConfigError(f"--allow {pattern}: no file of the model matches it")
+    sent = [each for each in names if _is_sent(model / each, each, modules, allow)]
+    _require_model(model, sent)
+    sizes = {each: (model / each).stat().st_size for each in sent}
+    card, skipped = model / CARD, tuple(each for each in names if each not in sizes)
+    return Plan(
+        model, sizes, skipped, name, private, revision, constants.ENDPOINT, read_title(card), read_licence(card)
+    )
+
+
+def push(plan: Plan) -> Pushed:
+    """Publish a model as planned.
+
+    The token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`.
+
+    Raises:
+        ConfigError: the hub refuses the card.
+        HubError: the hub cannot be reached or refuses something.
+        Interrupted: by Ctrl-C or SIGTERM.
+    """
+    token = get_token()
+    if token is None:
+        raise HubError(f"no token for {plan.endpoint}: set HF_TOKEN to one that may write, or run: hf auth login")
+    with _one_line_errors(plan, token):
+        return _push(HfApi(endpoint=plan.endpoint, token=token), plan)
+
+
+def _push(api: HfApi, plan: Plan) -> Pushed:
+    try:
+        load_card(plan.folder / CARD).validate()
+    except ValueError as error:
+        raise ConfigError(f"{plan.endpoint} refuses the card: {' '.join(str(error).split())}") from None
+    api.create_repo(plan.name, private=plan.private, exist_ok=True)
+    if plan.private and not api.model_info(plan.name).private:
+        raise HubError(
+            f"{plan.address} is public, and --private was given; nothing was sent. Make it private on the hub, or "
+            "choose another name"
+        )
+    if plan.revision != MAIN:
+        api.create_branch(plan.name, branch=plan.revision, exist_ok=True)
+    before = api.model_info(plan.name, revision=plan.revision)
+    made = api.create_commit(
+        plan.name,
+        [CommitOperationAdd(name, plan.folder / name) for name in plan.sizes],
+        commit_message=f"{plan.title or plan.name}, by metasearch push",
+        revision=plan.revision,
+        parent_commit=before.sha,
+    )
+    now = {each.rfilename for each in api.model_info(plan.name, revision=made.oid).siblings or ()}
+    if missing := [name for name in plan.sizes if name not in now]:
+        raise HubError(
+            f"{plan.address} has the model without {', '.join(missing)}: a .gitignore there may exclude it. Delete "
+            "the .gitignore, then push again"
+        )
+    others = sorted(now - plan.sizes.keys() - {".gitattributes"})
+    return Pushed(plan.address, made.oid, made.oid != before.sha, tuple(others))
+
+
+@contextmanager
+def _one_line_errors(plan: Plan, token: str) -> Iterator[None]:
+    """Turn errors of the network and the hub into one line each, without the token."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise interrupted(f"stopped. {_AGAIN}") from None
+    except OfflineModeIsEnabled:
+        raise HubError(f"HF_HUB_OFFLINE is set, so {plan.endpoint} cannot be reached") from None
+    except MetasearchError:
+        raise
+    except (HTTPError, OSError, RuntimeError) as error:
+        cause = _network_error(error)
+        if cause is None:
+            raise
+        text = _refusal(cause, plan) if isinstance(cause, HfHubHTTPError) else None
+        text = text or f"{plan.endpoint} cannot be reached ({first_line(cause)})"
+        raise HubError(" ".join(f"{text}. {_AGAIN}".replace(token, "***").split())) from None
+
+
+def _refusal(error: HfHubHTTPError, plan: Plan) -> str:
+    code = error.response.status_code
+    said = f" (it says: {error.server_message})" if error.server_message else ""
+    known = {
+        401: f"{plan.endpoint} does not know the token{said}; set HF_TOKEN, or run: hf auth login",
+        403: f"the token may not write to {plan.address}{said}",
+        404: f"{plan.address}: no such repository, owner or branch {plan.revision}{said}",
+        409: f"{plan.address} was changed in the meantime{said}",
+        412: f"{plan.address} was changed in the meantime{said}",
+        429: f"{plan.endpoint} limits the rate of requests{said}; wait a while",
+    }
+    return known.get(code, f"{plan.endpoint} answers {code}{said}")
+
+
+def _network_error(error: BaseException | None) -> Exception | None:
+    """Return the first network error in a chain of causes, as an upload wraps its errors; None if there is none."""
+    while error is not None and not isinstance(error, HTTPError | OSError):
+        error = error.__cause__
+    return error
+
+
+def find_model(folder: Path) -> Path:
+    """Return the folder of a model that a path names: itself, or the model of a run."""
+    return folder / "model" if (folder / CONFIG).is_file() else folder
+
+
+def _require_name(name: str) -> None:
+    owner, slash, _ = name.partition("/")
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ConfigError(f"'{name}' is no name on a hub: {str(error).splitlines()[0]}") from None
+    if not slash:
+        raise ConfigError(f"'{owner}' has no owner; write OWNER/{owner}")
+
+
+def _module_folders(folder: Path) -> set[str]:
+    """Return the folders of a model's modules; `EncoderError` if it is no model."""
+    path = folder / MODULES
+    if not folder.is_dir():
+        raise EncoderError(f"{folder}: no such folder; name the folder of a model, such as runs/shop/model")
+    if (folder / GRAPH).is_file():
+        return {"", "onnx"}
+    if not path.is_file():
+        raise EncoderError(f"{folder} is no model of sentence-transformers: it has no {MODULES}")
+    try:
+        return {str(each["path"]) for each in json.loads(read_bytes(path))} | {"", "onnx"}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise EncoderError(f"{path}: no list of modules: {first_line(error)}") from None
+
+
+def _is_sent(path: Path, name: str, folders: set[str], allow: Sequence[str]) -> bool:
+    """Return whether a file belongs to the model, by its name and folder, or is allowed by a pattern."""
+    place = PurePosixPath(name)
+    if ".git" in place.parts or not path.is_file():
+        return False
+    if any(fnmatch(name, pattern) for pattern in allow):
+        return True
+    # A link may point to a file outside of the model.
+    inside = not path.is_symlink() and place.parent.as_posix().removeprefix(".") in folders
+    return inside and any(fnmatch(place.name, pattern) for pattern in _NAMES)
+
+
+def _require_model(folder: Path, names: Sequence[str]) -> None:
+    """Raise an error where the card or the weights are missing or damaged, or files changed since they were written."""
+    if CARD not in names:
+        raise EncoderError(missing_card(folder))
+    if not any(name.endswith((".safetensors", ".onnx")) for name in names):
+        raise EncoderError(f"{folder} has no weights: no *.safetensors and no *.onnx in it")
+    for name in names:
+        if name.endswith(".safetensors"):
+            try:
+                with safe_open(folder / name, framework="numpy") as file:
+                    file.keys()
+            except Exception as error:  # the library has an error of its own
+                raise EncoderError(f"{folder / name}: damaged weights: {first_line(error)}") from None
+    checksums.require_unchanged(folder)
+    run = folder.absolute().parent
+    if folder.absolute().name == "model" and (run / CONFIG).is_file():
+        checksums.require_unchanged(run)

@@ -1,0 +1,135 @@
+"""The files of a study.
+
+study.yaml       the resolved configuration and the names of all cells; written whole
+cells/NAME/      run folder of a cell
+cells/NAME.log   what its process wrote, attempt after attempt
+launcher.json    where its cells run, if not on one machine
+submitted/       what was handed to a cluster's queue: scripts, and the exit codes of cells
+vectors/         of the task's texts, by encoders that are scored as they are; may be deleted at any time
+results.jsonl    the scores of all finished cells
+report.md        the main table
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from metasearch.config import yaml
+from metasearch.config.base import Declared
+from metasearch.config.launchers import Place
+from metasearch.config.study import StudyConfig
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.evaluation.study.read import STUDY_FILE
+from metasearch.io import held, read_bytes, taken, write_whole
+from metasearch.pipelines.study.plan import Cell
+from metasearch.runs.folder import RunFolder
+
+
+class Stored(Declared):
+    """`study.yaml`.
+
+    Attributes:
+        data_fingerprint: of all data of the task.
+        versions: of metasearch and its libraries, with which the study was begun.
+        weights: fingerprint of the encoder that all arms start from; empty where its weights are drawn from each seed.
+        cells: names of the run folders that have scores on the task.
+        made: names of those that do not: distillations.
+        config: of the study.
+    """
+
+    data_fingerprint: str
+    versions: dict[str, str]
+    weights: Mapping[str, str] = {}
+    cells: list[str]
+    made: list[str]
+    config: StudyConfig
+
+
+class StudyFolder:
+    """Reads and writes the files of a study."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.report = self.path / "report.md"
+        self.submitted = self.path / "submitted"
+        self._file = self.path / STUDY_FILE
+        self._launcher = self.path / "launcher.json"
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder has a study."""
+        return self._file.is_file()
+
+    @property
+    def reached(self) -> bool:
+        """Whether any cell has something to go on with, or may be in a cluster's queue."""
+        # `begun` looks below a folder, and so at all cells at once.
+        return RunFolder(self.path / "cells").begun or self.in_queue
+
+    @property
+    def in_queue(self) -> bool:
+        """Whether cells were handed to a cluster's queue and have not been seen to end."""
+        return any(self.submitted.glob("*.json"))
+
+    def stored(self) -> Stored:
+        """Return what the study was begun with; `RunFolderError` when there is none."""
+        if not self.begun:
+            what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
+            raise RunFolderError(f"{self.path} {what}")
+        return yaml.read(self._file, Stored)
+
+    def store(self, stored: Stored) -> None:
+        """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
+        write_whole(self._file, yaml.dump(stored.model_dump(mode="json")))
+
+    def place(self) -> Place:
+        """Return where the study's cells ran last; `RunFolderError` where that cannot be read."""
+        try:
+            known = json.loads(read_bytes(self._launcher))
+            return Place(known["launcher"], known["settings"])
+        except FileNotFoundError:
+            return Place()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+            raise RunFolderError(
+                f"{self._launcher} cannot be read: {error}. Delete it, and name the launcher by --launcher"
+            ) from None
+
+    def note_place(self, place: Place) -> None:
+        """Write down where the study's cells run, so that `metasearch resume` goes on there."""
+        if place != self.place():
+            write_whole(self._launcher, json.dumps({"launcher": place.launcher, "settings": {**place.settings}}) + "\n")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and keep other runners out of it.
+
+        Raises:
+            RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
+        """
+        if not self.begun and taken(self.path, STUDY_FILE):
+            raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
+        with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
+            yield
+
+    def at(self, name: str) -> Path:
+        """Return the run folder of a cell."""
+        return self.path / "cells" / name
+
+    def log(self, name: str) -> Path:
+        """Return the log of a cell, beside its folder."""
+        # Not in the folder: that may be deleted and made anew, and the log has all attempts.
+        return self.path / "cells" / f"{name}.log"
+
+    def done(self, name: str) -> bool:
+        """Whether a cell came to its end."""
+        return RunFolder(self.at(name)).finished
+
+    def tidy(self, cell: Cell, keep_models: bool) -> None:
+        """Delete what a finished cell has no more need of: its checkpoint, and unless it is wanted its model."""
+        # A process that was killed right after its report has left its checkpoint.
+        RunFolder(self.at(cell.name)).remove_checkpoint()
+        # The model of a distillation stays: the cells that score it load it.
+        if cell.kind == "train" and not keep_models:
+            shutil.rmtree(self.at(cell.name) / "model", ignore_errors=True)

@@ -1,0 +1,86 @@
+"""Adds folds, seeds and arms to a study, and refuses to change what its cells have in common."""
+
+from pathlib import Path
+from typing import Any
+
+from metasearch.config.run import flat
+from metasearch.config.study import StudyConfig
+from metasearch.config.yaml import Tree
+from metasearch.errors import ConfigError
+from metasearch.pipelines import factory
+from metasearch.pipelines.distill.checks import resolved as resolved_distillation
+
+# What a study may grow in; its cells share everything else, and none of that may change.
+_GROWING = ("trained", "distilled", "folds", "seeds")
+_LEFT = ("threads", "neutral")
+
+
+def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
+    """Return a study with what another configuration adds to it.
+
+    Every arm is then done on all folds with all seeds of both.
+
+    Args:
+        old: configuration of the study that is there.
+        new: what is asked for; `threads` or `neutral` None leaves them as they are.
+        path: of the study.
+
+    Raises:
+        ConfigError: they differ in something that all cells share, or in an arm that both have; it is named.
+    """
+    new = new.model_copy(update={key: getattr(old, key) for key in _LEFT if getattr(new, key) is None})
+    old = old.model_copy(update={"neutral": old.neutral or new.neutral})
+    # With defaults spelt out, an option that is written and one that is left at the same value are equal.
+    old, new = resolved(old), resolved(new)
+    for before, now in zip(_settings(old), _settings(new), strict=True):
+        for name in (each for each in before if each in now):
+            one, other = _flat(before[name], name), _flat(now[name], name)
+            # A dict and no set: the difference that is named is the first in the order of the keys, every time.
+            for key in {**one, **other}:
+                if one.get(key) != other.get(key):
+                    raise ConfigError(
+                        f"{path}: the study has {key} {_shown(one.get(key))}, not {_shown(other.get(key))}; choose "
+                        "another folder for another study with -o"
+                    )
+    trained, distilled = ([*each] for each in _settings(old)[1:])
+    return old.model_copy(
+        update={
+            "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in trained)),
+            "distilled": (*old.distilled, *(each for each in new.distilled if each.recipe.recipe not in distilled)),
+            "folds": tuple(sorted({*old.folds, *new.folds})),
+            # In this order: the scores of the first seed are those that others take over.
+            "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),
+        }
+    )
+
+
+def resolved(config: StudyConfig) -> StudyConfig:
+    """Return a configuration with all options of all learners spelt out; `ConfigError` where one is wrong."""
+    trained = tuple(arm.model_copy(update={"recipe": factory.resolved(arm.recipe)}) for arm in config.trained)
+    distilled = tuple(resolved_distillation(each) for each in config.distilled)
+    return config.model_copy(update={"trained": trained, "distilled": distilled})
+
+
+def _settings(config: StudyConfig) -> tuple[Tree, Tree, Tree]:
+    """Return what all cells share, each trained arm and each distillation, as trees by name."""
+    tree = config.model_dump(mode="json")
+    # Without sections: a setting is named as its flag.
+    shared = {key: value for key, value in flat(tree).items() if key not in _GROWING}
+    # The cells of a distillation have seed and compute from the study.
+    own = ("seed", "compute")
+    distilled = [{key: value for key, value in each.items() if key not in own} for each in tree["distilled"]]
+    return shared, {arm["arm"]: arm for arm in tree["trained"]}, {each["recipe"]["recipe"]: each for each in distilled}
+
+
+def _flat(value: Any, at: str) -> Tree:
+    """Return the values of a tree by their dotted keys; where they come from is none of them."""
+    if not isinstance(value, dict):
+        return {at: value}
+    below = (_flat(inner, f"{at}.{key}") for key, inner in value.items() if key != "sources")
+    return {key: inner for each in below for key, inner in each.items()}
+
+
+def _shown(value: Any) -> str:
+    if value in (None, [], ""):
+        return "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else f"'{value}'"

@@ -1,0 +1,189 @@
+"""Names become the configuration of a study: which learners in which modes, on which folds."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from metasearch.config import yaml
+from metasearch.config.library import Library, choose_recipe, overrides
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
+from metasearch.config.study import StudyConfig, Trained
+from metasearch.config.task import Task
+from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
+from metasearch.episodes.samplers import check_sizes
+from metasearch.errors import ConfigError, DataError
+from metasearch.pipelines import factory
+from metasearch.pipelines.compatibility import check_fit, learner_class
+from metasearch.pipelines.neutral import train_texts
+from metasearch.pipelines.study.folder import StudyFolder
+
+CLAIM = (0, 1, 2)
+"""Seeds of a study that trains, unless others are named."""
+
+log = logging.getLogger(__name__)
+_UNTRAINED = (ZERO_SHOT, NEUTRAL)
+
+
+def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
+    """Return the folds that are meant: `5` the first five, `0,2` or `2,` those, None all of the task.
+
+    Raises:
+        ConfigError: the task has no such folds, or they are not written so.
+    """
+    known = task.folds.k if task.folds.method == "kfold" else 1
+    words = [] if written is None else [word.strip() for word in written.removesuffix(",").split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise ConfigError(f"--folds {written}: expected how many, such as 5, or which, such as 0,2")
+    if written is None:
+        return tuple(range(known))
+    numbers = [int(word) for word in words]
+    has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
+    if "," not in written:
+        if not 1 <= numbers[0] <= known:
+            raise ConfigError(
+                f"--folds {written}: task '{task.task}' has {has}; --folds {known} takes all, --folds 0, the first"
+            )
+        return tuple(range(numbers[0]))
+    wrong = [number for number in numbers if number >= known]
+    if wrong:
+        raise ConfigError(f"--folds {written}: there is no fold {wrong[0]}; task '{task.task}' has {has}")
+    return tuple(sorted(set(numbers)))
+
+
+def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
+    """Return the seeds that are meant: those that are written, else those of the study in the folder, else the default.
+
+    That is `CLAIM` where something is trained: with one seed, what a learner does is not told from what its seed does.
+    What is only scored has one.
+
+    Raises:
+        ConfigError: they are not written as seeds.
+        RunFolderError: the study in the folder cannot be read.
+    """
+    if written is None:
+        study = StudyFolder(folder)
+        if study.begun and study.reached:
+            kept = study.stored().config.seeds
+            log.info(f"seeds {_listed(kept)}, which the study has; --seeds adds others")
+            return kept
+        if not trains:
+            return CLAIM[:1]
+        log.info(f"seeds {_listed(CLAIM)}; --seeds {CLAIM[0]} is a third of the work, for a trial")
+        return CLAIM
+    words = [word.strip() for word in written.split(",")]
+    wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
+    if wrong:
+        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, words)))
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def arms_of(
+    learners: Sequence[str],
+    recipes: Sequence[str],
+    modes: Sequence[str],
+    changes: Mapping[str, Sequence[str]],
+    config: StudyConfig,
+    named: bool = True,
+) -> tuple[Trained, ...]:
+    """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
+
+    Args:
+        learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot`, which is a part of every study,
+            and `neutral` train nothing.
+        recipes: further ones, likewise.
+        modes: by name, of all that have none of their own.
+        changes: values to put over a recipe, by learner or recipe; those at `""` over all.
+        config: of the study, without arms.
+        named: whether the learners were asked for; one of the default ones may fit no mode.
+
+    Raises:
+        ConfigError: a name or value is wrong, no mode is named, or what was asked for fits none of them.
+        DataError: the data is missing, or too small for a recipe.
+    """
+    written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
+    library = Library(config.data.include)
+    _check_modes(modes, [name for _, name in written], library)
+    benchmarks: dict[str, list[Benchmark]] = {}
+    arms: dict[str, Trained] = {}
+    for flag, text in dict.fromkeys(written):
+        name, own = _name_and_mode(flag, text, modes, config)
+        changed = [*changes.get("", ()), *changes.get(name, ())]
+        fits = 0
+        for mode in own:
+            if mode not in benchmarks:
+                ref = config.on(config.folds[0])
+                benchmarks[mode] = on_folds(ref, load_benchmark(ref, mode), config.folds)
+            learner, recipe = (name, None) if flag == "learner" else (None, name)
+            chosen = choose_recipe(mode, config.encoder.name, learner, recipe, changed, config.data.include)
+            links, needed = library.mode(mode).links, learner_class(chosen).links
+            needs = " or ".join(map(str, needed))
+            if links not in needed:
+                log.info(f"{name} is left out in mode {mode}, which has {links} links; it needs {needs}")
+                continue
+            fits += 1
+            arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
+            if arms.setdefault(arm.arm, arm) != arm:
+                raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
+            check_fit(chosen, benchmarks[mode][0], config.compute.precision, config.compute.checkpointing)
+            _check_sizes(benchmarks[mode], chosen, config)
+        if not fits and (named or flag == "recipe" or name in changes):
+            raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
+    if changes.get("") and not arms:
+        first = changes[""][0]
+        raise ConfigError(f"--set {first} changes nothing: no learner is trained; for --distill say --set NAME:")
+    return tuple(arms.values())
+
+
+def _check_modes(modes: Sequence[str], trained: Sequence[str], library: Library) -> None:
+    """Say so where no learner takes the modes of `--mode`; `ConfigError` where one is none."""
+    for mode in modes:
+        library.mode(mode)
+    if modes and all(":" in name for name in trained):
+        log.warning("--mode %s does nothing: no learner without a mode of its own is trained", ",".join(modes))
+
+
+def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig) -> None:
+    """Raise `DataError` where the data of a fold is too small, with all seeds where they draw labels of it."""
+    for benchmark in folds:
+        drawn = benchmark.trained_on(recipe.translate)
+        for seed in config.seeds if recipe.labels is not None else config.seeds[:1]:
+            try:
+                check_sizes(drawn, recipe, seed)
+            except DataError as error:
+                raise DataError(f"fold {benchmark.fold}: {error}") from None
+
+
+def neutral_of(
+    learners: Sequence[str], changes: Mapping[str, Sequence[str]], config: StudyConfig
+) -> NeutralSettings | None:
+    """Return how the untrained encoder of the arm `neutral` is made, where that is among the learners.
+
+    Raises:
+        ConfigError: a value is wrong, or all of the task is test.
+        DataError: the train part has too few texts or languages.
+    """
+    if NEUTRAL not in learners:
+        return None
+    settings = yaml.check(overrides(changes.get(NEUTRAL, ())), NeutralSettings, f"--set {NEUTRAL}:")
+    for fold in config.folds:
+        train_texts(load_benchmark(config.on(fold)), settings)
+    return settings
+
+
+def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyConfig) -> tuple[str, Sequence[str]]:
+    """Return the name and the modes of `maml` or `maml:trans`; without one of its own it has those of `--mode`."""
+    name, colon, mode = (part.strip() for part in written.partition(":"))
+    if colon and not (name and mode):
+        raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")
+    if name in _UNTRAINED:
+        always = "; it is always a part" if name == ZERO_SHOT else ""
+        raise ConfigError(f"--{flag} {written}: {name} trains nothing and has no mode{always}")
+    if not mode and not modes:
+        known = ", ".join(Library(config.data.include).names("mode"))
+        raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")
+    return name, [mode] if mode else modes

@@ -1,0 +1,165 @@
+"""A study from its configuration to its table."""
+
+from pathlib import Path
+
+from metasearch.config.launchers import Place
+from metasearch.config.study import StudyConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import CellsFailed, ConfigError, to_resume
+from metasearch.evaluation.study.read import read_study
+from metasearch.evaluation.study.study import Study
+from metasearch.io import write_whole
+from metasearch.pipelines.run import require_same_data, require_trust, resumable
+from metasearch.pipelines.study import summary
+from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.pipelines.study.launchers.base import launcher_of
+from metasearch.pipelines.study.merge import merged
+from metasearch.pipelines.study.plan import Cell, plan
+from metasearch.pipelines.study.pool import Pool
+from metasearch.pipelines.study.prepare import require_encoders
+from metasearch.pipelines.study.process import threads_of
+from metasearch.pipelines.study.status import UNWATCHED, CellStatus, StatusBoard, Watcher
+from metasearch.runs.versions import differing, versions
+
+
+def begin(
+    config: StudyConfig | None,
+    folder: Path,
+    jobs: int | None = None,
+    watcher: Watcher = UNWATCHED,
+    trust_remote_code: bool = False,
+    place: Place | None = None,
+) -> Study:
+    """Do all cells of a study that are not done yet, each in its own process, and read their results back.
+
+    The cells may run on other machines: then all of them have the folder, the data and the encoder at the same paths.
+
+    Args:
+        config: the study, every name in it resolved; what a study in the folder lacks of it is added to it. None goes
+            on with the study in the folder as it was configured.
+        folder: folder of the study.
+        jobs: number of cells at a time; by default as many as the launcher says: one on this machine.
+        watcher: hears of the status of cells.
+        trust_remote_code: run code that comes with the encoder; must be said again where the study began with it.
+        place: where the cells run; by default where they did before, else on this machine.
+
+    Raises:
+        CellsFailed: some cells failed; all others are done, and their report is written.
+        ConfigError: the configuration contradicts the study that is there, other versions began it, or its cells
+            cannot run at the place, or are still at work at another one.
+        DataError: the data is not what the study began with.
+        EncoderError: the encoder of a new study, or one of its distillations, cannot be loaded.
+        Interrupted: what was reached is saved.
+        RunFolderError: another runner is at work in the folder, it cannot be written, or there is no study to go on
+            with.
+    """
+    study = StudyFolder(folder)
+    weights: dict[str, str] = {}
+    # Both before the folder is made.
+    if config is None:
+        study.stored()
+    elif not (study.begun and study.reached):
+        weights = require_encoders(config)
+    with resumable(study.path), study.held():
+        place = _place(study, place)
+        jobs = jobs or place.jobs
+        stored = _stored(study, config, threads_of(place, jobs), weights)
+        require_trust(study.path, stored.config.encoder.trust_remote_code, trust_remote_code, "study")
+        cells = plan(stored.config, study.path)
+        done = [cell for cell in cells if study.done(cell.name)]
+        # A runner that was killed may have left checkpoints and models of finished cells.
+        for cell in done:
+            study.tidy(cell, stored.config.keep_models)
+        board = StatusBoard.of(cells, (cell.name for cell in done))
+        # A finished study is only read, which another version may do.
+        if len(done) < len(cells):
+            _require_versions(study, stored)
+            study.note_place(place)
+            launcher = launcher_of(place)(place, study, stored)
+            Pool(study, stored, board, launcher, jobs, watcher).run()
+        return _report(study, board)
+
+
+def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, bool]]:
+    """Return the cells that `begin` would have, and whether each is done; writes nothing.
+
+    Raises:
+        ConfigError: the configuration contradicts the study in the folder.
+        RunFolderError: there is no study in the folder and no configuration.
+    """
+    study = StudyFolder(folder)
+    # A study that has come to nothing may be configured anew.
+    old = study.stored().config if config is None or (study.begun and study.reached) else None
+    whole = merged(old, config, study.path) if old and config else config or old
+    assert whole is not None
+    return [(cell, study.done(cell.name)) for cell in plan(whole, study.path)]
+
+
+def _place(study: StudyFolder, asked: Place | None) -> Place:
+    """Return where the cells run; `ConfigError` where some may still be at work at another place."""
+    before = study.place()
+    if asked is not None and asked.launcher != before.launcher and study.in_queue:
+        raise ConfigError(
+            f"{study.path}: cells may be at work in {before.launcher}; go on there with --launcher {before.launcher}, "
+            "and stop them by Ctrl-C to go on elsewhere"
+        )
+    # The same launcher without settings goes on with those that it had.
+    return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked
+
+
+def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> Stored:
+    """Return what the study is to do, written down; `threads` where it says nothing, `weights` of one that begins."""
+    # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
+    old = study.stored() if study.begun and (asked is None or study.reached) else None
+    config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
+    # The fingerprint is of all data, so any fold will do.
+    data = load_benchmark(config.on(config.folds[0])).data.fingerprint
+    if old is not None:
+        require_same_data(study.path, old.data_fingerprint, data, "study")
+    # Written down for good: the number of threads can change the last bits of a result.
+    config = config.model_copy(update={"threads": config.threads or threads})
+    cells = plan(config, study.path)
+    stored = Stored(
+        data_fingerprint=data,
+        versions=old.versions if old else versions(),
+        weights=old.weights if old else weights,
+        cells=[cell.name for cell in cells if cell.listed],
+        made=[cell.name for cell in cells if not cell.listed],
+        config=config,
+    )
+    if stored != old:
+        study.store(stored)
+    return stored
+
+
+def _require_versions(study: StudyFolder, stored: Stored) -> None:
+    """Raise `ConfigError` where other versions began the study: their results could not be put together."""
+    now = versions()
+    if name := differing(stored.versions, now):
+        raise ConfigError(
+            f"{study.path}: the study began with {name} {stored.versions.get(name)}, this is {now.get(name)}; go on "
+            "with that version, or choose another folder with -o"
+        )
+
+
+def _report(study: StudyFolder, board: StatusBoard) -> Study:
+    """Read back what is there, write it down as one, and name the cells that failed."""
+    lost = board.within("failed", "skipped")
+    if not any(status.cell.listed for status in board.within("done")):
+        raise _failed(study, lost)
+    results = read_study([study.path])
+    write_whole(study.path / "results.jsonl", summary.results(results))
+    write_whole(study.report, summary.report(results))
+    if lost:
+        raise _failed(study, lost)
+    return results
+
+
+def _failed(study: StudyFolder, lost: list[CellStatus]) -> CellsFailed:
+    failed = sum(status.state == "failed" for status in lost)
+    skipped = f", {len(lost) - failed} that need them skipped" if len(lost) > failed else ""
+    lines = "\n".join(f"  {status.cell.name}: {status.error}" for status in lost)
+    return CellsFailed(
+        f"{failed} of the study's cells failed{skipped}; the others are done. The same command, or "
+        f"{to_resume(study.path)}, tries again:\n{lines}"
+    )

@@ -1,0 +1,122 @@
+"""Checks a task from its declaration to an embedded episode of every mode, or to a score where nothing is trained."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from metasearch.compress.export.facts import is_exported
+from metasearch.config import registry
+from metasearch.config.library import Library, choose_recipe
+from metasearch.config.run import DataConfig
+from metasearch.config.task import Task, applies, resolve
+from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
+from metasearch.data.folds import Split
+from metasearch.data.records import RetrievalData, SimilarityData
+from metasearch.data.translate.train import described
+from metasearch.data.translation import grouped
+from metasearch.encoders.open import check_name
+from metasearch.episodes.samplers import check_sizes, samplers
+from metasearch.errors import ConfigError, DataError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.pipelines import factory
+from metasearch.pipelines.compatibility import check_fit
+
+
+def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
+    """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
+
+    Args:
+        task: settings of the data, or the name of the task.
+        **settings: further settings of the `DataConfig`.
+
+    Raises:
+        MetasearchError: the first thing that does not hold.
+    """
+    ref = DataConfig.of(task, **settings)
+    library, task = Library(ref.include), ref.task
+    declared = library.task(task)
+    yield f"declaration: {library.path('task', task)}"
+    yield f"encoder: {_encoder(declared)}"
+    benchmark = load_benchmark(ref)
+    yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
+    if isinstance(benchmark.data, RetrievalData) and (partial := _not_parallel(benchmark.data)):
+        yield f"parallel: {partial}"
+    if declared.evaluation_only:
+        yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
+        encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
+        mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
+        yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
+        return
+    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
+    splits = [each.split for each in on_folds(ref, benchmark, folds)]
+    if benchmark.translations:
+        yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
+    if lacking := benchmark.only_translated:
+        yield f"dev: no rows in {', '.join(lacking)}, so it is for budget.meta_valid=0"
+    sizes = ", ".join(str(len(each.test.groups)) for each in splits)
+    yield f"folds: {len(splits)}, with {sizes} articles or rows in test"
+    for fold, parts in enumerate(splits):
+        _check_scores(fold, parts)
+    yield from _modes(benchmark, library, splits, ref.include)
+
+
+def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split], include: Sequence[str]) -> Iterator[str]:
+    """Draw and embed an episode of every arrangement of every mode; yield a line for each mode."""
+    declared = benchmark.task
+    modes = [mode for mode in library.modes() if applies(declared, mode)]
+    if not modes:
+        raise ConfigError(f"task '{declared.task}' has no arrangement for any mode; see `metasearch ls modes`")
+    encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
+    changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
+    for mode in modes:
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, changes, include)
+        placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
+        check_fit(recipe, placed, "fp32")
+        # Folds differ by an article or row, which may be the one that is missing.
+        for fold, parts in enumerate(splits):
+            check_sizes(replace(placed, split=parts, fold=fold), recipe)
+        learner = factory.make_learner(recipe, encoder)
+        losses = [
+            learner.outer_loss([sampler.episode(i)]).total.item()
+            for phase, sampler in samplers(placed, recipe, seed=0).items()
+            for i in range(len(placed.arrangements[phase]))
+        ]
+        span = f"{min(losses):.3f} to {max(losses):.3f}"
+        yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"
+
+
+def _check_scores(fold: int, parts: Split) -> None:
+    """Raise `DataError` where the gold scores of a language pair are all the same, and correlate with nothing."""
+    for name, part in (("dev", parts.dev), ("test", parts.test)):
+        if isinstance(part, SimilarityData):
+            for pair, scored in grouped(part.pairs, lambda each: each.pair).items():
+                if len({each.score for each in scored}) == 1:
+                    raise DataError(
+                        f"fold {fold}: the scores of {pair} in {name} are all {5 * scored[0].score:g} "
+                        f"({len(scored)} rows), so that no correlation is defined; it takes more or other rows"
+                    )
+
+
+def _encoder(task: Task) -> str:
+    """Return what a task's encoder is; `EncoderError` where there is none of its name, or it cannot be trained."""
+    name = task.encoder
+    if name in registry.names("encoders"):
+        return f"{name}, built in"
+    if task.evaluation_only and is_exported(Path(name)):
+        return f"{name}, an export to ONNX"
+    return f"{name}, a local folder" if check_name(name) else f"{name}, of a model hub, which is not asked here"
+
+
+def _not_parallel(data: RetrievalData) -> str:
+    """Return how many questions do not stand in all languages, with one of them; empty where all do."""
+    languages = sorted(data.questions_by_language)
+    stand: dict[str, list[str]] = {}
+    for question in data.questions:
+        stand.setdefault(question.id, []).append(question.language)
+    lacking = {name: found for name, found in stand.items() if len(found) < len(languages)}
+    if not lacking:
+        return ""
+    name, found = min(lacking.items(), key=lambda item: len(item[1]))
+    where = f"'{name}' in {', '.join(found)} alone"
+    return f"{len(lacking)} of {len(stand)} questions do not stand in all of {', '.join(languages)}, such as {where}"

@@ -1,0 +1,1 @@
+"""Search: an index of embeddings, what searches it, and the HTTP server."""

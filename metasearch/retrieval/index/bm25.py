@@ -1,0 +1,116 @@
+"""BM25 (Robertson et al. 1994, as Lucene has it) over the texts of an index: finds names, numbers and rare words.
+
+What it is made of is kept in the index's folder, for these texts and this way to cut them into words, and made anew
+where it does not fit: it can be deleted at any time.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import bm25s
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.data.formats.arrays import Loaded, Wanted, json_array
+from metasearch.retrieval.index import derived_arrays
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.scan import Best, Rows, Scores
+
+FOLDER = "bm25"
+_AT_ONCE = 4096
+_PARTS: Wanted = {
+    "data": (np.float32, (-1,)),
+    "indices": (np.int32, (-1,)),
+    "indptr": (np.int64, (-1,)),
+    "words": (np.uint8, (-1,)),
+}
+
+Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
+"""Cuts texts into words, by number; an encoder's own tokenizer does so in every language that it knows."""
+
+
+class Bm25:
+    """BM25 over the rows of an index; `of` makes one.
+
+    Args:
+        index: whose rows are searched.
+        words: cuts texts.
+        parts: `data`, `indices` and `indptr` of the weights by word, and the numbers of the `words` in JSON.
+    """
+
+    def __init__(self, index: Index, words: Words, parts: Loaded) -> None:
+        self.index = index
+        self.words = words
+        self._numbers = {word: i for i, word in enumerate(json.loads(parts["words"].tobytes()))}
+        self._weights = bm25s.BM25(method="lucene")
+        weights = {name: parts[name] for name in ("data", "indices", "indptr")}
+        self._weights.scores = {**weights, "num_docs": len(index)}
+        # What its own `load` sets for the method.
+        self._weights.nonoccurrence_array = None
+
+    @classmethod
+    def of(cls, index: Index, words: Words, name: str) -> "Bm25":
+        """Return BM25 over an index, as it was kept or made anew.
+
+        Args:
+            index: whose rows are searched.
+            words: cuts texts.
+            name: hash of everything that `words` depends on.
+
+        Raises:
+            RunFolderError: a segment is damaged.
+        """
+        key = hashlib.sha256(json.dumps([2, index.contents_name, name]).encode()).hexdigest()
+        folder = index.folder / FOLDER
+        kept = derived_arrays.kept(folder, key, _PARTS)
+        if kept is None:
+            kept = _made(index, words)
+            derived_arrays.keep(folder, key, kept, "the words of the index are counted again the next time")
+        return cls(index, words, kept)
+
+    def search(self, queries: Sequence[str], top: int, languages: Collection[str] = ()) -> list[tuple[Rows, Scores]]:
+        """Return for each query the best rows that have one of its words, and their scores, best first, `(K,)` each.
+
+        Of equal scores the lower row comes first.
+
+        Args:
+            queries: texts.
+            top: how many rows are wanted for each; K is fewer where fewer have a word.
+            languages: of the rows to search; by default all.
+
+        Raises:
+            ConfigError: no row is in one of the languages.
+        """
+        found = []
+        inside = self.index.rows_in(languages)
+        for ids in self.words(list(queries)):
+            known = [self._numbers[word] for word in ids if word in self._numbers]
+            best = Best(1, top)
+            if known and len(self.index):
+                scores = np.asarray(self._weights.get_scores_from_ids(known), np.float32)
+                rows = np.flatnonzero((scores > 0) & inside)
+                best.of_query(0, scores[rows], rows)
+            found.append((best.rows[0], best.scores[0]))
+        return found
+
+
+def _made(index: Index, words: Words) -> dict[str, NDArray[Any]]:
+    """Return the weights of all words of an index's texts."""
+    numbers: dict[int, int] = {}
+    ids: list[list[int]] = []
+    texts = list(index.texts())
+    for start in range(0, len(texts), _AT_ONCE):
+        for row in words(texts[start : start + _AT_ONCE]):
+            ids.append([numbers.setdefault(int(word), len(numbers)) for word in row])
+    found: dict[str, NDArray[Any]] = {
+        "data": np.zeros(0, np.float32),
+        "indices": np.zeros(0, np.int32),
+        "indptr": np.zeros(1, np.int64),
+    }
+    if numbers:
+        model = bm25s.BM25(method="lucene")
+        model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
+        found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
+    return {**found, "words": json_array(list(numbers))}

@@ -1,0 +1,88 @@
+"""A neutral index: what languages differ in is taken out of its vectors and of those of queries.
+
+The map (`metasearch.encoders.neutral`) is estimated from passages of the index, without labels, before the first vector
+is written, and stays as it is: vectors with and without it cannot be compared.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from metasearch.config.languages import UNKNOWN
+from metasearch.config.postprocessing import LEAST
+from metasearch.data.formats.arrays import json_array
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import Mapped, NeutralMap, estimate, require_none
+from metasearch.encoders.protocols import EncodesTexts
+from metasearch.errors import DataError
+from metasearch.retrieval.search.passages import ROLE, encoding
+from metasearch.retrieval.search.plan import Sample
+from metasearch.runs.callbacks import Listener
+
+SAMPLE = 600
+"""Passages of each language in the estimate, at most, as of `metasearch neutralise`."""
+
+log = logging.getLogger(__name__)
+
+
+def estimated(encoder: Encoder, sample: Sample, listener: Listener) -> NeutralMap:
+    """Return the map that takes the languages of passages out of an encoder's vectors.
+
+    Languages of fewer than 20 passages, and passages of unknown languages, have no part in it, which a line says.
+
+    Raises:
+        EncoderError: the encoder has such a map already.
+        DataError: fewer than two languages have enough passages.
+    """
+    require_none(encoder)
+    enough = {tag: [text for _, text in drawn] for tag, drawn in sorted(sample.items()) if len(drawn) >= LEAST}
+    enough.pop(UNKNOWN, None)
+    few = ", ".join(f"{tag} {len(drawn)}" for tag, drawn in sorted(sample.items()) if tag not in enough)
+    if len(enough) < 2:
+        counts = ", ".join(f"{tag} {len(drawn)}" for tag, drawn in sorted(sample.items()))
+        raise DataError(
+            f"a neutral index needs {LEAST} passages in each of two languages or more; there are {counts or 'none'} "
+            f"({UNKNOWN}: not known; say it with --language, or have it told with --detect)"
+        )
+    if few:
+        log.warning("not in the estimate of what languages differ in: %s", few)
+    vectors = {}
+    for tag, texts in enough.items():
+        with encoding(encoder, f"estimate, {tag}", listener):
+            vectors[tag] = encoder.encode(texts, ROLE)
+    return estimate(vectors)
+
+
+def to_arrays(neutral: NeutralMap) -> dict[str, NDArray[Any]]:
+    """Return a map as the arrays that an index keeps."""
+    return {
+        "centre": neutral.centre, "directions": neutral.directions, "languages": json_array(neutral.languages),
+    }  # fmt: skip
+
+
+def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
+    """Return the map that an index keeps; None of one that is not neutral."""
+    if not arrays:
+        return None
+    languages = json.loads(arrays["languages"].tobytes())
+    return NeutralMap(arrays["centre"], arrays["directions"], tuple(languages))
+
+
+def through(encoder: Encoder, neutral: NeutralMap | None) -> EncodesTexts:
+    """Return what gives the vectors of an index."""
+    return encoder if neutral is None else Mapped(encoder, neutral)
+
+
+def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:
+    """Say which languages of new passages have no part in a map."""
+    outside = {tag: count for tag, count in sorted(languages.items()) if tag not in neutral.languages}
+    if outside:
+        shown = ", ".join(f"{tag} {count:,}" for tag, count in outside.items())
+        log.warning(
+            "new passages in languages that were not in the estimate, and profit less from it: %s; an index that is "
+            "made anew has them in",
+            shown,
+        )

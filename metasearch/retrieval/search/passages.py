@@ -1,0 +1,77 @@
+"""Cuts documents into passages as an encoder reads them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from metasearch.config.index import PASSAGE_LENGTH, IndexSettings
+from metasearch.config.recipe import Role
+from metasearch.data.documents.detect import detector
+from metasearch.data.documents.settings import Settings
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.protocols import heard
+from metasearch.errors import ConfigError
+from metasearch.runs.callbacks import Listener
+
+ROLE: Role = "candidate"
+"""In which passages are encoded; queries are questions."""
+
+
+def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
+    """Return settings with the length of a passage; `ConfigError` where the encoder does not read that far."""
+    limit = encoder.limit(ROLE)
+    if settings.length is None:
+        return settings.model_copy(update={"length": min(PASSAGE_LENGTH, limit)})
+    if settings.length > limit:
+        raise ConfigError(
+            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; nothing would find "
+            "the rest of a longer one"
+        )
+    return settings
+
+
+def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
+    """Return how documents are cut; `ConfigError` for a value out of range or a language that cannot be detected."""
+    assert settings.length is not None
+    chosen = () if settings.detect == "all" else settings.detect
+    return Settings(
+        limit=settings.length,
+        length=_counter(encoder, settings.length),
+        overlap=settings.overlap,
+        column=settings.column,
+        titles=settings.titles,
+        names=settings.names,
+        language=settings.language,
+        detect=None if chosen is None else detector(chosen),
+    )
+
+
+@contextmanager
+def encoding(
+    encoder: Encoder, what: str, listener: Listener, done: int = 0, total: int | None = None
+) -> Iterator[None]:
+    """Let a listener hear of what an encoder encodes meanwhile, and forget the texts at the end.
+
+    Args:
+        encoder: that encodes.
+        what: it is for.
+        listener: hears.
+        done: texts that were encoded before.
+        total: texts there are; None where that is all that is encoded meanwhile.
+    """
+    try:
+        with heard(encoder, lambda now, all_now: listener.on_encode(what, done + now, total or all_now)):
+            yield
+    finally:
+        encoder.forget()
+
+
+def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:
+    """Return a function that counts the tokens of a text, up to one more than the limit."""
+    prompt = encoder.prompt(ROLE)
+
+    def count(text: str) -> int:
+        # Not `encoder.lengths`, which remembers each text, and here most are parts of others.
+        (tokens,) = encoder.input.tokenise([prompt + text], limit + 1)["input_ids"]
+        return len(tokens)
+
+    return count

@@ -1,0 +1,231 @@
+"""Compares documents with an index: what is new, what stays, what is gone; nothing is encoded or written."""
+
+import logging
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from metasearch.data.documents.passage import Passage
+from metasearch.data.documents.problems import Notes, Problem
+from metasearch.data.documents.read import passages
+from metasearch.data.documents.settings import Settings
+from metasearch.data.documents.source import Source
+from metasearch.errors import ConfigError, DataError
+from metasearch.retrieval.index.keys import keys_of
+from metasearch.retrieval.index.locations import FilePlaces, SourceFile
+from metasearch.retrieval.index.writer import Writer
+
+log = logging.getLogger(__name__)
+
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
+
+_AT_ONCE = 1024
+
+
+@dataclass
+class Plan:
+    """What is to be done.
+
+    Attributes:
+        files: the documents with the keys of their passages, in their order.
+        changed: those that are not in the index as they are, and the keys there that have no vector.
+        new: keys of all passages that have no vector.
+        sample: passages of each language for the estimate of a map; empty where none was asked for.
+        languages: passages of the changed files by language.
+        counts: what was left out or changed in changed files → how often in which.
+        problems: what cannot be read.
+        skipped: how many documents, and folders, cannot be read.
+        kept: how many documents of the index cannot be read now, and stay in it.
+        rows: how many rows cannot be read.
+    """
+
+    files: list[FilePlaces] = field(default_factory=list)
+    changed: list[tuple[Source, frozenset[bytes]]] = field(default_factory=list)
+    new: set[bytes] = field(default_factory=set)
+    sample: Sample = field(default_factory=dict)
+    languages: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    skipped: int = 0
+    kept: int = 0
+    rows: int = 0
+
+
+def plan(
+    writer: Writer,
+    sources: Sequence[Source],
+    settings: Settings,
+    *,
+    unreadable: Mapping[str, str] = MappingProxyType({}),
+    sampled: int = 0,
+    drop: bool = False,
+    strict: bool = False,
+    heard: Callable[[int, int], None] = lambda done, total: None,
+) -> Plan:
+    """Return what makes an index one of these documents.
+
+    A document that cannot be read is skipped, with a warning. If the index has it, it stays as it is there: it may be
+    readable again soon.
+
+    Args:
+        writer: of the index.
+        sources: the documents.
+        settings: how they become passages.
+        unreadable: files and folders that cannot be read → what is wrong.
+        sampled: passages of each language in the sample; 0 takes none.
+        drop: whether documents of the index that are still there, and were not named, leave it.
+        strict: whether everything that cannot be read is an error; documents that did not change are read again, too.
+        heard: hears after each document how many are read, and how many there are.
+
+    Raises:
+        ConfigError: a document of the index is not named and is still there, or none of them is named or there.
+        DataError: a document that was named cannot be read, or another one that the index has, where it is damaged, or
+            anything at all if `strict`. A line for each problem.
+    """
+    found = Plan()
+    named = {source.file for source in sources}
+    hidden = {
+        file: [path for path in writer.before if path not in named and f"{path}/".startswith(f"{file}/")]
+        for file in unreadable
+    }
+    if not drop:
+        _require_named(writer, sources, [path for paths in hidden.values() for path in paths])
+    errors: list[str] = []
+    for number, source in enumerate(sources, 1):
+        try:
+            before = writer.files.get(source.file)
+            told = source.language if settings.names else ""
+            if before and not strict and (before.sha256, before.language) == (source.digest, told):
+                found.files.append(writer.places(source.file))
+            else:
+                _read(found, writer, source, settings, sampled)
+        except DataError as error:
+            _skip(found, writer, [source.file] if source.file in writer.before else [], str(error))
+            errors += [str(error)] * source.named
+        heard(number, len(sources))
+    for file, message in unreadable.items():
+        _skip(found, writer, hidden[file], message)
+    if strict:
+        errors = [problem.message for problem in found.problems]
+    if errors:
+        raise DataError("\n".join(errors))
+    _say(found)
+    return found
+
+
+def _say(found: Plan) -> None:
+    for problem in found.problems:
+        log.warning("%s", problem)
+    for what, places in found.counts.items():
+        times, (_, first) = sum(count for count, _ in places), places[0]
+        log.warning("%s: %s, the first in '%s'", what, f"{times:,}", first)
+
+
+def _skip(found: Plan, writer: Writer, indexed: Sequence[str], message: str) -> None:
+    """Skip a document or folder that cannot be read; the documents of it that are indexed stay as they are."""
+    if indexed and not writer.files:
+        raise DataError(f"{message}; the index is damaged and cannot keep what it has of '{indexed[0]}'")
+    found.files += map(writer.places, indexed)
+    found.kept += len(indexed)
+    found.skipped += not indexed
+    outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
+    found.problems.append(Problem(outcome, message))
+
+
+def _read(found: Plan, writer: Writer, source: Source, settings: Settings, sampled: int) -> None:
+    """Add a document that is new, or not as it was; `DataError` if it cannot be read, of which nothing is added."""
+    file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
+    notes, languages, sample = Notes(), Counter[str](), Sample()
+    parts, lines, cut = [keys_of([])], [], passages(source, settings, notes)
+    while some := list(islice(cut, _AT_ONCE)):
+        keys = keys_of(some)
+        parts.append(keys)
+        lines += [passage.line for passage in some]
+        languages.update(passage.language for passage in some)
+        for passage, key in zip(some, keys, strict=True):
+            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text), sampled)
+    keys = np.concatenate(parts)
+    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
+    lacking = {key.tobytes() for key in keys[~writer.known(keys)]}
+    found.changed.append((source, frozenset(lacking - found.new)))
+    found.new |= lacking
+    found.languages += languages
+    for language, drawn in sample.items():
+        for entry in drawn:
+            _draw(found.sample.setdefault(language, []), entry, sampled)
+    found.problems += notes.problems
+    found.rows += notes.rows
+    for what, times in notes.counts.items():
+        found.counts.setdefault(what, []).append((times, source.file))
+
+
+def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
+    """Keep the texts with the smallest keys: a sample that no order of the documents changes, each text once."""
+    # The first of a heap is its smallest, and an entry has the negative of its key.
+    if len(drawn) < count:
+        if entry not in drawn:
+            heappush(drawn, entry)
+    elif count and entry > drawn[0] and entry not in drawn:
+        heapreplace(drawn, entry)
+
+
+def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
+    """Yield the passages of documents that have no vector, each once; `DataError` where one changed meanwhile."""
+    for source, keys in changed:
+        left, cut = set(keys), passages(source, settings, Notes())
+        while left and (some := list(islice(cut, _AT_ONCE))):
+            for passage, key in zip(some, map(bytes, keys_of(some)), strict=True):
+                if key in left:
+                    left.remove(key)
+                    yield passage
+        if left:
+            raise DataError(f"{source.file}: it was changed while it was read; call metasearch index again")
+
+
+def _require_named(writer: Writer, sources: Sequence[Source], hidden: Iterable[str]) -> None:
+    named = {*hidden, *(source.file for source in sources)}
+    others = [path for path in writer.before if path not in named]
+    if forgotten := [path for path in others if _has_content(path)]:
+        raise ConfigError(
+            f"{writer.folder} has {len(forgotten):,} documents that are there and were not named, such as "
+            f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --drop them"
+        )
+    # Names are as they were given: from another folder, documents that are there seem to be gone.
+    if others and len(others) == len(writer.before) and not any(map(os.path.isabs, others)):
+        known = {file.sha256 for file in writer.before.values()}
+        if not any(_digest(source) in known for source in sources):
+            raise ConfigError(
+                f"of the {len(others):,} documents of {writer.folder}, such as '{others[0]}', none was named, under "
+                f"this name or another, and none is there as seen from {Path.cwd()}: call this in the folder that "
+                "their names begin in, or allow to --drop them"
+            )
+
+
+def _digest(source: Source) -> str:
+    """Return the hash of a document; the empty text if it cannot be read."""
+    try:
+        return source.digest
+    except DataError:
+        return ""
+
+
+def _has_content(path: str) -> bool:
+    """Return whether a document is there; an empty file is none."""
+    try:
+        found = Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DataError(f"{path}: whether it is there cannot be seen: {error.strerror or error}") from None
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0

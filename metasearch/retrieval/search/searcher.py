@@ -1,0 +1,135 @@
+"""Answers queries from an index with the encoder that made it."""
+
+import logging
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.languages import normalise_tag
+from metasearch.config.recipe import Role
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.rerank import merged
+from metasearch.retrieval.index.bm25 import Bm25
+from metasearch.retrieval.index.fusion import fuse
+from metasearch.retrieval.index.hit import Hit
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.scan import Rows, Scores
+from metasearch.retrieval.search.expansion import Expansion, require_expandable
+from metasearch.retrieval.search.neutral import of_arrays, through
+
+log = logging.getLogger(__name__)
+
+QUERY: Role = "question"
+_FUSED = 10
+"""How many times as many passages as are wanted each of two rankings brings to their fusion."""
+_FUSED_LEAST = 100
+_WHOLE = 2**20
+"""Tokens of a text: none that is cut at this length was ever a passage."""
+
+
+class Searcher:
+    """An index and the encoder of its vectors.
+
+    Args:
+        index: what is searched.
+        encoder: with the prompts that the index was made with.
+
+    Raises:
+        EncoderError: the index has vectors of another encoder.
+    """
+
+    def __init__(self, index: Index, encoder: Encoder) -> None:
+        index.require(encoder.fingerprint, encoder.dimension(), encoder.name)
+        self.index = index
+        self.encoder = encoder
+        self._vectors = through(encoder, of_arrays(index.arrays))
+        self._words: Bm25 | None = None
+        self._expansion: Expansion | None = None
+        self._alone: set[str] = set()
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """Passages by language, most first."""
+        return self.index.languages
+
+    def search(
+        self,
+        queries: Sequence[str],
+        *,
+        top: int = 10,
+        languages: Collection[str] = (),
+        hybrid: bool = False,
+        expand: bool = False,
+        balance: bool = False,
+    ) -> list[list[Hit]]:
+        """Return the best passages of each query, the best first.
+
+        Args:
+            queries: in any language that the encoder knows.
+            top: how many are wanted for each.
+            languages: of the passages, as tags in any case; by default all.
+            hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
+                that of the fusion.
+            expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.expansion`).
+            balance: measure each score from the best of its passage's language (`metasearch.encoders.rerank`); those
+                whose language is not known are one.
+
+        Raises:
+            ConfigError: no passage is in one of the languages, `top` is below 1, or the index cannot be expanded.
+            RunFolderError: a segment of the index is damaged.
+        """
+        if not queries:
+            return []
+        languages = [normalise_tag(language) for language in languages]
+        wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
+        # Those of the last search stay until now, for who counts them.
+        self.encoder.forget()
+        vectors = self._vectors.encode(queries, QUERY)
+        searched = self._apart(languages) if balance else ()
+        if searched:
+            each = self._near(vectors, wanted, [[tag] for tag in searched], expand)
+            ranked = [merged(found, wanted) for found in zip(*each, strict=True)]
+        else:
+            ranked = self._near(vectors, wanted, [languages], expand)[0]
+        if hybrid:
+            by_words = self._bm25().search(queries, wanted, languages)
+            ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
+        return [self.index.hits(*found) for found in ranked]
+
+    def require_expandable(self) -> None:
+        """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""
+        require_expandable(self.index)
+
+    def _near(
+        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expand: bool
+    ) -> list[list[tuple[Rows, Scores]]]:
+        """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
+        if expand:
+            return self._expanded().search_each(vectors, top, groups)
+        return [list(zip(*found, strict=True)) for found in self.index.search_each(vectors, top, groups)]
+
+    def _apart(self, languages: Collection[str]) -> list[str]:
+        """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""
+        searched = list(dict.fromkeys(languages or self.languages))
+        if len(searched) == 1 and searched[0] in self.languages and searched[0] not in self._alone:
+            self._alone.add(searched[0])
+            log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
+        return searched
+
+    def _expanded(self) -> Expansion:
+        if self._expansion is None:
+            self._expansion = Expansion.of(self.index)
+        return self._expansion
+
+    def _bm25(self) -> Bm25:
+        if self._words is None:
+            self._words = Bm25.of(self.index, self._cut, self.encoder.fingerprint)
+        return self._words
+
+    def _cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the words of texts: tokens of the encoder, which has some for every language."""
+        found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
+        # Those that stand in every text tell none from another.
+        special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
+        return [[token for token in tokens if token not in special] for tokens in found]

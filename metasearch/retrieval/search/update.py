@@ -1,0 +1,166 @@
+"""Makes an index one of some documents: what is new is encoded, what is gone is found no more, all else stays."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from metasearch.config.index import IndexSettings
+from metasearch.config.languages import is_known
+from metasearch.data.documents.settings import Settings
+from metasearch.data.documents.source import ROWS, Source, sources
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import NeutralMap
+from metasearch.errors import DataError
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.keys import keys_of
+from metasearch.retrieval.index.manifest import Kind
+from metasearch.retrieval.index.writer import Writer, writing
+from metasearch.retrieval.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
+from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
+from metasearch.retrieval.search.plan import Plan, new_passages, plan
+from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.signals import interrupted
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 1024
+"""Passages that are encoded, and then written, at a time."""
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an index has, and what changed.
+
+    Attributes:
+        documents: there are.
+        passages: there are, each place counted.
+        languages: texts by language, most first; one that several places have is counted once.
+        encoded: texts that got a vector.
+        added: documents that are new.
+        changed: documents whose content is another than before.
+        dropped: documents that are gone.
+        skipped: documents and folders that cannot be read.
+        kept: documents that cannot be read now, and stay as they were indexed.
+        skipped_rows: rows that cannot be read, in documents that are new or changed.
+    """
+
+    documents: int
+    passages: int
+    languages: dict[str, int]
+    encoded: int
+    added: int
+    changed: int
+    dropped: int
+    skipped: int
+    kept: int
+    skipped_rows: int
+
+
+def update(
+    folder: Path,
+    paths: Sequence[str | Path],
+    encoder: Encoder,
+    settings: IndexSettings,
+    name: str = "",
+    drop: bool = False,
+    strict: bool = False,
+    listener: Listener = SILENT,
+) -> Updated:
+    """Make an index, new or there already, one of exactly these documents.
+
+    A process that is killed has written down what was encoded, and the next call encodes the rest. Readers see the
+    documents of before until all is done.
+
+    Args:
+        folder: of the index.
+        paths: files and folders.
+        encoder: gives the vectors; the prompts of `settings` are its own already.
+        settings: how documents become passages and vectors.
+        name: by which the encoder is opened; by default its own.
+        drop: whether documents of the index that are still there, and were not named, leave it.
+        strict: whether a document, row or language that cannot be read is an error; else a warning.
+        listener: hears how many documents are read and how many passages encoded.
+
+    Raises:
+        ConfigError: a setting is out of range or another than that of the index; or a document of the index is not
+            named, is still there, and `drop` is not set.
+        DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
+            none with text; or too few passages for a neutral index.
+        EncoderError: the index has vectors of another encoder.
+        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
+    """
+    settings = resolved(settings, encoder)
+    cut = cutting(settings, encoder)
+    stored = settings.model_dump(mode="json", exclude={"storage"})
+    kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
+    unreadable: dict[str, str] = {}
+    documents = sources(paths, settings.names, unreadable)
+    _say_idle(settings, documents)
+    with writing(folder, kind, _AT_ONCE) as writer:
+        before = writer.before
+        sampled = SAMPLE if settings.neutral and not writer.arrays else 0
+        found = plan(
+            writer,
+            documents,
+            cut,
+            unreadable=unreadable,
+            sampled=sampled,
+            drop=drop,
+            strict=strict,
+            heard=listener.on_read,
+        )
+        if not any(len(each.keys) for each in found.files):
+            raise DataError(f"{folder}: no document has text, so that there is nothing to find")
+        neutral = _map(writer, encoder, found, listener) if settings.neutral else None
+        _encode(writer, encoder, neutral, found, cut, listener)
+        writer.finish(found.files)
+    index = Index.open(folder, checked=False)
+    files = {each.file.path: each.file.sha256 for each in found.files}
+    return Updated(
+        documents=index.files,
+        passages=index.places,
+        languages=index.languages,
+        encoded=len(found.new),
+        added=len(files.keys() - before.keys()),
+        changed=sum(before[path].sha256 != digest for path, digest in files.items() if path in before),
+        dropped=len(before.keys() - files.keys()),
+        skipped=found.skipped,
+        kept=found.kept,
+        skipped_rows=found.rows,
+    )
+
+
+def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
+    """Say that a column is named where no document has columns, and that no text is left to tell a language of."""
+    usual = IndexSettings.model_fields["column"].default
+    if settings.column != usual and not any(each.reader in ROWS for each in documents):
+        log.warning("column '%s' does nothing: no document is jsonl, csv or tsv", settings.column)
+    if settings.detect and is_known(settings.language or ""):
+        log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
+
+
+def _map(writer: Writer, encoder: Encoder, found: Plan, listener: Listener) -> NeutralMap:
+    neutral = of_arrays(writer.arrays)
+    if neutral is None:
+        neutral = estimated(encoder, found.sample, listener)
+        writer.keep(to_arrays(neutral))
+    else:
+        warn_of_outside(neutral, found.languages)
+    return neutral
+
+
+def _encode(
+    writer: Writer, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, listener: Listener
+) -> None:
+    done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
+    try:
+        while passages := list(islice(new, _AT_ONCE)):
+            with encoding(encoder, "passages", listener, done, len(found.new)):
+                vectors = source.encode([passage.text for passage in passages], ROLE)
+            writer.add(vectors, passages, keys_of(passages))
+            done += len(passages)
+    except KeyboardInterrupt:
+        kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept, and the same command goes on"
+        raise interrupted(f"stopped; {kept}") from None

@@ -1,0 +1,209 @@
+"""The results of every question of an evaluation, from which a run is compared and explained without running it again.
+
+One file for each task, encoder and part of the data, `queries/<task>.<label>.<split>.npz` in a run folder: compressed
+arrays and, as bytes of JSON, the texts that they refer to. No pickle is written or read.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import DataError, RunFolderError
+from metasearch.io import read_bytes, write_whole
+
+FORMAT = "metasearch queries 1"
+
+_SAFE = " ,+"
+"""Characters of a file's name besides letters, digits and `_.-~`; a label may be a path, or in any script."""
+
+Cell = tuple[str, str, str]
+"""Pool, language of the questions (or language pair) and language of the candidates, as in a `Score`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A question or a candidate, as a report shows it."""
+
+    id: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Ranking of the multilingual pool.
+
+    N questions of all languages, C candidates, M relevant candidates of all questions in a row.
+
+    Attributes:
+        questions: N questions, languages in alphabetical order.
+        candidates: C candidates, in the order that breaks ties.
+        languages: L languages of the candidates, in alphabetical order.
+        offsets: question i has the relevant candidates `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        relevant: index of each relevant candidate, those of a question in the order of their ranks, `(M,)`.
+        ranks: rank of each relevant candidate, from 1, `(M,)`.
+        above: how many candidates of each language that are not relevant rank above it, `(M, L)`.
+        top: indices of the highest ranked candidates, `(N, K)`.
+        scores: scores of the highest ranked candidates, `(N, K)`.
+    """
+
+    questions: tuple[Text, ...]
+    candidates: tuple[Text, ...]
+    languages: tuple[str, ...]
+    offsets: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    above: NDArray[np.int64]
+    top: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+_ARRAYS = ("offsets", "relevant", "ranks", "above", "top", "scores")
+
+
+@dataclass(frozen=True)
+class QuestionResults:
+    """Results of an evaluation by question.
+
+    Attributes:
+        units: ids of the questions of a cell, in their order, `(N,)`; equal ids in two cells are translations of each
+            other. For similarity the rows, for translation the pairs.
+        columns: name and cell → a value for each of its questions, `(N,)`. The name is a measure such as `map@20`; a
+            correlation has no value of a question, there the names are `predicted` and `gold`.
+        ranking: ranking of a retrieval task with the multilingual pool, else None.
+        articles: id of a question → its article. What is not listed, such as the rows of similarity, is one of its own.
+    """
+
+    units: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
+    columns: Mapping[tuple[str, *Cell], NDArray[np.float64]] = field(default_factory=dict)
+    ranking: Ranking | None = None
+    articles: Mapping[str, str] = field(default_factory=dict)
+
+    def save(self, path: Path, facts: Mapping[str, Any]) -> None:
+        """Write the file, whole or not at all.
+
+        Args:
+            path: path of the file; its folder is made.
+            facts: what the results are of, such as task, data fingerprint, fold, split and learner.
+
+        Raises:
+            RunFolderError: it cannot be written; a file that was there stays.
+        """
+        header: dict[str, Any] = {
+            "format": FORMAT,
+            "facts": dict(facts),
+            "units": [[*cell, list(ids)] for cell, ids in self.units.items()],
+            "columns": [list(key) for key in self.columns],
+            "articles": dict(self.articles),
+        }
+        arrays = {f"column{i}": values for i, values in enumerate(self.columns.values())}
+        if self.ranking:
+            for side in ("questions", "candidates"):
+                header[side] = [[t.id, t.language, t.text] for t in getattr(self.ranking, side)]
+            header["languages"] = list(self.ranking.languages)
+            arrays |= {name: _narrow(getattr(self.ranking, name)) for name in _ARRAYS}
+        # A text of a data file may hold half a surrogate pair, which JSON can express and plain UTF-8 cannot.
+        encoded = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        # Into memory first: `np.savez` on a path could leave half a file, and would add a suffix to `.new`.
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, about=np.frombuffer(encoded, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
+        write_whole(path, buffer.getvalue())
+
+
+def questions_path(run: Path, task: str, label: str, split: str) -> Path:
+    """Return the path, in a run folder, of the results by question of an encoder, by its label, on a part of a task."""
+    return run / "queries" / f"{quote(task, safe=_SAFE)}.{quote(label, safe=_SAFE)}.{split}.npz"
+
+
+def load(path: Path) -> tuple[QuestionResults, dict[str, Any]]:
+    """Return the results by question, and the facts that were written with them.
+
+    Raises:
+        RunFolderError: there is no such file, or it cannot be opened.
+        DataError: it is cut off, damaged, of another format, or something else.
+    """
+    try:
+        content = read_bytes(path)
+    except FileNotFoundError:
+        raise RunFolderError(f"{path}: what was kept of each question is not there") from None
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            header = json.loads(file["about"].tobytes())
+            written = header["format"]
+            results = _read(file, header) if written == FORMAT else None
+    except Exception as error:  # a damaged archive raises anything: zlib.error, RuntimeError, MemoryError ...
+        why = str(error) or type(error).__name__
+        raise DataError(f"{path}: damaged, or not a file of kept questions ({why})") from None
+    if results is None:
+        raise DataError(f"{path}: its format is '{written}'; this version reads '{FORMAT}'")
+    return results, header["facts"]
+
+
+def _read(file: Any, header: Mapping[str, Any]) -> QuestionResults:
+    # A question is asked in many cells: its id is held once, and so are the ids of cells with the same questions.
+    interned: dict[Any, Any] = {}
+    units = {}
+    for pool, language, inside, names in header["units"]:
+        ids = tuple(interned.setdefault(unit, unit) for unit in names)
+        units[pool, language, inside] = interned.setdefault(ids, ids)
+    columns = {tuple(key): file[f"column{i}"] for i, key in enumerate(header["columns"])}
+    for (name, *cell), values in columns.items():
+        if values.shape != (len(units[tuple(cell)]),):  # type: ignore[index]
+            raise ValueError(f"{name} of {' '.join(cell)} has not as many values as questions")
+    ranking = None
+    if "questions" in header:
+        questions, candidates = (tuple(Text(*row) for row in header[side]) for side in ("questions", "candidates"))
+        indices: dict[str, Any] = {name: file[name].astype(np.int64) for name in _ARRAYS if name != "scores"}
+        ranking = Ranking(questions, candidates, tuple(header["languages"]), **indices, scores=file["scores"])
+        _check(ranking)
+    if not isinstance(header["facts"], dict):
+        raise TypeError("its facts are no mapping")
+    return QuestionResults(units, columns, ranking, _articles(header))
+
+
+def _articles(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return the article of each question."""
+    articles = header["articles"]
+    if not (isinstance(articles, dict) and all(isinstance(name, str) for name in articles.values())):
+        raise TypeError("its articles are no mapping of names")
+    return articles
+
+
+def _check(ranking: Ranking) -> None:
+    """Raise `ValueError` where the parts of a ranking do not belong together."""
+    questions, pool, relevant = len(ranking.questions), len(ranking.candidates), len(ranking.relevant)
+    depth = ranking.top.shape[-1]
+    expected = {
+        "offsets": (questions + 1,),
+        "ranks": (relevant,),
+        "above": (relevant, len(ranking.languages)),
+        "top": (questions, depth),
+        "scores": (questions, depth),
+    }
+    for name, shape in expected.items():
+        if (given := getattr(ranking, name).shape) != shape:
+            raise ValueError(f"{name} has shape {given}, not {shape}")
+    # NumPy cuts a slice beyond the end and counts negative indices backwards, both without an error.
+    offsets = ranking.offsets
+    if offsets[0] != 0 or offsets[-1] != relevant or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets do not part {relevant} relevant candidates among the questions")
+    for name in ("relevant", "top"):
+        indices = getattr(ranking, name)
+        if indices.size and not 0 <= indices.min() <= indices.max() < pool:
+            raise ValueError(f"{name} names a candidate that is not among the {pool}")
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers, none below 0, in the narrowest type that holds them; other values as they are."""
+    if values.dtype.kind not in "iu" or values.size == 0:
+        return values
+    return values.astype(np.min_scalar_type(int(values.max())))

@@ -1,0 +1,164 @@
+"""The processes of one run, which exchange values and gradients by torch.distributed.
+
+Every process has all data and weights, computes its shards of an outer step, and takes the same step of the optimiser.
+The first process reads and writes the run folder, evaluates, and tells the others.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from metasearch.algorithms.base import Values
+from metasearch.algorithms.inner_loop import Gradient
+from metasearch.errors import ProcessLost
+from metasearch.runs.torchrun_env import Rank, rank
+from metasearch.training import rendezvous
+from metasearch.training.tree_reduce import added, of_rows, rows_of
+
+Made = TypeVar("Made")
+
+_STEP = timedelta(minutes=30)
+"""Longest that processes wait for each other within an outer step."""
+_WORK = timedelta(days=30)
+"""Longest that others wait for the first process, which may encode a corpus; that of one that died ends at once."""
+
+
+class Processes:
+    """The processes of a run; a process alone has nobody to wait for. gloo joins them, NCCL moves gradients of GPUs.
+
+    Args:
+        own: which of the processes this is.
+    """
+
+    def __init__(self, own: Rank | None = None) -> None:
+        self.rank = own or Rank()
+        if self.rank.count == 1:
+            return
+        with _lost():
+            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            store, number, count = rendezvous.store(), self.rank.number, self.rank.count
+            if not dist.is_initialized():
+                dist.init_process_group(backend, store=store, rank=number, world_size=count, timeout=_STEP)
+            self._patient = dist.new_group(backend="gloo", timeout=_WORK)
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes, evaluates and speaks."""
+        return self.rank.number == 0
+
+    def mine(self, shards: int) -> range:
+        """Return the numbers of the shards of this process, a whole subtree of the sum over all."""
+        each = shards // self.rank.count
+        return range(self.rank.number * each, (self.rank.number + 1) * each)
+
+    def gather(self, own: list[Values], device: torch.device) -> list[Values]:
+        """Return the values of the shards of all processes on a device, in the order of the shards."""
+        if self.rank.count == 1:
+            return own
+        found = self._each([{name: value.cpu() for name, value in values.items()} for values in own])
+        return [{name: value.to(device) for name, value in values.items()} for shards in found for values in shards]
+
+    def total(self, gradient: Gradient, parameters: Sequence[Tensor]) -> Gradient:
+        """Return the sum of the gradients of all processes in these parameters, along a binary tree of processes.
+
+        Pairs of neighbours exchange their sums, then pairs of pairs, and so on: after log₂ of the number of processes
+        all have the same bits. A sum has the rows that any process has, and is None where no process has a gradient.
+        """
+        distance = 1
+        while distance < self.rank.count:
+            gradient = added(gradient, self._swapped(gradient, parameters, self.rank.number ^ distance))
+            distance *= 2
+        return gradient
+
+    def told(self, make: Callable[[], Made]) -> Made:
+        """Return what the first process makes; the others wait for it, however long that takes."""
+        if self.rank.count == 1:
+            return make()
+        made: list[Any] = [make() if self.first else None]
+        with _lost():
+            dist.broadcast_object_list(made, src=0, group=self._patient)
+        return made[0]  # type: ignore[no-any-return]
+
+    def in_turn(self, make: Callable[[], Made]) -> Made:
+        """Return what this process makes, after the first one has: what that writes, such as targets, is then there."""
+        if self.first:
+            made = make()
+            self.told(lambda: None)
+            return made
+        self.told(lambda: None)
+        return make()
+
+    def most(self, number: int) -> int:
+        """Return the highest of the numbers that the processes give."""
+        found = torch.tensor(number)
+        if self.rank.count > 1:
+            with _lost():
+                dist.all_reduce(found, dist.ReduceOp.MAX)
+        return int(found)
+
+    def begin_alike(self, tensors: Sequence[Tensor]) -> None:
+        """Give tensors the content that they have in the first process."""
+        if self.rank.count > 1:
+            with _lost():
+                for tensor in tensors:
+                    dist.broadcast(tensor.detach(), src=0)
+
+    def end(self) -> None:
+        """Wait until the first process has written everything, and part."""
+        if self.rank.count > 1:
+            self.told(lambda: None)
+            dist.destroy_process_group()
+
+    def _each(self, own: Any) -> list[Any]:
+        """Return what each process gives, in their order."""
+        found: list[Any] = [None] * self.rank.count
+        with _lost():
+            dist.all_gather_object(found, own, group=self._patient)
+        return found
+
+    def _swapped(self, gradient: Gradient, parameters: Sequence[Tensor], other: int) -> Gradient:
+        """Give a gradient to another process, and return that of the other one."""
+        # What it has of each parameter: some rows, all, or nothing.
+        kinds = self._each([one if one is None else rows_of(one).cpu() if one.is_sparse else "all" for one in gradient])
+        theirs: Gradient = []
+        for kind, parameter in zip(kinds[other], parameters, strict=True):
+            shape = (len(kind), *parameter.shape[1:]) if isinstance(kind, Tensor) else parameter.shape
+            theirs.append(None if kind is None else parameter.new_empty(shape))
+        mine = [one.values() if one.is_sparse else one.contiguous() for one in gradient if one is not None]
+        ways = ((dist.isend, mine), (dist.irecv, [one for one in theirs if one is not None]))
+        swap = [dist.P2POp(way, one, other) for way, tensors in ways for one in tensors if one.numel()]
+        with _lost():
+            for work in dist.batch_isend_irecv(swap) if swap else ():
+                work.wait()
+        return [
+            of_rows(one, kind.to(one.device), parameter.shape) if isinstance(kind, Tensor) and one is not None else one
+            for one, kind, parameter in zip(theirs, kinds[other], parameters, strict=True)
+        ]
+
+
+ALONE = Processes()
+
+
+def joined() -> Processes:
+    """Return the processes that torchrun started together with this one, once all are there; or this one alone.
+
+    Raises:
+        ConfigError: the environment is incomplete.
+        ProcessLost: another process has ended.
+    """
+    own = rank()
+    return Processes(own) if own.count > 1 else ALONE
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """Turn the error of a connection to a process that has ended into one of this run."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessLost("another process of the run has ended, or cannot be reached") from error

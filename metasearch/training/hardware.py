@@ -1,0 +1,98 @@
+"""Time, memory and hardware of a run."""
+
+import logging
+import platform
+import resource
+import sys
+import time
+from typing import Any
+
+import torch
+
+from metasearch.errors import ConfigError
+from metasearch.runs.host import cores
+from metasearch.runs.torchrun_env import rank
+from metasearch.runs.versions import processor
+
+log = logging.getLogger(__name__)
+
+
+def warn_if_bf16_is_slow(device: torch.device) -> None:
+    """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them."""
+    if device.type == "cpu" and (times := cpu_bf16_time()) > 1:
+        log.warning("bf16: matrix products take %.1f times as long as in float32 on this processor; use fp32", times)
+
+
+def cpu_bf16_time() -> float:
+    """Return how many times as long as in float32 matrix products in bfloat16 take on this processor.
+
+    Measured rather than looked up, as no list of processors would be complete; it takes less than a tenth of a second.
+    """
+    return _seconds(torch.bfloat16) / _seconds(torch.float32)
+
+
+def _seconds(kind: torch.dtype) -> float:
+    """Return the shortest time of three that the product of 256 vectors with a square layer takes."""
+    vectors, layer, taken = torch.ones(256, 384, dtype=kind), torch.ones(384, 384, dtype=kind), []
+    for _ in range(3):
+        began = time.perf_counter()
+        vectors @ layer
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def used(seconds: float, device: torch.device) -> dict[str, Any]:
+    """Return time, peak memory and hardware of this process, as JSON; seconds are since the start or last resume."""
+    facts = {
+        "seconds": round(seconds, 3),
+        "peak_memory_mib": round(peak_memory() / 2**20, 1),
+        "processor": processor(),
+        "cores": cores(),
+        "threads": torch.get_num_threads(),
+        "processes": rank().count,
+        "system": f"{platform.system()} {platform.machine()}",
+        "device": device.type,
+    }
+    if device.type == "cuda":
+        facts["device"] = torch.cuda.get_device_name(device)
+        facts["peak_device_memory_mib"] = round(torch.cuda.max_memory_allocated(device) / 2**20, 1)
+    return facts
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process ever held, in bytes."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # In bytes on macOS, in KiB on Linux.
+    return held if sys.platform == "darwin" else 1024 * held
+
+
+def device_of(name: str) -> torch.device:
+    """Return a device by name, `auto` the best that there is; each of several processes has a GPU of its own.
+
+    `ConfigError` where there is none of that name, or none for this process.
+    """
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available.get(name):
+        raise ConfigError(
+            f"--device {name}: there is none here; available: {', '.join(k for k, v in available.items() if v)}"
+        )
+    own = rank()
+    if own.count > 1 and name == "mps":
+        raise ConfigError("--device mps: it is for one process; take --device cpu for several")
+    if own.count > 1 and name == "cuda":
+        return _own_gpu(own.local)
+    return torch.device(name)
+
+
+def _own_gpu(local: int) -> torch.device:
+    """Return the GPU of the process of this number on its machine."""
+    there = torch.cuda.device_count()
+    if local >= there:
+        raise ConfigError(
+            f"--device cuda: process {local} of this machine has no GPU of its own, as there are {there}; start "
+            f"torchrun with --nproc-per-node {there} at most, or take --device cpu"
+        )
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)

@@ -1,0 +1,274 @@
+"""Terms that align questions with translations: worked out, written by hand, and by every learner and both engines."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.func import functional_call
+
+from helpers.gradients import FAMILIES, Case, encoder_of, error, on_both, outer
+from helpers.reference import assert_same, distance, gradients, learned, weights_of
+from helpers.small import SmallEncoder
+from metasearch.algorithms.losses.aligned import contrast, divergence
+from metasearch.algorithms.losses.base import Embedded
+from metasearch.algorithms.losses.infonce import InfoNCE
+from metasearch.algorithms.maml import MAML
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.recipe import Loss
+from metasearch.data.records import Candidate, Question
+from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
+from metasearch.training.outer_gradients import OuterGradients
+
+ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7}
+"""Texts as angles on the unit circle, so that every cosine is that of a difference."""
+NUMBER = {text: i for i, text in enumerate(ANGLE)}
+HEAT, OWN_HEAT, WEIGHT = 0.5, 0.8, 0.7
+ALIGNS = ("infonce", "jsd")
+
+
+def at(texts):
+    """Return the vectors of texts, a character each, `(N, 2)`."""
+    return torch.tensor([[math.cos(ANGLE[t]), math.sin(ANGLE[t])] for t in texts], dtype=torch.float64)
+
+
+def number(texts):
+    return torch.tensor([NUMBER[text] for text in texts])
+
+
+def contrasted(questions, translations):
+    return contrast(at(questions), at(translations), number(questions), number(translations), HEAT).item()
+
+
+def entropy(text, own, *wrong):
+    """Return −log of the share of a text's own one among all, exp(cos / temperature) each."""
+    score = {other: math.exp(math.cos(ANGLE[text] - ANGLE[other]) / HEAT) for other in (own, *wrong)}
+    return -math.log(score[own] / sum(score.values()))
+
+
+def jensen_shannon(first, second):
+    """Return JS of two distributions, lists that add up to 1, as the entropy of their mean less their mean entropy."""
+
+    def uncertain(shares):
+        return -sum(share * math.log(share) for share in shares)
+
+    middle = [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+    return uncertain(middle) - (uncertain(first) + uncertain(second)) / 2
+
+
+def shares(text, candidates):
+    scores = [math.exp(math.cos(ANGLE[text] - ANGLE[other]) / HEAT) for other in candidates]
+    return [score / sum(scores) for score in scores]
+
+
+def test_infonce_finds_each_translation_and_each_question_among_those_of_the_set():
+    there = (entropy("q", "t", "u") + entropy("r", "u", "t")) / 2
+    back = (entropy("t", "q", "r") + entropy("u", "r", "q")) / 2
+    assert contrasted("qr", "tu") == pytest.approx((there + back) / 2, rel=1e-12)
+
+
+def test_infonce_another_translation_of_the_same_question_is_no_wrong_one():
+    there = (entropy("q", "t", "u") + entropy("q", "v", "u") + entropy("r", "u", "t", "v")) / 3
+    back = (entropy("t", "q", "r") + entropy("v", "q", "r") + entropy("u", "r", "q")) / 3
+    assert contrasted("qqr", "tvu") == pytest.approx((there + back) / 2, rel=1e-12)
+
+
+def test_infonce_a_translation_that_two_questions_share_or_that_stands_twice_is_no_wrong_one():
+    # Both questions say "t" in the other language; the third says "u".
+    there = (entropy("q", "t", "u") + entropy("r", "t", "u") + entropy("s", "u", "t")) / 3
+    back = (entropy("t", "q", "s") + entropy("t", "r", "s") + entropy("u", "s", "q", "r")) / 3
+    assert contrasted("qrs", "ttu") == pytest.approx((there + back) / 2, rel=1e-12)
+
+
+def test_infonce_a_text_is_not_told_from_itself_in_the_other_language():
+    # The second question's translation is spelt as the first question.
+    there = (entropy("q", "t") + entropy("r", "q", "t")) / 2
+    back = (entropy("t", "q", "r") + entropy("q", "r")) / 2
+    assert contrasted("qr", "tq") == pytest.approx((there + back) / 2, rel=1e-12)
+
+
+def test_infonce_of_one_question_has_nothing_to_tell_apart():
+    assert contrasted("qq", "tv") == 0
+
+
+def test_jsd_is_that_of_the_shares_that_candidates_have_of_a_question_and_its_translation():
+    expected = [jensen_shannon(shares(q, "psn"), shares(t, "psn")) for q, t in ("qt", "ru")]
+    found = divergence(at("qr"), at("tu"), at("psn"), HEAT).item()
+    assert found == pytest.approx(sum(expected) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("align", ALIGNS)
+def test_the_term_is_added_with_its_weight_and_temperature_and_a_repeated_candidate_counts_once(align):
+    columns = {"question": "qqr", "positive": "pps", "negative": "nnn", "translation": "tvu"}
+    batch = Embedded({k: at(v) for k, v in columns.items()}, {k: number(v) for k, v in columns.items()})
+
+    def loss(**options):
+        return InfoNCE(InfoNCE.Options(temperature=OWN_HEAT, **options))(batch).item()
+
+    term = {
+        "infonce": contrasted("qqr", "tvu"),
+        "jsd": divergence(at("qqr"), at("tvu"), at("psn"), HEAT).item(),
+    }[align]
+    added = loss(align=align, align_weight=WEIGHT, align_temperature=HEAT) - loss()
+    assert added == pytest.approx(WEIGHT * term, rel=1e-10)
+    assert loss(align=align) == loss(align=align, align_weight=1, align_temperature=OWN_HEAT)
+    assert loss(align=align) != loss(align=align, align_temperature=HEAT)
+
+
+VECTORS = st.integers(0, 2**32).map(lambda seed: np.random.default_rng(seed).normal(size=(3, 5, 4)))
+HEATS = st.floats(0.01, 10)
+
+
+@given(VECTORS, HEATS, st.lists(st.integers(0, 3), min_size=5, max_size=5))
+def test_question_and_translation_can_be_swapped(drawn, heat, asked):
+    q, t, c = map(torch.from_numpy, drawn)
+    asked, said = torch.tensor(asked), torch.tensor([4, 5, 6, 6, 3])
+    assert contrast(q, t, asked, said, heat).item() == pytest.approx(
+        contrast(t, q, said, asked, heat).item(), rel=1e-12
+    )
+    assert divergence(q, t, c, heat).item() == pytest.approx(divergence(t, q, c, heat).item(), rel=1e-9, abs=1e-14)
+
+
+@given(VECTORS, HEATS)
+def test_jsd_is_0_for_equal_vectors_and_at_most_ln_2(drawn, heat):
+    q, t, c = map(torch.from_numpy, drawn)
+    assert divergence(q, q.clone(), c, heat).item() == pytest.approx(0, abs=1e-13)
+    assert -1e-13 < divergence(q, t, c, heat).item() <= math.log(2) + 1e-13
+
+
+def test_jsd_is_ln_2_for_shares_of_different_candidates_and_has_a_gradient():
+    q = torch.tensor([[1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    found = divergence(q, torch.tensor([[0.0, 1.0]]).double(), torch.eye(2).double(), 1e-3)
+    assert found.item() == pytest.approx(math.log(2), rel=1e-12)
+    (gradient,) = torch.autograd.grad(found, q)
+    assert gradient.isfinite().all()
+
+
+def test_without_a_term_translations_change_no_bit():
+    columns = {"question": "qqr", "positive": "pps", "negative": "nsn", "translation": "tvu"}
+    vectors, numbers = ({k: f(v) for k, v in columns.items()} for f in (at, number))
+    plain = {k: v for k, v in vectors.items() if k != "translation"}
+    loss = InfoNCE(InfoNCE.Options())
+    assert torch.equal(loss(Embedded(vectors, numbers)), loss(Embedded(plain, numbers)))
+
+
+def translated(name, size):
+    """Return an episode in which questions, answers and translations stand more than once."""
+    variant = Arrangement.parse("el_el -> el_el").variants[0]
+    asked = [Question(f"{i}", "el", f"{name} question {i // 2}", "a") for i in range(size)]
+    said = [Question(f"{i}", "hi", f"{name} says {(0, 1, 2, 2)[i % 4]}", "a") for i in range(size)]
+    answers = [Candidate(f"{i}", "el", f"{name} answer {i}", "a") for i in range(size + 2)]
+    sets = [
+        LabelledSet(
+            variant,
+            tuple(
+                TranslatedTriplet(Triplet(asked[i], answers[i // 2 + j], answers[i + 2]), said[i]) for i in range(size)
+            ),
+        )
+        for j in range(2)
+    ]
+    return Episode(Arrangement((variant, variant)), tuple(sets))
+
+
+def by_hand(encoder, weights, examples, align):
+    """Return InfoNCE of a set and the term that aligns, example by example and text by text."""
+
+    def cosine(first, second):
+        return (vector[first] * vector[second]).sum()
+
+    def cross_entropy(anchor, own, wrong, heat):
+        score = [torch.exp(cosine(anchor, other) / heat) for other in (own, *sorted(wrong - {own}))]
+        return -torch.log(score[0] / sum(score))
+
+    def likely(anchor):
+        score = torch.stack([torch.exp(cosine(anchor, other) / OWN_HEAT) for other in everything])
+        return score / score.sum()
+
+    rows = [example.texts for example in examples.examples]
+    role = {text: role for row in rows for text, role in zip(row, TranslatedTriplet.roles.values(), strict=True)}
+    vector = {
+        text: functional_call(encoder.embedder, weights, (encoder.features([text], kind),))[0]
+        for text, kind in role.items()
+    }
+    everything = sorted({text for _, *answers, _ in rows for text in answers})
+    total = 0.0
+    for q, p, _, t in rows:
+        wrong = set(everything) - {right for asked, right, _, _ in rows if asked == q}
+        total = total + cross_entropy(q, p, wrong, HEAT)
+        if align == "infonce":
+            there = {said for *_, said in rows} - {said for asked, *_, said in rows if asked == q}
+            back = {asked for asked, *_ in rows} - {asked for asked, *_, said in rows if said == t}
+            term = (cross_entropy(q, t, there, OWN_HEAT) + cross_entropy(t, q, back, OWN_HEAT)) / 2
+        else:
+            first, second = likely(q), likely(t)
+            middle = (first + second) / 2
+            term = ((first * torch.log(first / middle)).sum() + (second * torch.log(second / middle)).sum()) / 2
+        total = total + WEIGHT * term
+    return total / len(rows)
+
+
+def settings(align):
+    return Loss(name="infonce", temperature=HEAT, align=align, align_weight=WEIGHT, align_temperature=OWN_HEAT)
+
+
+@pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
+@pytest.mark.parametrize("align", ALIGNS)
+def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_order):
+    """Two inner steps on the support, in float64; `learned` holds the fast gradient to the reference, too."""
+    encoder, episodes, rate = SmallEncoder(), [translated("a", 4), translated("b", 3)], 0.6
+    start = weights_of(encoder.embedder)
+
+    def by_hand_outer(first_order):
+        losses = []
+        for one in episodes:
+            weights = start
+            for _ in range(2):
+                steps = gradients(by_hand(encoder, weights, one.sets[0], align), weights, create_graph=True)
+                steps = {n: s.detach() for n, s in steps.items()} if first_order else steps
+                weights = {name: weight - rate * steps[name] for name, weight in weights.items()}
+            losses.append(by_hand(encoder, weights, one.sets[1], align))
+        return sum(losses) / len(losses)
+
+    options = MAML.Options(inner_lr=rate, inner_steps=2, first_order=first_order)
+    total, gradient = learned(MAML(encoder, settings(align), options), episodes)
+
+    assert total == pytest.approx(by_hand_outer(first_order).item(), rel=1e-10)
+    assert_same(gradient, gradients(by_hand_outer(first_order), start), 1e-10)
+    assert distance(gradient, gradients(by_hand_outer(not first_order), start)) > 1e-3
+
+
+THREE = (3, 2, 2)
+CASES = [
+    Case("fine-tune", "translated", THREE),
+    Case("maml", "translated", THREE),
+    Case("maml", "translated", THREE, (("first_order", False),)),
+    Case("meta-sgd", "translated", THREE),
+    Case("maml-align", "translated", THREE),
+    Case("reptile", "translated", THREE),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("align", ALIGNS)
+@pytest.mark.parametrize(("case", "family"), list(zip(CASES, FAMILIES, strict=False)), ids=str)
+def test_every_learner_has_the_same_gradient_as_its_formula_also_in_shards(case, family, align):
+    """To 1e-10 in float64, and not that of the loss without the term."""
+    learner = case.learn(encoder_of(family), Loss(name="infonce", align=align, align_weight=5), inner_steps=2)
+    episodes = case.episodes()
+    plain, whole = on_both(learner, episodes)
+    cut = outer(learner, episodes, partial(OuterGradients(learner.encoder), shards=2))
+    for found in (whole, cut):
+        assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-10)
+        assert error(found, plain) < 1e-10
+    without = outer(case.learn(encoder_of(family), Loss(name="infonce"), inner_steps=2), episodes)
+    assert error(without, plain) > 1e-3
+
+
+@pytest.mark.parametrize("align", ALIGNS)
+def test_second_order(align):
+    learner = CASES[1].learn(encoder_of("bert"), settings(align), inner_steps=3, first_order=False)
+    plain, found = on_both(learner, CASES[1].episodes(1))
+    assert error(found, plain) < 1e-10

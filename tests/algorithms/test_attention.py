@@ -1,0 +1,175 @@
+"""Second order through a real attention layer, whose fused kernel has no second derivative."""
+
+from contextlib import nullcontext
+from functools import partial
+
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from helpers.padded import padded
+from helpers.reference import gradients, weights_of
+from metasearch.algorithms.base import EpisodeLearner
+from metasearch.config.base import Declared
+from metasearch.config.library import load_recipe
+from metasearch.config.recipe import Loss
+from metasearch.data.benchmark import load_benchmark
+from metasearch.episodes.samplers import samplers
+from metasearch.pipelines.factory import load_encoder, make_learner
+from metasearch.training import outer_gradients
+from metasearch.training.outer_gradients import OuterGradients
+
+SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]
+TASK, MODE = "demo", "mono-bi-multi"
+SECOND_ORDER = ["maml", "meta-sgd", "maml-align"]
+FIRST = ["options.first_order=true"]
+RATE = 0.1
+
+
+def make_encoder(attention="sdpa"):
+    """Return the built-in encoder in float64, and one episode of three sets."""
+    benchmark = load_benchmark(TASK, MODE)
+    encoder = load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    encoder.embedder.double()
+    encoder.model[0].auto_model.set_attn_implementation(attention)
+    return encoder, [samplers(benchmark, load_recipe("maml", SMALL), seed=0)["meta-train"].episode(0)]
+
+
+def make(learner, first_order, attention="sdpa"):
+    encoder, episodes = make_encoder(attention)
+    recipe = load_recipe(learner, [*SMALL, f"options.first_order={str(first_order).lower()}"])
+    return make_learner(recipe, encoder), episodes
+
+
+def gradient_of(learner, episodes):
+    OuterGradients(learner.encoder)(learner, episodes)
+    return {
+        name: parameter.grad.to_dense() for name, parameter in learner.named_parameters() if parameter.grad is not None
+    }
+
+
+def difference(found, expected):
+    off = torch.cat([(found[name] - value).flatten() for name, value in expected.items()])
+    return (off.norm() / torch.cat([value.flatten() for value in expected.values()]).norm()).item()
+
+
+def fused_kernel_stops_at_the_first_derivative():
+    query = torch.ones(1, 2, 3, 4, requires_grad=True)
+    (gradient,) = torch.autograd.grad(
+        F.scaled_dot_product_attention(query, query, query).square().sum(), query, create_graph=True
+    )
+    try:
+        gradient.sum().backward()
+    except RuntimeError:
+        return True
+    return False
+
+
+STOPS = pytest.mark.skipif(not fused_kernel_stops_at_the_first_derivative(), reason="this torch can derive it twice")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", SECOND_ORDER)
+def test_second_order_gradient_equals_that_of_plain_attention(learner):
+    fused = gradient_of(*make(learner, first_order=False))
+    plain = gradient_of(*make(learner, first_order=False, attention="eager"))
+    first_order = gradient_of(*make(learner, first_order=True))
+
+    assert fused.keys() == plain.keys()
+    assert difference(fused, plain) < 1e-10
+    assert difference(first_order, plain) > 1e-3
+
+
+class Written(EpisodeLearner):
+    """A second-order learner of a user: one inner step, and the loss of the second set."""
+
+    class Options(Declared):
+        """It has no order, so that it is of second order."""
+
+        inner_lr: float = RATE
+
+    def losses(self, model, sets):
+        yield "task", self.loss(self.adapted(model, sets[0], steps=1), sets[1])
+
+
+def by_hand(encoder, episodes):
+    """Return the gradient of that loss, with dictionaries of weights, on plain attention."""
+    weights = weights_of(encoder.embedder)
+
+    def loss(values, examples):
+        def embed(role, texts):
+            return functional_call(encoder.embedder, values, (encoder.features(texts, role),))
+
+        question = embed("question", [t.question.text for t in examples.examples])
+        near, far = (
+            embed("candidate", [getattr(t, s).text for t in examples.examples]) for s in ("positive", "negative")
+        )
+        gaps = [(question - side + 1e-6).square().sum(dim=1).sqrt() for side in (near, far)]
+        return torch.clamp(gaps[0] - gaps[1] + 1.0, min=0).mean()
+
+    total = 0.0
+    for episode in episodes:
+        steps = gradients(loss(weights, episode.sets[0]), weights, create_graph=True)
+        moved = {name: weight - RATE * steps[name] for name, weight in weights.items()}
+        total = total + loss(moved, episode.sets[1]) / len(episodes)
+    return gradients(total, weights)
+
+
+@pytest.mark.parametrize("take", [lambda encoder: padded, OuterGradients], ids=["reference", "training"])
+def test_a_learner_written_from_the_base_alone_has_the_gradient_written_out_by_hand(take):
+    encoder, episodes = make_encoder()
+    plain, _ = make_encoder("eager")
+    expected = by_hand(plain, episodes)
+
+    learner = Written(encoder, Loss(), Written.Options())
+    take(encoder)(learner, episodes)
+
+    found = {
+        name: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for name, p in learner.named_parameters()
+    }
+    whole = torch.cat([value.flatten() for value in expected.values()]).norm()
+    assert max((found[name] - value).norm() / whole for name, value in expected.items()) < 1e-10
+    assert whole > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", SECOND_ORDER)
+def test_the_loss_alone_needs_no_context(learner):
+    """As where a task is validated: the loss is that of plain attention, and nothing is differentiated."""
+    (fused, episodes), (plain, _) = (make(learner, first_order=False, attention=a) for a in ("sdpa", "eager"))
+    assert fused.outer_loss(episodes).total.item() == pytest.approx(plain.outer_loss(episodes).total.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "fused"),
+    [
+        ("fine-tune", [], True),
+        ("reptile", [], True),
+        *((name, FIRST, True) for name in SECOND_ORDER),
+        *((name, ["options.first_order=false"], False) for name in SECOND_ORDER),
+    ],
+)
+def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, monkeypatch):
+    made, seen = make_learner(load_recipe(learner, settings), load_encoder("tiny", device="cpu")), []
+
+    def losses(model, sets):
+        seen.append(torch.backends.cuda.flash_sdp_enabled())
+        yield "task", model.weights[0].sum()
+
+    monkeypatch.setattr(made, "losses", losses)
+    monkeypatch.setattr(made, "combine", partial(EpisodeLearner.combine, made))
+    OuterGradients(made.encoder)(made, make_encoder()[1])
+
+    assert seen == [fused]
+    assert torch.backends.cuda.flash_sdp_enabled()
+
+
+@STOPS
+@pytest.mark.parametrize("learner", SECOND_ORDER)
+def test_without_the_attention_context_second_order_fails(learner, monkeypatch):
+    made, episodes = make(learner, first_order=False)
+    monkeypatch.setattr(outer_gradients, "sdpa_kernel", lambda backend: nullcontext())
+
+    with pytest.raises(RuntimeError, match=r"derivative for .*attention.* is not implemented"):
+        gradient_of(made, episodes)

@@ -1,0 +1,172 @@
+"""The Matryoshka term of a distillation (Kusupati et al. 2022)."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from helpers.reference import gradients, learned, weights_of
+from metasearch.algorithms.distill import Distill
+from metasearch.algorithms.losses.matryoshka import matryoshka
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.recipe import Loss, MaxLength
+from metasearch.config.seeding import stream
+from metasearch.data.translation import Translation
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.matryoshka import trained_dimensions
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError
+
+EXACT = 1e-10
+VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
+# A source and a translation stand twice, and one pair is the same text on both sides.
+PAIRS = [
+    ("a dog", "ein Hund"),
+    ("the cat sleeps under the old house", "die Katze schläft unter dem alten Haus"),
+    ("a dog", "der Hund"),
+    ("the dog", "der Hund"),
+    ("taxi", "taxi"),
+]
+
+
+class Drawn:
+    """A vector drawn for each text."""
+
+    def vectors(self, texts):
+        return np.stack([stream(0, "target", text).normal(size=tiny.DIMENSIONS).astype(np.float32) for text in texts])
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    made = tiny.build(MaxLength(text=12))
+    made.embedder.double()
+    return made
+
+
+def episode():
+    examples = tuple(Translation(source, target, ("en", "de")) for source, target in PAIRS)
+    return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
+
+
+def by_hand(encoder, dimensions, target="source", share=1.0):
+    """Return the term as a sum over all ordered pairs of the vectors of a batch."""
+    read = [i for i in range(len(PAIRS)) if int((i + 1) * share) > int(i * share)]
+    # The text that the student reads, and the text whose vector is its target.
+    rows = [(t, s if target == "source" else t) for s, t in PAIRS] + [(PAIRS[i][0],) * 2 for i in read]
+    student = [encoder.embedder(encoder.features([text], "text"), "pooled")[0] for text, _ in rows]
+    teacher = [torch.from_numpy(Drawn().vectors([text])[0]).double() for _, text in rows]
+    n, total = len(rows), torch.zeros((), dtype=torch.float64)
+    for d in dimensions:
+        for i in range(n):
+            for j in range(n):
+                error = (cosine(teacher[i], teacher[j]) - cosine(student[i][:d], student[j][:d])) ** 2
+                total = total + error / n**2 / len(dimensions)
+    return total
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dimensions": [8, 32]},
+        {"dimensions": [8], "target": "own"},
+        {"dimensions": [4, tiny.DIMENSIONS], "source_share": 0.4},
+        {"dimensions": [16], "source_share": 0},
+        {"dimensions": [8], "contrast": "infonce", "source_share": 0.5},
+    ],
+)
+def test_the_term_and_its_gradient_are_the_papers_sum(encoder, options):
+    """The rest of the loss is the loss of the same stage without dimensions."""
+    plain = {key: value for key, value in options.items() if key != "dimensions"}
+    rest = Distill(encoder, Loss(), Distill.Options(**plain), Drawn()).outer_loss([episode()]).total
+    term = by_hand(encoder, options["dimensions"], plain.get("target", "source"), plain.get("source_share", 1.0))
+    total, gradient = learned(Distill(encoder, Loss(), Distill.Options(**options), Drawn()), [episode()])
+    assert total == pytest.approx((rest + term).item(), rel=EXACT)
+    wanted = gradients(rest + term, weights_of(encoder.embedder))
+    largest = max(value.norm() for value in wanted.values())
+    for name, value in wanted.items():
+        assert (gradient[name] - value).norm() <= EXACT * max(value.norm(), 1e-3 * largest), name
+
+
+def test_a_cut_vector_learns_the_similarities_of_the_whole_ones():
+    """Cut to one number, unit vectors of two texts have cosine 1 or −1; the teacher's have cos 60° = 1/2."""
+    teacher = torch.tensor([[1.0, 0.0], [0.5, math.sqrt(0.75)]], dtype=torch.float64)
+    student = torch.tensor([[3.0, 4.0, 0.0], [-1.0, 0.0, 2.0]], dtype=torch.float64)
+    whole = (-3 / (5 * math.sqrt(5)) - 0.5) ** 2  # twice among four pairs, of which two are a vector with itself
+    cut = (-1 - 0.5) ** 2
+    found = matryoshka(teacher, student, [1, 3])
+    assert found.item() == pytest.approx((cut * 2 / 4 + whole * 2 / 4) / 2)
+
+
+def test_an_order_of_the_teachers_numbers_changes_nothing():
+    """So that nothing of a teacher's vector needs to be cut."""
+    generator = torch.Generator().manual_seed(0)
+    teacher, student = (torch.randn(5, 6, generator=generator, dtype=torch.float64) for _ in range(2))
+    turned = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64)).Q
+    found = [matryoshka(each, student, [2, 4]).item() for each in (teacher, teacher @ turned)]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+@cache
+def trained(dimensions=(), steps=15, output="pooled"):
+    """Return a tiny encoder after some steps towards drawn targets, and its vectors of the batch's texts."""
+    torch.manual_seed(0)
+    student = tiny.build(MaxLength(text=12))
+    learner = Distill(student, Loss(), Distill.Options(dimensions=dimensions), Drawn())
+    learner.options = learner.options.model_copy(update={"output": output})
+    learner.begin(steps)
+    optimiser = torch.optim.Adam([p for _, p in learner.named_parameters()], lr=2e-3)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        learner.outer_loss([episode()]).total.backward()
+        optimiser.step()
+    texts = [s for s, _ in PAIRS] + [t for _, t in PAIRS]
+    return student, torch.from_numpy(student.encode(texts, "text", "pooled"))
+
+
+def test_cut_vectors_of_a_student_come_nearer_to_the_teachers_similarities():
+    teacher = torch.from_numpy(Drawn().vectors([s for s, _ in PAIRS] * 2))
+    plain, cut = (matryoshka(teacher, trained(dimensions)[1], [4]).item() for dimensions in ((), (4, 8)))
+    assert cut < 0.7 * plain
+
+
+def test_the_encoder_notes_to_what_its_vectors_may_be_cut():
+    assert trained_dimensions(trained((4, 8))[0].model) == (4, 8)
+    assert trained_dimensions(trained(())[0].model) == ()
+    assert trained_dimensions(trained((4, 8), steps=0, output="embedding")[0].model) == ()  # of words, not vectors
+
+
+def test_more_numbers_than_vectors_have_are_refused(encoder):
+    with pytest.raises(ConfigError, match=rf"^options.dimensions: 999: .* have {tiny.DIMENSIONS} numbers; choose"):
+        Distill(encoder, Loss(), Distill.Options(dimensions=[8, 999]), Drawn())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"dimensions": [8, 4]}, r"each number once, the smallest first: \[4, 8\]"),
+        ({"dimensions": [4, 4]}, r"each number once, the smallest first: \[4\]"),
+        ({"dimensions": [0, 4]}, "greater than or equal to 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, says):
+    with pytest.raises(ValidationError, match=says):
+        Distill.Options(**options)
+
+
+def test_tokens_have_no_term_of_sentences():
+    with pytest.raises(ConfigError, match=r"^options.dimensions: \[8\] is over sentences"):
+        Distill.wanted(Distill.Options(output="tokens", target="own", dimensions=[8]))
+
+
+def test_dimensions_are_written_as_a_list():
+    written = Distill.Options(dimensions=[4, 8]).model_dump()
+    assert written["dimensions"] == [4, 8]
+    assert Distill.Options(**written) == Distill.Options(dimensions=[4, 8])

@@ -1,0 +1,316 @@
+"""A stage of distillation, against losses and gradients written out in float64, a text and a token at a time."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from helpers.reference import assert_same, gradients, learned, weights_of
+from metasearch.algorithms.base import Wanted
+from metasearch.algorithms.distill import Distill
+from metasearch.config import registry
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.recipe import Loss, MaxLength
+from metasearch.config.seeding import stream
+from metasearch.data.translation import Translation
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError
+
+EXACT = 1e-10
+VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
+# Texts of several lengths; a source and a translation stand twice, and one pair is the same text on both sides.
+PAIRS = [
+    ("a dog", "ein Hund"),
+    ("the cat sleeps under the old house by the sea", "die Katze schläft unter dem alten Haus am Meer"),
+    ("a dog", "der Hund"),
+    ("the dog", "der Hund"),
+    ("taxi", "taxi"),
+]
+TEXTS = list(dict.fromkeys([source for source, _ in PAIRS] + [target for _, target in PAIRS]))
+COMBINATIONS = [
+    *((output, target, kind) for output in ("sentence", "pooled") for target in ("source", "own")
+      for kind in ("none", "soft", "bool", "ce", "infonce")),
+    ("embedding", "source", "none"),
+    ("embedding", "source", "infonce"),
+    ("embedding", "own", "none"),
+    ("tokens", "own", "none"),
+    ("states", "own", "none"),
+]  # fmt: skip
+
+
+class Given:
+    """Targets drawn for each text, or for each of its tokens; remembers which texts it was asked for."""
+
+    def __init__(self, encoder, output="pooled", dimension=tiny.DIMENSIONS):
+        self.encoder, self.output, self.dimension = encoder, output, dimension
+        self.asked = []
+
+    def vectors(self, texts):
+        self.asked.append(list(texts))
+        return np.concatenate([self.of(text) for text in texts])
+
+    def of(self, text):
+        rows = int(self.encoder.lengths([text], "text")[0]) if self.output in BY_TOKEN else 1
+        return stream(0, "target", text).normal(size=(rows, self.dimension)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """Return a real encoder in float64, without dropout; it has one layer."""
+    made = tiny.build(MaxLength(text=12))
+    made.embedder.double()
+    return made
+
+
+def episode(*pairs):
+    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
+    return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
+
+
+def made(encoder, targets="given", **options):
+    found = Given(encoder, options.get("output", "pooled")) if targets == "given" else targets
+    return Distill(encoder, Loss(), Distill.Options(**options), found)
+
+
+def output_of(encoder: Encoder, text: str, output: str) -> Tensor:
+    """Return the rows of one text alone, so without any padding: one, or one for each token."""
+    backbone = encoder.model[0].auto_model
+    block = backbone.embeddings
+    features = encoder.features([text], "text")
+    if output in ("embedding", "tokens"):
+        ids = features["input_ids"][0]
+        summed = block.word_embeddings.weight[ids] + block.position_embeddings.weight[: len(ids)]
+        summed = summed + block.token_type_embeddings.weight[0]
+        centred = summed - summed.mean(1, keepdim=True)
+        scaled = centred / (centred.square().mean(1, keepdim=True) + block.LayerNorm.eps).sqrt()
+        rows = scaled * block.LayerNorm.weight + block.LayerNorm.bias
+        return rows if output == "tokens" else rows.sum(0, keepdim=True) / len(rows)
+    states = backbone(**features).last_hidden_state[0]
+    if output == "states":
+        return states
+    pooled = states.sum(0, keepdim=True) / len(states)
+    return pooled if output == "pooled" else pooled / pooled.square().sum().sqrt()
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
+
+
+def reference(encoder, targets, pairs, output, target, kind, weight=1.0, temperature=0.05):
+    """Return the two terms of the loss: equations 2 to 6 with a mean over dimensions, and Table 5 or InfoNCE."""
+
+    def student(text):
+        return output_of(encoder, text, output)
+
+    def teacher(text):
+        return torch.from_numpy(targets.of(text)).double()
+
+    if output in BY_TOKEN:
+        errors = torch.cat([(student(text) - teacher(text)).square().flatten() for text in TEXTS])
+        return errors.sum() / len(errors), 0.0
+    n = len(pairs)
+    match = 0.0
+    for s, t in pairs:
+        of_target = teacher(s if target == "source" else t)
+        match = match + (student(s) - teacher(s)).square().sum() + (student(t) - of_target).square().sum()
+    match = match / (n * tiny.DIMENSIONS)
+    contrast = torch.zeros((), dtype=torch.float64)
+    for i, (s, t) in enumerate(pairs if kind == "infonce" else ()):
+        found = [torch.exp(cosine(student(t), teacher(other)) / temperature) for other, _ in pairs]
+        # A pair with the same source is no wrong answer.
+        against = sum(value for j, value in enumerate(found) if j == i or pairs[j][0] != s)
+        contrast = contrast - torch.log(found[i] / against) / n
+    for s, _ in pairs if kind not in ("none", "infonce") else ():
+        row = [cosine(student(s), student(t)) for _, t in pairs]
+        wanted = [cosine(teacher(s), teacher(other)) for other, _ in pairs]
+        for j, (other, _) in enumerate(pairs):
+            if kind == "soft":
+                contrast = contrast + (wanted[j] - row[j]) ** 2 / n**2
+            elif kind == "bool":
+                contrast = contrast + (float(s == other) - row[j]) ** 2 / n**2
+            else:
+                total = sum(torch.exp(value / temperature) for value in row)
+                contrast = contrast - wanted[j] * (row[j] / temperature - torch.log(total)) / n
+    return match, weight * contrast
+
+
+def assert_gradient(found, expected):
+    off = {name: (found[name] - value).norm().item() for name, value in expected.items()}
+    # An absolute bound, too: attention's key bias has no gradient but for rounding.
+    largest = max(value.norm().item() for value in expected.values())
+    assert {n: error for n, error in off.items() if error > EXACT * max(expected[n].norm(), 1e-3 * largest)} == {}
+    assert largest > 1e-3
+
+
+@pytest.mark.parametrize(("output", "target", "kind"), COMBINATIONS)
+def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, kind):
+    learner = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.7)
+    match, contrast = reference(encoder, learner.targets, PAIRS, output, target, kind, weight=0.7)
+    total, gradient = learned(learner, [episode(*PAIRS)])
+    assert total == pytest.approx((match + contrast).item(), rel=EXACT)
+    assert_gradient(gradient, gradients(match + contrast, weights_of(encoder.embedder)))
+
+
+@pytest.mark.parametrize(("output", "target", "kind"), COMBINATIONS)
+def test_its_terms_add_up_to_the_loss(encoder, output, target, kind):
+    found = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.25).outer_loss(
+        [episode(*PAIRS)]
+    )
+    assert found.terms.keys() == ({"match"} if kind == "none" else {"match", "contrast"})
+    expected = found.terms["match"] + 0.25 * found.terms.get("contrast", 0.0)
+    assert found.total.item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
+@pytest.mark.parametrize("target", ["source", "own"])
+def test_both_languages_in_one_forward_pass_are_as_two_passes(encoder, output, target):
+    """One pass pads the translations to the longest text of either language; padding changes nothing."""
+    learner = made(encoder, output=output, target=target)
+    sources, translations = ([pair[side] for pair in PAIRS] for side in (0, 1))
+
+    def error(texts, of):
+        vectors = encoder.embedder(encoder.features(texts, "text"), output)
+        return (vectors - torch.from_numpy(learner.targets.vectors(of)).double()).square().mean()
+
+    two = error(sources, sources) + error(translations, sources if target == "source" else translations)
+    total, gradient = learned(learner, [episode(*PAIRS)])
+    assert total == pytest.approx(two.item(), rel=EXACT)
+    expected = gradients(two, weights_of(encoder.embedder))
+    largest = max(value.norm() for value in expected.values())
+    for name, value in expected.items():
+        assert (gradient[name] - value).norm() <= EXACT * max(value.norm(), 1e-3 * largest), name
+
+
+def test_there_is_one_forward_pass_and_each_distinct_text_is_in_it_once(encoder):
+    passes = []
+    handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
+    try:
+        made(encoder, contrast="soft").outer_loss([episode(*PAIRS)])
+    finally:
+        handle.remove()
+    assert passes == [len(TEXTS)]
+
+
+@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4]), (0.5, [1, 3]), (1.0, [0, 1, 2, 3, 4])])
+@pytest.mark.parametrize("kind", ["none", "infonce"])
+def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read, kind):
+    """The first term is `|t|² + share · |s|²`, means over what is read; infonce needs no source read."""
+    learner = made(encoder, source_share=share, contrast=kind)
+    passes = []
+    handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
+    try:
+        found, gradient = learned(learner, [episode(*PAIRS)])
+    finally:
+        handle.remove()
+    # The probe of packing has passes of two texts.
+    assert {*passes} - {2} == {len({PAIRS[i][0] for i in read} | {target for _, target in PAIRS})}
+
+    def error(text, source):
+        return (output_of(encoder, text, "pooled") - torch.from_numpy(learner.targets.of(source))).square().mean()
+
+    expected = sum(error(target, source) for source, target in PAIRS) / len(PAIRS)
+    if read:
+        expected = expected + share * sum(error(PAIRS[i][0], PAIRS[i][0]) for i in read) / len(read)
+    expected = expected + reference(encoder, learner.targets, PAIRS, "pooled", "source", kind)[1]
+    assert found == pytest.approx(expected.item(), rel=EXACT)
+    assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
+
+
+@pytest.mark.parametrize("output", ["tokens", "states"])
+@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4])])
+def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, output, share, read):
+    learner = made(encoder, output=output, target="own", source_share=share)
+    texts = dict.fromkeys([PAIRS[i][0] for i in read] + [target for _, target in PAIRS])
+    assert list(dict.fromkeys(learner.texts(learner.pairs([episode(*PAIRS)])))) == list(texts)
+    errors = [output_of(encoder, text, output) - torch.from_numpy(learner.targets.of(text)).double() for text in texts]
+    expected = torch.cat(errors).square().sum() / (sum(map(len, errors)) * tiny.DIMENSIONS)
+    total, gradient = learned(learner, [episode(*PAIRS)])
+    assert total == pytest.approx(expected.item(), rel=EXACT)
+    assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
+
+
+def test_a_pair_that_stands_twice_counts_twice(encoder):
+    """Its error is in the mean twice, so three pairs of which two are the same are no two pairs."""
+    (first, second), learner = PAIRS[:2], made(encoder)
+    one, other = (learner.outer_loss([episode(pair)]).total.item() for pair in (first, second))
+    assert learner.outer_loss([episode(first, second, first)]).total.item() == pytest.approx((2 * one + other) / 3)
+
+
+def test_the_episodes_of_a_meta_batch_are_one_batch(encoder):
+    """Texts of one episode are compared with translations of another."""
+    learner = made(encoder, contrast="soft")
+    whole, gradient = learned(learner, [episode(*PAIRS)])
+    parts, found = learned(learner, [episode(*PAIRS[:2]), episode(*PAIRS[2:])])
+    assert parts == whole
+    assert_same(found, gradient, 0)
+    alone = [learner.outer_loss([episode(*part)]).terms["contrast"] for part in (PAIRS[:2], PAIRS[2:])]
+    assert not math.isclose((2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([episode(*PAIRS)]).terms["contrast"])
+
+
+def test_a_weight_of_0_leaves_the_squared_error_alone(encoder):
+    plain, gradient = learned(made(encoder), [episode(*PAIRS)])
+    weighted, found = learned(made(encoder, contrast="ce", contrast_weight=0), [episode(*PAIRS)])
+    assert weighted == plain
+    assert_same(found, gradient, 1e-12)
+
+
+def test_a_student_that_is_the_frozen_encoder_has_no_error(encoder):
+    class Itself:
+        def vectors(self, texts):
+            return encoder.encode(texts, "text", "pooled")
+
+    found = made(encoder, Itself(), target="own", contrast="none").outer_loss([episode(*PAIRS)])
+    assert 0 <= found.terms["match"] < 1e-13  # targets are float32
+
+
+@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding"])
+@pytest.mark.parametrize("kind", ["none", "soft", "infonce"])
+def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_target(encoder, output, kind):
+    learner = made(encoder, output=output, target="source", contrast=kind)
+    learner.outer_loss([episode(*PAIRS)])
+    assert {text for texts in learner.targets.asked for text in texts} == {source for source, _ in PAIRS}
+    assert Distill.wanted(learner.options) == Wanted(output, translations=False)
+
+
+@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding", "tokens", "states"])
+def test_translations_are_among_the_targets_where_each_text_has_its_own(encoder, output):
+    learner = made(encoder, output=output, target="own")
+    learner.outer_loss([episode(*PAIRS)])
+    assert {text for texts in learner.targets.asked for text in texts} == set(TEXTS)
+    assert Distill.wanted(learner.options) == Wanted(output, translations=True)
+
+
+def test_the_second_stage_changes_the_embedding_block_alone(encoder):
+    _, gradient = learned(made(encoder, output="embedding", target="own"), [episode(*PAIRS)])
+    moved = {name for name, value in gradient.items() if value.any()}
+    assert moved == {name for name in gradient if ".embeddings." in name}
+
+
+def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
+    learner = made(tiny.build(MaxLength(text=12)), contrast="soft")
+    exact = learner.outer_loss([episode(*PAIRS)])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = learner.outer_loss([episode(*PAIRS)])
+    assert found.total.dtype == torch.float32
+    assert found.total.item() == pytest.approx(exact.total.item(), rel=2**-7)
+    assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
+
+
+def test_without_a_frozen_encoder_it_says_where_to_name_one(encoder):
+    with pytest.raises(ConfigError, match="needs a frozen encoder to learn from; a stage names it under `against`"):
+        made(encoder, None).outer_loss([episode(*PAIRS)])
+
+
+def test_targets_of_another_width_are_refused_with_both(encoder):
+    with pytest.raises(ConfigError, match=f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"):
+        made(encoder, Given(encoder, dimension=7)).outer_loss([episode(*PAIRS)])
+
+
+def test_it_is_a_learner_of_stages_on_translations():
+    assert registry.load("learners", "distill").LEARNER is Distill
+    assert (Distill.links, Distill.data) == ((1,), ("parallel",))

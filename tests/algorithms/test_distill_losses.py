@@ -1,0 +1,143 @@
+"""Losses of multi-stage distillation, against the sums of the paper (Ding et al., equations 2 to 7 and Table 5)."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from helpers.reference import gradients
+from metasearch.algorithms.losses.base import Embedded
+from metasearch.config import registry
+
+EXACT = 1e-12
+KINDS = ("soft", "bool", "ce")
+shapes = st.tuples(st.integers(1, 7), st.integers(1, 6), st.integers(0, 1000))
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    """Return normal numbers in float64, with gradients."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).requires_grad_()
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
+
+
+def contrast(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:
+    """Return the loss of N translations; equal `texts` are the same source."""
+    loss = registry.load("losses", f"contrast-{kind}").LOSS
+    options = {"temperature": temperature} if kind == "ce" else {}
+    numbers = torch.tensor([texts.index(text) for text in texts])
+    columns = {"teacher": teacher, "source": source, "target": target}
+    return loss(loss.Options(**options))(Embedded(columns, {"source": numbers}))
+
+
+def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:
+    """The sums over i and j, term by term."""
+    n = len(texts)
+    total = torch.zeros((), dtype=torch.float64)
+    for i in range(n):
+        row = [cosine(source[i], target[j]) for j in range(n)]
+        partition = sum(torch.exp(value / temperature) for value in row)
+        for j in range(n):
+            wanted = cosine(teacher[i], teacher[j])
+            if kind == "soft":
+                total = total + (wanted - row[j]) ** 2 / n**2
+            elif kind == "bool":
+                total = total + ((1.0 if texts[i] == texts[j] else 0.0) - row[j]) ** 2 / n**2
+            else:
+                total = total - wanted * torch.log(torch.exp(row[j] / temperature) / partition) / n
+    return total
+
+
+@settings(max_examples=25)
+@given(shapes, st.sampled_from(KINDS), st.sampled_from([0.05, 0.5, 1.0]))
+def test_the_contrastive_loss_and_its_gradient_are_those_of_the_sums(shape, kind, temperature):
+    n, d, seed = shape
+    teacher = drawn(seed, n, d).detach()
+    source, target = drawn(seed + 1, n, d), drawn(seed + 2, n, d)
+    texts = [i // 2 for i in range(n)]  # two in a row are the same text
+    expected = by_hand(kind, teacher, source, target, texts, temperature)
+    found = contrast(kind, teacher, source, target, texts, temperature)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-10, abs=1e-14)
+    weights = {"source": source, "target": target}
+    wanted = gradients(expected, weights)
+    for name, value in gradients(found, weights).items():
+        torch.testing.assert_close(value, wanted[name], rtol=1e-9, atol=1e-12)
+
+
+ANGLES = {"teacher": [0.0, 0.5], "source": [0.0, 1.0], "target": [0.2, 1.5]}
+
+
+def small(kind: str, temperature: float = 1.0, lengths: tuple = (1.0, 1.0)) -> float:
+    """Return the loss of two pairs whose vectors stand at `ANGLES`, so that every cosine is that of a difference."""
+    vectors = {
+        name: torch.tensor([[r * math.cos(a), r * math.sin(a)] for a, r in zip(angles, lengths, strict=True)]).double()
+        for name, angles in ANGLES.items()
+    }
+    return contrast(kind, **vectors, texts=[0, 1], temperature=temperature).item()
+
+
+def test_soft_holds_each_source_and_translation_to_the_teachers_likeness_of_the_sources():
+    """Equation 5: wanted is cos 0 on the diagonal and cos 0.5 beside it."""
+    side = math.cos(0.5)
+    errors = [
+        (1 - math.cos(0.2)) ** 2,
+        (side - math.cos(1.5)) ** 2,
+        (side - math.cos(1.0 - 0.2)) ** 2,
+        (1 - math.cos(1.5 - 1.0)) ** 2,
+    ]
+    assert small("soft") == pytest.approx(sum(errors) / 4, rel=1e-6)
+
+
+def test_bool_wants_1_of_a_translation_and_0_of_any_other_whatever_the_teacher_says():
+    errors = [(1 - math.cos(0.2)) ** 2, math.cos(1.5) ** 2, math.cos(0.8) ** 2, (1 - math.cos(0.5)) ** 2]
+    assert small("bool") == pytest.approx(sum(errors) / 4, rel=1e-6)
+
+
+def test_ce_weighs_the_log_softmax_over_translations_by_the_teachers_likeness():
+    side, t = math.cos(0.5), 0.5
+    rows = [[math.cos(0.2), math.cos(1.5)], [math.cos(0.8), math.cos(0.5)]]
+    logs = [[value / t - math.log(sum(math.exp(v / t) for v in row)) for value in row] for row in rows]
+    expected = -(logs[0][0] + side * logs[0][1] + side * logs[1][0] + logs[1][1]) / 2
+    assert small("ce", t) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_length_of_a_vector_changes_nothing(kind):
+    assert small(kind, lengths=(7.0, 0.3)) == pytest.approx(small(kind), rel=1e-6)
+
+
+def test_a_source_that_stands_twice_makes_both_its_translations_right():
+    """Without that, bool would push a text from its own translation."""
+    vectors = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()
+    assert contrast("bool", vectors, vectors, vectors, ["a", "a"], 1.0).item() == 0
+    assert contrast("bool", vectors, vectors, vectors, ["a", "b"], 1.0).item() == 2 / 4
+
+
+@pytest.mark.parametrize("kind", ["soft", "bool"])
+def test_a_student_that_does_as_wanted_has_no_loss(kind):
+    vectors = torch.eye(3).double()
+    assert contrast(kind, vectors, 2 * vectors, 3 * vectors, range(3), 1.0).item() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_teacher_gets_no_gradient_that_training_could_use_and_both_languages_do(kind):
+    source, target = drawn(1, 4, 3), drawn(2, 4, 3)
+    contrast(kind, drawn(0, 4, 3).detach(), source, target, range(4), 0.05).backward()
+    assert source.grad.norm() > 1e-3
+    assert target.grad.norm() > 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cosines_are_not_rounded_to_bfloat16_where_forward_passes_run_in_it(kind):
+    """Differences of cosines are what is learned from; bfloat16 has 8 bits of them."""
+    vectors = [drawn(seed, 16, 32).detach().float() for seed in range(3)]
+    exact = contrast(kind, *vectors, range(16), 0.05)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = contrast(kind, *vectors, range(16), 0.05)
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(exact.item(), rel=1e-6)

@@ -1,0 +1,303 @@
+"""The teacher that follows the student: its schedule, its arithmetic, its gradient, and that it survives a kill."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from helpers.padded import PaddedGradients
+from helpers.reference import assert_same, gradients, learned, weights_of
+from helpers.small import SmallEncoder, SmallNet, episode
+from metasearch.algorithms.ema import EMA, Average, share
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.recipe import Loss, Outer, Pace
+from metasearch.data.translation import Translation
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError
+from metasearch.pipelines.factory import load_encoder
+from metasearch.runs.callbacks import Listener
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
+
+EXACT = 1e-10
+VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
+
+
+class PairNet(SmallNet):
+    """`SmallNet` that gives the vector before normalisation, too."""
+
+    def forward(self, features, output="sentence"):
+        hidden = self.tokens(features["input_ids"]).mean(dim=1) * self.scale
+        hidden = torch.tanh(self.first(hidden))
+        pooled = hidden + torch.tanh(self.second(hidden))
+        return F.normalize(pooled, dim=-1) if output == "sentence" else pooled
+
+
+@pytest.fixture
+def encoder():
+    """Return a small encoder that remembers the texts it is asked for."""
+    made = SmallEncoder()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made.embedder = PairNet().double()
+    made.asked, honest = [], made.features
+
+    def features(texts, role):
+        made.asked.append((list(texts), role))
+        return honest(texts, role)
+
+    made.features = features
+    return made
+
+
+def batch(*pairs):
+    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
+    return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
+
+
+PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a dog", "der Hund"), ("two", "zwei")]
+
+
+def made(encoder, **options):
+    return EMA(encoder, Loss(), EMA.Options(**options))
+
+
+def disturb(module, size=0.3):
+    with torch.no_grad():
+        for i, weight in enumerate(weights_of(module).values()):
+            weight += size * torch.linspace(-1 - i, 2, weight.numel(), dtype=weight.dtype).view_as(weight)
+
+
+@pytest.mark.parametrize("output", ["pooled", "sentence"])
+def test_the_loss_is_the_squared_error_of_translations_against_the_teachers_sources(encoder, output):
+    """L = 1/(N D) Σ ‖f_θ(t) − f_ξ(s)‖², and its gradient flows into θ alone."""
+    learner = made(encoder, output=output)
+    disturb(learner.teacher)
+    student, teacher = weights_of(encoder.embedder), dict(learner.teacher.named_parameters())
+
+    def vectors(weights, texts):
+        hidden = functional_call(encoder.embedder, weights, (encoder.features(texts, "text"), "pooled"))
+        return hidden / hidden.square().sum(1, keepdim=True).sqrt() if output == "sentence" else hidden
+
+    gaps = vectors(student, [t for _, t in PAIRS]) - vectors(teacher, [s for s, _ in PAIRS])
+    expected = sum(gap.square().sum() for gap in gaps) / (len(PAIRS) * gaps.shape[1])
+
+    total, gradient = learned(learner, [batch(*PAIRS[:1]), batch(*PAIRS[1:])])
+
+    assert total == pytest.approx(expected.item(), rel=EXACT)
+    assert_same(gradient, gradients(expected, student), EXACT)
+    assert gradient["first.weight"].norm() > 1e-3
+    assert all(weight.grad is None and not weight.requires_grad for weight in learner.teacher.parameters())
+
+
+def test_the_student_never_sees_the_pivot_nor_the_teacher_a_translation_and_each_text_is_encoded_once(encoder):
+    made(encoder).outer_loss([batch(*PAIRS, ("two", "zwei"))])
+    assert encoder.asked == [
+        (["ein Hund", "eine Katze", "der Hund", "zwei"], "text"),
+        (["a dog", "a cat", "two"], "text"),
+    ]
+
+
+def test_dropout_of_the_student_leaves_the_teacher_in_eval(encoder):
+    learner = made(encoder)
+    learner.train(True)
+    assert encoder.embedder.training
+    assert not any(module.training for module in learner.teacher.modules())
+
+
+def test_an_episode_without_translations_is_refused(encoder):
+    with pytest.raises(ConfigError, match="'ema' needs translations; the data holds a ScoredPair"):
+        made(encoder).outer_loss([episode("a", "pairs", sizes=(2,))])
+
+
+PAPER = EMA.Options()
+
+
+def test_tau_rises_from_its_base_to_1_along_half_a_cosine():
+    """τ_k = 1 − (1 − τ)(cos(πk/K) + 1)/2."""
+    total = 105_000
+    taus = [1 - share(k, total, PAPER) for k in (0, total // 4, total // 2, total, total + 9)]
+    quarter = 1 - 1e-5 * (math.sqrt(1 / 2) + 1) / 2
+    assert taus == pytest.approx([0.99999, quarter, 1 - 1e-5 / 2, 1, 1], abs=1e-15)
+    assert 1 - share(total, total, PAPER) == 1
+    assert share(7, total, EMA.Options(schedule="constant")) == 1 - 0.99999
+
+
+@pytest.mark.parametrize(("tau", "left"), [(0.99999, 0.592), (0.9999, 0.0052), (0.999999, 0.949)])
+def test_what_is_left_of_the_first_teacher_after_105000_steps(tau, left):
+    product = math.prod(1 - share(k, 105_000, EMA.Options(tau=tau)) for k in range(1, 105_001))
+    assert product == pytest.approx(left, abs=5e-4 if left > 0.1 else 5e-5)
+    # Σ (1 − τ_k) = (1 − τ) K/2, but for the half step at k = 0
+    assert product == pytest.approx(math.exp(-(1 - tau) * 105_000 / 2), rel=1e-3)
+
+
+@pytest.mark.parametrize("total", [300, 2_000, 105_000])
+def test_scaled_down_the_teacher_moves_as_far_in_a_shorter_training(total):
+    options = EMA.Options(scale_down=True)
+    assert share(0, total, options) == pytest.approx(1.05 / total, rel=1e-9)
+    moved = 1 - math.prod(1 - share(k, total, options) for k in range(1, total + 1))
+    assert moved == pytest.approx(1 - 0.592, abs=2e-3)
+
+
+def test_scaled_down_to_a_single_step_the_teacher_moves_no_further_than_to_the_student():
+    assert share(0, 1, EMA.Options(scale_down=True)) == 1
+
+
+def line(values):
+    module = nn.Linear(len(values), 1, bias=False)
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([values]))
+    return module
+
+
+def test_float32_loses_every_small_move_and_the_compensated_average_none():
+    """A share of 1e-5 of a difference of 0.25 % is below half of the last bit of 1."""
+    begin, goal, steps, small = [1.0, -1.5, 0.75, 1e-3], [1.0025, -1.504, 0.7515, 1.003e-3], 5_000, 1e-5
+    student, teacher, naive = line(goal), line(begin), line(begin)
+    average = Average(student, teacher)
+    start, end = naive.weight.detach().clone().double(), student.weight.detach().double()
+    for _ in range(steps):
+        average.move(small)
+        with torch.no_grad():
+            naive.weight.lerp_(student.weight, small)
+    assert torch.equal(naive.weight.double(), start)
+    exact = end + (start - end) * (1 - small) ** steps
+    state = average.state()
+    found = state["teacher.weight"].double() + state["rest.weight"].double()
+    assert ((found - exact).abs() <= 1e-6 * (end - start).abs()).all()
+    # The weights that the teacher runs on are that to the last bit.
+    assert ((teacher.weight.double() - exact).abs() <= 2**-24 * exact.abs()).all()
+    assert ((teacher.weight.double() - start).abs() > 0).all()
+
+
+def test_the_average_follows_a_student_that_moves():
+    """ξ ← τ_k ξ + (1 − τ_k) θ_k, in float64 beside it."""
+    student, teacher = line([1.0, -2.0]), line([1.0, -2.0])
+    average = Average(student, teacher)
+    exact = teacher.weight.detach().double()
+    for k in range(500):
+        with torch.no_grad():
+            student.weight += 0.01 * math.sin(k)
+        part = share(k, 500, EMA.Options(tau=0.999))
+        exact = (1 - part) * exact + part * student.weight.detach().double()
+        average.move(part)
+    assert ((teacher.weight.double() - exact).abs() <= 2**-23 * exact.abs()).all()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (7,), (2**16 + 5,), (1000, 131), (3, 2**15, 2)])
+def test_a_move_in_blocks_is_to_the_bit_the_one_of_whole_weights(shape):
+    """Kahan's sum: rest ← rest + s (θ − ξ − rest), and what of it ξ + rest cannot hold stays in the rest."""
+    student, teacher = nn.Module(), nn.Module()
+    for module, seed in ((student, 0), (teacher, 1)):
+        module.weight = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(seed)))
+    average = Average(student, teacher)
+    weight, moved = student.weight.detach(), teacher.weight.detach().clone()
+    rest = torch.zeros_like(moved)
+    for part in (0.3, 1e-5, 1e-3):
+        average.move(part)
+        rest = rest + part * (weight - moved - rest)
+        rounded = moved + rest
+        rest, moved = rest - (rounded - moved), rounded
+    assert torch.equal(average.state()["teacher.weight"], moved)
+    assert torch.equal(average.state()["rest.weight"], rest)
+
+
+def walked(encoder, steps, **options):
+    """Return the teacher's weights after some steps with a student that stands elsewhere."""
+    learner = made(encoder, **options)
+    start = {name: weight.clone() for name, weight in learner.teacher.named_parameters()}
+    disturb(encoder.embedder)
+    learner.begin(steps)
+    for _ in range(steps):
+        learner.after_step()
+    return start, dict(encoder.embedder.named_parameters()), dict(learner.teacher.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "applied"),
+    [
+        (12, {"tau": 0.9}, 12),
+        (12, {"tau": 0.9, "every": 4}, 12),
+        (11, {"tau": 0.9, "every": 4}, 8),
+        (12, {"tau": 0.9, "every": 4, "schedule": "constant"}, 12),
+        (12, {"tau": 0.9, "total": 24}, 12),
+        (12, {"tau": 0.9, "total": 6}, 6),
+    ],
+)
+def test_an_update_takes_the_product_of_the_taus_of_its_steps(encoder, steps, options, applied):
+    """The student stands still, so Πτ_k of the first teacher is left, however the steps are put together."""
+    start, student, teacher = walked(encoder, steps, **options)
+    total = options.get("total") or steps
+    constant = options.get("schedule") == "constant"
+    taus = [0.9 if constant else 1 - 0.1 * (math.cos(math.pi * k / total) + 1) / 2 for k in range(1, applied + 1)]
+    left = math.prod(taus)
+    for name, weight in teacher.items():
+        expected = left * start[name] + (1 - left) * student[name].detach()
+        torch.testing.assert_close(weight, expected, rtol=1e-13, atol=1e-15)
+
+
+def test_with_tau_1_the_teacher_is_frozen_and_with_tau_0_it_is_the_student(encoder):
+    start, _, teacher = walked(encoder, 5, tau=1)
+    assert all(torch.equal(weight, start[name]) for name, weight in teacher.items())
+    _, student, teacher = walked(encoder, 5, tau=0, schedule="constant")
+    assert all(torch.allclose(weight, student[name], rtol=1e-15) for name, weight in teacher.items())
+
+
+class Lines:
+    """A source of episodes of two translations each."""
+
+    def batch(self, step, size):
+        return [batch(*((f"line {step} {i}", f"Zeile {step} {i}") for i in (n, n + 1))) for n in range(size)]
+
+
+class Killed(Exception):
+    """Stands for a process that dies."""
+
+
+class Killer(Listener):
+    def __init__(self, at):
+        self.at = at
+
+    def on_step(self, step, total, phase, terms):
+        if step == self.at:
+            raise Killed
+
+
+def trainer(store=None, killed_at=None, every=1):
+    learner = EMA(load_encoder("tiny", device="cpu"), Loss(), EMA.Options(tau=0.9, every=every))
+    plan = Schedule((Phase("train", Lines(), 4),), total=9, batch=2)
+    return Trainer(
+        learner,
+        PaddedGradients(),
+        plan,
+        Outer(optimizer="lars", lr=5.0, warmup=0.3, decay="cosine"),
+        Pace(eval_every=2, patience=0),
+        dev=lambda: 0.5,
+        listener=Killer(killed_at),
+        store=store,
+        dropout=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [1, 3])
+def test_student_teacher_and_what_rounding_kept_resume_to_the_same_bits(tmp_path, every):
+    store = CheckpointStore(tmp_path)
+    whole, dying, resumed = trainer(every=every), trainer(store, 6, every), trainer(store, every=every)
+    whole.fit()
+    with pytest.raises(Killed):
+        dying.fit()
+    assert store.load().learner["step"] == 4  # with `every: 3`, in the midst of three steps
+    assert resumed.fit(resume=True).steps == 9
+    expected, found = whole.learner.state(), resumed.learner.state()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert any(value.any() for name, value in found.items() if name.startswith("rest."))
+    fresh = trainer().learner.state()
+    assert not all(torch.equal(found[name], value) for name, value in fresh.items() if name.startswith("teacher."))
+    for name, weight in resumed.parameters.items():
+        assert torch.equal(weight, whole.parameters[name])

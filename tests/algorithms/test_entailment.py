@@ -1,0 +1,188 @@
+"""The classification objective against its formula, softmax(W (u, v, |u − v|)), and the learner that minimises it."""
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
+from torch.nn import functional as F
+
+from helpers.padded import PaddedGradients
+from metasearch.algorithms.entailment import LEARNER, Entailment, entailment_logits
+from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.recipe import Budget, Loss, Outer
+from metasearch.data.entailment import LABELS, EntailmentPair
+from metasearch.data.records import ScoredPair
+from metasearch.encoders.builtin import tiny
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError
+from metasearch.runs.callbacks import Listener
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.schedule import schedule
+from metasearch.training.trainer import Trainer
+
+PAIRS = (
+    EntailmentPair("A man rides a horse.", "Somebody rides.", "entailment"),
+    EntailmentPair("A man rides a horse.", "Nobody rides.", "contradiction"),
+    EntailmentPair("A man rides a horse.", "He is a jockey.", "neutral"),
+    EntailmentPair("Two dogs run.", "Animals run.", "entailment"),
+    EntailmentPair("Two dogs run.", "The dogs sleep.", "contradiction"),
+)
+OTHER = (EntailmentPair("It snows.", "It is cold.", "neutral"), EntailmentPair("It snows.", "It snows.", "entailment"))
+
+
+def episode(*examples):
+    variant = Variant("en", ("en",))
+    return Episode(Arrangement((variant,)), (LabelledSet(variant, examples),))
+
+
+def learner(double=False, **options):
+    encoder = tiny.build()
+    if double:
+        encoder.embedder.double()
+    return Entailment(encoder, Loss(), Entailment.Options(**options))
+
+
+def by_hand(vectors, head, pairs):
+    """Return the loss, its gradient in W, and the logits, in numpy: o = W f, L = −mean log softmax(o)[y]."""
+    row = {
+        text: vectors[i] for i, text in enumerate(dict.fromkeys(t for p in pairs for t in (p.premise, p.hypothesis)))
+    }
+    f = np.stack(
+        [np.concatenate([row[p.premise], row[p.hypothesis], abs(row[p.premise] - row[p.hypothesis])]) for p in pairs]
+    )
+    logits = f @ head.T
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    wanted = np.eye(3)[[LABELS.index(p.label) for p in pairs]]
+    loss = -np.log((probabilities * wanted).sum(axis=1)).mean()
+    return loss, (probabilities - wanted).T @ f / len(pairs), logits
+
+
+def test_logits_of_one_pair_worked_out():
+    """u = (1, 2), v = (3, −1), |u − v| = (2, 3)."""
+    head = torch.tensor([[1.0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 1, 1, 0, 1, 1]])
+    logits = entailment_logits(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]]), head)
+    assert logits.tolist() == [[1, -1, 2 + 3 + 2 + 3]]
+
+
+def test_loss_has_the_right_gradient_in_both_vectors_and_the_head():
+    u, v, head = (
+        torch.from_numpy(np.random.default_rng(i).normal(size=(size, n))).requires_grad_()
+        for i, (size, n) in enumerate([(4, 2), (4, 2), (3, 6)])
+    )
+    labels = torch.tensor([0, 1, 2, 1])
+    assert torch.autograd.gradcheck(lambda *x: F.cross_entropy(entailment_logits(*x), labels), (u, v, head))
+
+
+def test_loss_is_that_of_sentence_transformers_without_its_bias():
+    made = learner(output="sentence")
+    theirs = SoftmaxLoss(made.encoder.model, sentence_embedding_dimension=128, num_labels=3)
+    with torch.no_grad():
+        theirs.classifier.weight.copy_(made.head)
+        theirs.classifier.bias.zero_()
+    sides = [[pair.premise for pair in PAIRS], [pair.hypothesis for pair in PAIRS]]
+    labels = torch.tensor([LABELS.index(pair.label) for pair in PAIRS])
+
+    expected = theirs([made.encoder.features(texts, "text") for texts in sides], labels)
+
+    assert made.outer_loss([episode(*PAIRS)]).total.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("output", ["pooled", "sentence"])
+def test_outer_loss_and_its_gradients_are_those_of_the_formula(output):
+    made = learner(double=True, output=output)
+    texts = list(dict.fromkeys(t for p in PAIRS for t in (p.premise, p.hypothesis)))
+    vectors = made.encoder.embedder(made.encoder.features(texts, "text"), output)
+    expected, slope, logits = by_hand(vectors.detach().numpy(), made.head.detach().numpy(), PAIRS)
+
+    found = made.outer_loss([episode(*PAIRS)])
+    found.total.backward()
+
+    assert found.total.item() == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(made.head.grad.numpy(), slope, rtol=1e-9, atol=1e-14)
+    right = sum(LABELS[row.argmax()] == pair.label for row, pair in zip(logits, PAIRS, strict=True))
+    assert found.terms == {"task": pytest.approx(expected), "accuracy": pytest.approx(right / len(PAIRS))}
+    # And in a weight of the encoder, by a central difference.
+    weight = next(p for n, p in made.named_parameters() if n.endswith("output.dense.weight"))
+    errors = []
+    with torch.no_grad():
+        for step in (1e-5, -2e-5):
+            weight[3, 4] += step
+            errors.append(made.outer_loss([episode(*PAIRS)]).total.item())
+    assert weight.grad[3, 4].item() == pytest.approx((errors[0] - errors[1]) / 2e-5, rel=1e-5)
+
+
+def test_pooled_and_sentence_vectors_give_other_losses():
+    losses = [learner(output=output).outer_loss([episode(*PAIRS)]).total for output in ("pooled", "sentence")]
+    assert not torch.isclose(*losses)
+
+
+def test_a_meta_batch_is_the_mean_over_all_its_pairs():
+    made = learner(double=True)
+    parts = [made.outer_loss([episode(*found)]).total.item() for found in (PAIRS, OTHER)]
+    whole = made.outer_loss([episode(*PAIRS), episode(*OTHER)]).total.item()
+    assert whole == pytest.approx((5 * parts[0] + 2 * parts[1]) / 7, rel=1e-12)
+
+
+def test_the_head_is_one_parameter_beside_the_encoders_made_from_the_seed():
+    made = learner(seed=3)
+    names = [name for name, _ in made.named_parameters()]
+    assert names[-1] == "head.weight"
+    assert names[:-1] == [name for name, _ in made.encoder.embedder.named_parameters()]
+    assert (made.head.shape, made.head.dtype) == ((3, 3 * 128), torch.float32)
+    assert made.head.abs().max() <= (3 * 128) ** -0.5
+    assert torch.equal(made.head, learner(seed=3).head)
+    assert not torch.equal(made.head, learner(seed=4).head)
+
+
+def test_it_is_the_plug_in_of_episodes_of_one_set():
+    assert LEARNER is Entailment
+    assert LEARNER.links == (1,)
+
+
+def test_other_examples_are_refused_by_name():
+    pair = ScoredPair("en-en", ("en", "en"), "a", "b", 0.5, "row")
+    with pytest.raises(ConfigError, match="needs entailment pairs; the data holds a ScoredPair"):
+        learner().outer_loss([episode(pair)])
+
+
+class Same:
+    """Gives the same episodes at every step."""
+
+    def batch(self, step, size):
+        return [episode(*PAIRS), episode(*OTHER)]
+
+
+def trained(folder, steps, resume=False):
+    made = learner()
+    budget = Budget(meta_batch=1, meta_train=6, meta_valid=0, epochs=1, eval_every=3, patience=0)
+    trainer = Trainer(
+        made,
+        PaddedGradients(),
+        schedule(budget, [("train", steps, Same())], None),
+        Outer(lr=1e-3),
+        budget,
+        dev=lambda: -made.outer_loss(Same().batch(0, 1)).total.item(),
+        listener=Listener(),
+        store=CheckpointStore(folder),
+    )
+    trainer.fit(resume)
+    return made, trainer
+
+
+def test_training_learns_the_labels_and_the_encoder_is_saved_without_the_head(tmp_path):
+    made, _ = trained(tmp_path, 6)
+    fresh = learner()
+    before, after = (m.outer_loss(Same().batch(0, 1)).total.item() for m in (fresh, made))
+    assert after < before
+    assert not torch.equal(made.head, fresh.head)
+    made.encoder.save(tmp_path / "model")
+    assert not any("head" in name for name in made.encoder.model.state_dict())
+
+
+@pytest.mark.slow
+def test_a_run_that_is_resumed_ends_with_the_same_head(tmp_path):
+    whole, _ = trained(tmp_path / "whole", 6)
+    trained(tmp_path / "half", 3)
+    resumed, trainer = trained(tmp_path / "half", 6, resume=True)
+    assert trainer.step == 6
+    assert torch.equal(resumed.head, whole.head)

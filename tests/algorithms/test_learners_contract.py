@@ -1,0 +1,123 @@
+"""What every learner owes the engine: every learner × every transfer mode × the embedded tasks."""
+
+import copy
+from functools import cache
+
+import pytest
+import torch
+
+from metasearch.config import registry
+from metasearch.config.library import Library, choose_recipe
+from metasearch.config.task import applies
+from metasearch.data.benchmark import load_benchmark
+from metasearch.episodes.samplers import samplers
+from metasearch.errors import ConfigError
+from metasearch.pipelines.compatibility import check_fit, learner_class
+from metasearch.pipelines.factory import load_encoder, make_learner
+
+LIBRARY = Library()
+TASKS = ["demo", "demo-sts"]
+# Those of one link alone are stages of a distillation, which have tests of their own.
+LEARNERS = [name for name in registry.names("learners") if registry.load("learners", name).LEARNER.links != (1,)]
+SMALL = ["episodes.k=2", "episodes.q=3", "episodes.n_neg=1", "outer.lr=1e-3"]
+
+
+@cache
+def untrained(task):
+    """Return the encoder with the lengths of a task, which nothing may change."""
+    return load_encoder("tiny", LIBRARY.task(task).max_length, device="cpu")
+
+
+@cache
+def benchmark_of(task, mode):
+    return load_benchmark(task, mode)
+
+
+def recipe_of(learner, mode):
+    recipe = choose_recipe(mode, "tiny", learner, None, SMALL)
+    steps = ["options.inner_steps=2"] if "inner_steps" in learner_class(recipe).Options.model_fields else []
+    return choose_recipe(mode, "tiny", learner, None, SMALL + steps)
+
+
+def fits(learner, mode):
+    return LIBRARY.mode(mode).links in registry.load("learners", learner).LEARNER.links
+
+
+RUNS = [
+    (task, mode, learner)
+    for task in TASKS
+    for mode in LIBRARY.names("mode")
+    if applies(LIBRARY.task(task), LIBRARY.mode(mode))
+    for learner in LEARNERS
+    if fits(learner, mode)
+]
+MISFITS = [(mode, learner) for mode in LIBRARY.names("mode") for learner in LEARNERS if not fits(learner, mode)]
+
+
+@pytest.fixture(params=RUNS, ids="-".join)
+def made(request):
+    """Return a learner and a meta-batch of an episode of each phase."""
+    task, mode, name = request.param
+    benchmark, recipe = benchmark_of(task, mode), recipe_of(name, mode)
+    check_fit(recipe, benchmark, "fp32")
+    learner = make_learner(recipe, copy.deepcopy(untrained(task)))
+    episodes = [sampler.episode(0) for sampler in samplers(benchmark, recipe, seed=0).values()]
+    assert len(episodes) == 2
+    return learner, episodes
+
+
+def outer_step(learner, episodes):
+    """Return the loss, its terms and the gradients of one outer step."""
+    for _, parameter in learner.named_parameters():
+        parameter.grad = None
+    loss = learner.outer_loss(episodes)
+    loss.total.backward()
+    gradients = {name: p.grad for name, p in learner.named_parameters() if p.grad is not None}
+    return loss.total.detach(), loss.terms, gradients
+
+
+def state(learner):
+    """Return a copy of everything an outer step may change: the learner's parameters and the encoder's."""
+    parameters = dict(learner.named_parameters()) | learner.encoder.embedder.state_dict()
+    return {name: value.detach().clone() for name, value in parameters.items()}
+
+
+def test_an_outer_step(made):
+    """Finite loss and gradients, no weight changed, and the same bits the second time."""
+    learner, episodes = made
+    before = state(learner)
+
+    total, terms, gradients = outer_step(learner, episodes)
+    again, terms_again, gradients_again = outer_step(learner, episodes)
+
+    assert total.shape == ()
+    assert total.isfinite()
+    assert "task" in terms
+    assert all(isinstance(value, float) for value in terms.values())
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
+    assert sum(gradient.count_nonzero().item() for gradient in gradients.values()) > 0
+    after = state(learner)
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    assert torch.equal(again, total)
+    assert terms_again == terms
+    assert gradients_again.keys() == gradients.keys()
+    assert all(torch.equal(gradients_again[name], gradient) for name, gradient in gradients.items())
+
+
+@pytest.mark.parametrize(("mode", "learner"), MISFITS)
+def test_a_learner_refuses_a_mode_of_other_links(mode, learner):
+    with pytest.raises(ConfigError) as error:
+        check_fit(recipe_of(learner, mode), benchmark_of("demo", mode), "fp32")
+
+    assert f"'{learner}'" in str(error.value)
+    assert f"'{mode}'" in str(error.value)
+
+
+def test_some_learner_and_mode_do_not_fit():
+    assert ("mono-bi", "maml-align") in MISFITS
+    assert ("mono-bi-multi", "maml-align") not in MISFITS
+
+
+def test_every_learner_and_every_mode_is_run():
+    assert {learner for _, _, learner in RUNS} == set(LEARNERS)
+    assert {mode for _, mode, _ in RUNS} == set(LIBRARY.names("mode"))

@@ -1,0 +1,202 @@
+"""Losses by name: what a recipe says, what is checked and when, and what files hold."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from helpers.corpus import episodes_of, retrieval
+from helpers.small import SmallEncoder, episode
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.algorithms.losses.base import Loss as SetLoss
+from metasearch.algorithms.losses.base import fitting, losses_of, warn_of_unused
+from metasearch.config import registry, yaml
+from metasearch.config.library import load_recipe
+from metasearch.config.recipe import Episodes, Loss, Recipe
+from metasearch.data.benchmark import load_benchmark
+from metasearch.episodes.triplets import TripletSampler
+from metasearch.errors import ConfigError
+from metasearch.pipelines import factory
+from metasearch.training.trainer import Trainer
+
+ALIGN = {"align": "none", "align_weight": 1.0, "align_temperature": None}
+INFONCE = {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05, **ALIGN}
+
+
+def read(tmp_path, written):
+    """Read a recipe whose loss is written so."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"recipe: mine\ndescription: mine\nlearner: maml\nouter: {{lr: 1e-3}}\nloss: {written}\n", "utf-8")
+    return yaml.read(path, Recipe)
+
+
+@pytest.mark.parametrize(
+    ("written", "held"),
+    [
+        ("{}", {"name": None, "margin": 1.0, "distance": "euclidean"}),
+        ("{margin: 0.2}", {"name": None, "margin": 0.2, "distance": "euclidean"}),
+        ("{margin: 0.2, distance: cosine}", {"name": None, "margin": 0.2, "distance": "cosine"}),
+        ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
+        ("{name: infonce}", INFONCE),
+        (
+            "{name: infonce, temperature: 0.1, margin: 0.2}",
+            {**INFONCE, "margin": 0.2, "temperature": 0.1},
+        ),
+        (
+            "{name: infonce, align: jsd}",
+            {**INFONCE, "align": "jsd", "align_weight": 1.0},
+        ),
+        (
+            "{name: infonce, align: infonce, align_weight: 0.5, align_temperature: 0.1}",
+            {**INFONCE, "align": "infonce", "align_weight": 0.5, "align_temperature": 0.1},
+        ),
+        ("{name: cosine-mse}", {"name": "cosine-mse", "margin": 1.0, "distance": "euclidean"}),
+        (
+            "{name: [infonce, cosine-mse], temperature: 0.1}",
+            {**INFONCE, "name": ["infonce", "cosine-mse"], "temperature": 0.1},
+        ),
+    ],
+)
+def test_a_run_holds_the_name_where_there_is_one_and_all_options_and_is_read_back_as_it_was(tmp_path, written, held):
+    resolved = factory.resolved(read(tmp_path, written))
+    assert resolved.model_dump(mode="json")["loss"] == held
+    tree = yaml.dump(resolved.model_dump(mode="json"))
+    (tmp_path / "written.yaml").write_text(tree, encoding="utf-8")
+    again = factory.resolved(yaml.read(tmp_path / "written.yaml", Recipe))
+    assert again == resolved
+
+
+def test_without_a_name_triplets_have_the_triplet_loss_and_scored_pairs_the_cosine_against_gold():
+    triplet, pairs = losses_of(Loss(margin=0.3))
+    assert (triplet.columns, triplet.options.margin) == (("question", "positive", "negative"), 0.3)
+    assert pairs.columns == ("text1", "text2")
+
+
+def test_of_several_losses_the_first_that_fits_the_examples_is_taken():
+    contrast, pairs = losses_of(Loss(name=("infonce", "cosine-mse"), temperature=0.2))
+    assert contrast.options.temperature == 0.2
+    assert fitting((contrast, pairs), {"question": (), "positive": (), "negative": ()}) is contrast
+    assert fitting((contrast, pairs), {"text1": (), "text2": ()}) is pairs
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("{name: []}", r"mine\.yaml:5: loss\.name\.tuple.* at least 1 item"),
+        ("{name: [infonce, triplte]}", r"unknown loss 'triplte'\. Did you mean 'triplet'\?"),
+        ("{name: [infonce, cosine-mse], temprature: 1}", r"temprature: .* no such option\. Did you mean 'temperature'"),
+        ("{magrin: 1}", r"mine\.yaml:5: loss\.magrin: unknown key\. Did you mean 'margin'\?"),
+        ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
+        ("{name: infonec}", r"unknown loss 'infonec'\. Did you mean 'infonce'\?"),
+        (
+            "{name: infonce, temprature: 1}",
+            r"recipe 'mine': loss: temprature: loss infonce has no such option\. Did you mean 'temperature'",
+        ),
+        ("{name: infonce, temperature: 0}", r"recipe 'mine': loss: temperature: .* \(got '0'\)"),
+        ("{name: infonce, align: jds}", r"recipe 'mine': loss: align: .*'none', 'infonce' or 'jsd' \(got 'jds'\)"),
+        ("{name: infonce, align_weight: -1}", r"recipe 'mine': loss: align_weight: .* \(got '-1'\)"),
+        ("{name: triplet, align: jsd}", r"recipe 'mine': loss: align: loss triplet has no such option"),
+        (
+            "{name: cosine-mse, temperature: 1}",
+            r"temperature: loss cosine-mse has no such option\. Known: none\. null leaves it out: --set loss.temp",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_path, written, says):
+    with pytest.raises(ConfigError, match=says):
+        factory.resolved(read(tmp_path, written))
+
+
+def test_a_loss_that_is_named_on_the_command_line_is_that_of_the_learner():
+    recipe = load_recipe("maml-tiny", ["loss.name=infonce", "loss.temperature=0.2"])
+    (loss,) = factory.make_learner(recipe, factory.load_encoder("tiny", device="cpu")).set_losses
+    assert type(loss) is registry.load("losses", "infonce").LOSS
+    assert loss.options.temperature == 0.2
+
+
+def test_an_option_that_a_recipe_has_for_its_own_loss_is_left_out_with_null_for_another():
+    assert load_recipe("maml-e5").loss.options({"temperature"}) == {"temperature": "0.05"}
+    recipe = load_recipe("maml-e5", ["loss.name=triplet", "loss.margin=0.4", "loss.temperature=null"])
+    (loss,) = losses_of(factory.resolved(recipe).loss)
+    assert loss.options.model_dump() == {"margin": 0.4, "distance": "euclidean"}
+    with pytest.raises(
+        ConfigError, match=r"loss\.temprature=null: recipe 'maml-e5' has no such option\. Did you mean 'temp"
+    ):
+        load_recipe("maml-e5", ["loss.temprature=null"])
+
+
+def test_graded_negatives_are_separated_by_the_margin_whatever_the_loss():
+    settings = Loss(name="infonce", margin=0.4)
+    assert TripletSampler(retrieval(), Episodes(negatives="semi-hard"), settings).margin == 0.4
+
+
+@pytest.mark.parametrize(
+    ("loss", "negatives", "idle"),
+    [
+        (Loss(name="infonce", margin=0.5), "random", "loss.margin=0.5"),
+        (Loss(name="infonce", margin=0.5, distance="cosine"), "random", "loss.distance=cosine, loss.margin=0.5"),
+        (Loss(name="infonce", margin=0.5, distance="cosine"), "hard", "loss.distance=cosine"),
+        (Loss(name="infonce", margin=0.5), "hard", None),
+        (Loss(name="infonce", temperature=0.1), "random", None),
+        (Loss(name="triplet", margin=0.5, distance="cosine"), "random", None),
+        (Loss(margin=0.5, distance="cosine"), "random", None),
+    ],
+)
+def test_what_a_loss_does_not_have_is_named(caplog, loss, negatives, idle):
+    warn_of_unused(loss, graded=negatives != "random")
+    expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
+    assert caplog.messages == expected
+
+
+def test_options_of_a_term_that_is_not_asked_for_are_named(caplog):
+    warn_of_unused(Loss(name=("infonce", "cosine-mse"), align="none", align_weight=0.5, align_temperature=0.1))
+    idle = "loss.align_temperature=0.1, loss.align_weight=0.5"
+    assert caplog.messages == [f"loss 'infonce': with its other options these do nothing: {idle}"]
+    caplog.clear()
+    warn_of_unused(Loss(name="infonce", align="jsd", align_weight=0.5, align_temperature=0.1))
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("negatives", ["random", pytest.param("hard", marks=pytest.mark.slow)])
+def test_it_is_named_when_training_begins_as_the_recipe_draws_its_negatives(monkeypatch, caplog, negatives):
+    monkeypatch.setattr(Trainer, "fit", lambda trainer, resume: None)
+    changes = ["loss.name=infonce", "loss.margin=0.5", f"episodes.negatives={negatives}"]
+    recipe = load_recipe("fine-tune-tiny", changes)
+    learner = factory.make_learner(recipe, factory.load_encoder("tiny", device="cpu"))
+
+    factory.fit(learner, load_benchmark("demo", "trans"), recipe)
+
+    assert ["loss.margin=0.5" in message for message in caplog.messages if "does nothing" in message] == (
+        [True] if negatives == "random" else []
+    )
+
+
+def test_a_loss_of_a_package_is_one_file(monkeypatch):
+    """It pulls the second text of scored pairs towards the first, whatever the gold."""
+
+    class Together(SetLoss):
+        columns = ("text1", "text2")
+
+        def __call__(self, batch):
+            return (batch.vectors["text1"] - batch.vectors["text2"]).square().sum(1).mean()
+
+    module = ModuleType("together")
+    module.LOSS = Together
+    monkeypatch.setitem(sys.modules, "together", module)
+    monkeypatch.setattr(registry, "load", lambda kind, name: {("losses", "together"): module}[kind, name])
+    encoder, (examples,) = SmallEncoder(), episode("a", "pairs", sizes=(3,)).sets
+    learner = FineTune(encoder, Loss(name="together"), FineTune.Options())
+
+    found = learner.outer_loss([episode("a", "pairs", sizes=(3,))]).total.item()
+
+    first, second = (encoder.encode([pair.texts[side] for pair in examples.examples], "text") for side in (0, 1))
+    assert found == pytest.approx(((first - second) ** 2).sum(1).mean(), rel=1e-6)
+
+
+def test_the_sampler_of_a_named_loss_draws_the_same_episodes():
+    """Nothing of the loss is in the random streams."""
+    plain = episodes_of(retrieval(), "el_el -> el_ar").episode(0)
+    named = TripletSampler(retrieval(), Episodes(), Loss(name="infonce"))
+    sampler = episodes_of(retrieval(), "el_el -> el_ar")
+    sampler.sets = named
+    assert sampler.episode(0) == plain

@@ -1,0 +1,216 @@
+"""A folder with an ONNX graph: the encoder's vectors for every family, whole or not at all, and used without torch."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+from helpers import onnx_extra
+from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
+from helpers.onnx_extra import needs_onnx
+from metasearch import load_encoder
+from metasearch.compress.export import check, graph
+from metasearch.compress.export.facts import read_facts
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.export.onnx_folder import EXAMPLE, write_onnx
+from metasearch.compress.export.truncate_dims import narrowed
+from metasearch.compress.student import make_student
+from metasearch.config.recipe import MaxLength
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.int8 import write_stored
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+from metasearch.pipelines.export import export
+
+onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
+pytestmark = [needs_onnx, pytest.mark.slow]
+ROLES = ("question", "candidate", "text")
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """BERT of one layer, with another length and another prompt for each role."""
+    made = onnx_extra.small()
+    made.max_length = MaxLength(question=7, candidate=30, text=12)
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(encoder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("exported") / "bert"
+    export(encoder, Form(onnx=True), path)
+    return path
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_texts_of_each_role_have_the_vectors_of_the_encoder(role, encoder, folder):
+    found = OnnxEncoder(folder).encode(TEXTS, role)
+    np.testing.assert_allclose(found, encoder.encode(TEXTS, role), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
+def test_the_folder_says_lengths_prompts_and_where_it_comes_from(encoder, folder):
+    facts = read_facts(folder)
+    assert facts.lengths == MaxLength(question=7, candidate=30, text=12)
+    assert facts.prompts == {"question": "query: ", "candidate": "passage: ", "text": ""}
+    assert (facts.dimension, facts.longest, facts.fingerprint) == (16, 40, encoder.fingerprint)
+    assert 0 < facts.difference <= check.TOLERANCE
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    assert tokenizer["truncation"]["max_length"] == 30
+    assert tokenizer["padding"]["pad_id"] == encoder.model.tokenizer.pad_token_id
+    assert json.loads((folder / "config.json").read_text())["model_type"] == "bert"
+
+
+def test_a_graph_holds_no_path_of_the_machine_that_made_it(folder):
+    content = (folder / "onnx" / "model.onnx").read_bytes()
+    assert b".py" not in content
+    assert os.getcwd().encode() not in content
+
+
+@pytest.mark.parametrize("other", [0.001, float("nan")])
+def test_a_graph_that_computes_something_else_is_noticed(other, encoder, folder):
+    changed = copy.deepcopy(encoder)
+    with torch.no_grad():
+        changed.model[0].auto_model.embeddings.LayerNorm.bias[3] += other
+    with pytest.raises(EncoderError, match="does not compute what the encoder does: numbers differ by"):
+        check.difference(changed, OnnxEncoder(folder))
+
+
+def test_a_prompt_or_length_that_differs_is_noticed(folder, tmp_path):
+    made = onnx_extra.small()
+    made.max_length = MaxLength(question=9, candidate=30, text=12)
+    with pytest.raises(EncoderError, match=r"numbers differ by .* \(.*question"):
+        check.difference(made, OnnxEncoder(folder))
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in ("bert", "mpnet") else pytest.mark.exhaustive) for kind in CONFIGS]
+)
+@pytest.mark.parametrize("how", ["whole", pytest.param("student", marks=pytest.mark.exhaustive)])
+def test_every_family_and_its_students_are_the_same_up_to_rounding(kind, how, tmp_path):
+    encoder = make(kind) if how == "whole" else onnx_extra.student(kind)
+    facts = write_onnx(encoder, tmp_path)
+    assert 0 < facts.difference <= 1e-5
+    for texts in (TEXTS, TEXTS * 12, ["x"]):
+        found = OnnxEncoder(tmp_path).encode(texts, "candidate")
+        np.testing.assert_allclose(found, encoder.encode(texts, "candidate"), atol=1e-5)
+
+
+def test_layers_that_run_several_times_are_stored_once(tmp_path):
+    sizes = {}
+    for layers in (2, 6):
+        encoder = make_student(make("bert", layers=6), None, layers)
+        write_onnx(encoder, tmp_path / str(layers))
+        sizes[layers] = sum(
+            len(each.raw_data) for each in onnx.load(tmp_path / str(layers) / "onnx/model.onnx").graph.initializer
+        )
+        weights = sum(weight.nbytes for weight in encoder.embedder.parameters())
+        assert abs(sizes[layers] - weights) < 8192  # counters and shapes
+    assert sizes[2] < sizes[6]
+
+
+@pytest.mark.parametrize("name", ["dense", "neutral", "cls", "short", "stored"])
+def test_what_comes_after_the_layers_is_in_the_graph(name, tmp_path):
+    encoder = {
+        "dense": lambda: make("xlm-roberta", dense=True, layers=1),
+        "neutral": lambda: onnx_extra.neutral(onnx_extra.small()),
+        "cls": lambda: pooled("cls"),
+        "short": lambda: narrowed(onnx_extra.small(), 3),
+        "stored": lambda: opened_in_int8(tmp_path / "stored"),
+    }[name]()
+    facts = write_onnx(encoder, tmp_path / "graph")
+    assert facts.dimension == encoder.dimension()
+    found = OnnxEncoder(tmp_path / "graph").encode(TEXTS, "question")
+    np.testing.assert_allclose(found, encoder.encode(TEXTS, "question"), atol=1e-5)
+
+
+def pooled(mode):
+    """Return an encoder that pools in another way."""
+    made = onnx_extra.small()
+    made.model[1] = Pooling(16, pooling_mode=mode)
+    return Encoder(made.model, mode, LENGTHS)
+
+
+def opened_in_int8(folder):
+    """Return an encoder that was stored in eight bits and opened again."""
+    folder.mkdir(parents=True)
+    write_stored(onnx_extra.small(), folder)
+    return open_checkpoint(str(folder), LENGTHS)
+
+
+@pytest.mark.parametrize("name", ["mini", "tiny"])
+def test_the_built_in_encoders_are_exported_in_both_precisions(name, tmp_path):
+    encoder = load_encoder(name, LENGTHS)
+    facts = write_onnx(encoder, tmp_path / "int8", int8=True)
+    assert (facts.precision, facts.model) == ("int8", "onnx/model_quantized.onnx")
+    assert [path.name for path in (tmp_path / "int8" / "onnx").iterdir()] == ["model_quantized.onnx"]
+    found, expected = OnnxEncoder(tmp_path / "int8").encode(TEXTS, "text"), encoder.encode(TEXTS, "text")
+    assert (found * expected).sum(1).min() > 0.99
+    assert np.abs(found - expected).max() > 1e-5  # it is rounded
+    # A vector hardly depends on what else is in its batch: with one step for all it would by 3e-3.
+    alone = OnnxEncoder(tmp_path / "int8").encode(TEXTS[:1], "text")
+    np.testing.assert_allclose(alone[0], found[0], atol=5e-4)
+
+
+def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph, "LARGEST", 1000)
+    encoder = onnx_extra.small()
+    write_onnx(encoder, tmp_path)
+    assert (tmp_path / "onnx" / "model.onnx_data").stat().st_size > 1000
+    np.testing.assert_allclose(OnnxEncoder(tmp_path).encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-5)
+
+
+def test_weights_of_two_files_are_rounded_as_those_of_one(tmp_path, monkeypatch):
+    encoder = onnx_extra.small()
+    write_onnx(encoder, tmp_path / "one", int8=True)
+    monkeypatch.setattr(graph, "LARGEST", 1000)
+    write_onnx(encoder, tmp_path / "two", int8=True)
+    found = [OnnxEncoder(tmp_path / name).encode(TEXTS, "text") for name in ("one", "two")]
+    np.testing.assert_array_equal(*found)
+
+
+def test_the_same_encoder_gives_the_same_files(encoder, folder, tmp_path):
+    write_onnx(encoder, tmp_path)
+    for name in ("onnx/model.onnx", "tokenizer.json", "config.json"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+WITHOUT = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "transformers", "sentence_transformers", "metasearch"):
+            raise ImportError(f"{name} is not installed here")
+
+sys.meta_path.insert(0, Refuse())
+"""
+AFTER = """
+import json
+print(json.dumps({role: encode(json.loads(sys.argv[1]), role).tolist() for role in ("question", "candidate", "text")}))
+"""
+
+
+def test_the_example_needs_onnxruntime_and_tokenizers_alone(encoder, folder):
+    example = EXAMPLE.format(folder=folder)
+    assert f"```python\n{EXAMPLE.format(folder='.')}```" in (folder / "README.md").read_text(encoding="utf-8")
+    command = [sys.executable, "-c", WITHOUT + example + AFTER, json.dumps(TEXTS)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    for role, vectors in json.loads(result.stdout.splitlines()[-1]).items():
+        np.testing.assert_allclose(vectors, encoder.encode(TEXTS, role), atol=1e-5)
+
+
+def test_a_task_s_lengths_and_other_prompts_go_before_those_of_the_folder(encoder, folder):
+    lengths = MaxLength(question=5, candidate=5, text=5)
+    exported = OnnxEncoder(folder, lengths, {"question": "passage: "})
+    other = Encoder(encoder.model, "other", lengths)
+    np.testing.assert_allclose(exported.encode(TEXTS, "question"), other.encode(TEXTS, "candidate"), atol=1e-6)
+    assert exported.limit("question") == 5

@@ -1,0 +1,149 @@
+"""The papers' notation for language variants, arrangements and patterns (MAML-Align paper, section 4.1 and Table 4)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from helpers.tags import TAGS
+from metasearch.config.arrangement import Arrangement, Pattern, Variant
+
+languages = TAGS
+variants = st.builds(Variant, languages, st.lists(languages, min_size=1, max_size=5, unique=True).map(tuple))
+arrangements = st.builds(Arrangement, st.lists(variants, min_size=2, max_size=3).map(tuple))
+patterns = st.builds(Pattern, st.lists(st.sampled_from(["mono", "bi", "multi"]), min_size=2, max_size=3).map(tuple))
+
+
+@given(variants)
+def test_a_variant_that_is_written_is_read_back(variant):
+    assert Variant.parse(str(variant)) == variant
+
+
+@pytest.mark.slow
+@given(arrangements)
+def test_an_arrangement_that_is_written_is_read_back(arrangement):
+    assert Arrangement.parse(str(arrangement)) == arrangement
+
+
+@given(patterns)
+def test_a_pattern_that_is_written_is_read_back(pattern):
+    assert Pattern.parse(str(pattern)) == pattern
+
+
+@given(arrangements)
+def test_the_pattern_of_an_arrangement_has_the_kind_of_each_variant(arrangement):
+    assert str(arrangement.pattern) == " -> ".join(variant.kind for variant in arrangement.variants)
+
+
+@pytest.mark.slow
+@given(arrangements)
+def test_the_languages_of_an_arrangement_are_those_of_its_variants(arrangement):
+    expected = {code for variant in arrangement.variants for code in (variant.query, *variant.candidates)}
+    assert arrangement.languages == expected
+
+
+@given(variants)
+def test_a_variant_is_multi_exactly_when_it_has_several_candidate_languages(variant):
+    assert (variant.kind == "multi") == (len(variant.candidates) > 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "query", "candidates"),
+    [
+        ("el_el", "mono", "el", ("el",)),
+        ("el_ar", "bi", "el", ("ar",)),
+        ("el_{ar,el}", "multi", "el", ("ar", "el")),
+        ("el_{ar,de}", "multi", "el", ("ar", "de")),
+        ("el_{el}", "mono", "el", ("el",)),
+        ("el_{ar}", "bi", "el", ("ar",)),
+        ("zh-Hans_zh-Hant", "bi", "zh-Hans", ("zh-Hant",)),
+        (" el_{ ar , el } ", "multi", "el", ("ar", "el")),
+        ("zh_hant_PT-br", "bi", "zh-Hant", ("pt-BR",)),
+        ("zh-tw_{pt_br,EN}", "multi", "zh-TW", ("pt-BR", "en")),
+    ],
+)
+def test_a_variant_says_its_kind_and_languages(text, kind, query, candidates):
+    variant = Variant.parse(text)
+    assert (variant.kind, variant.query, variant.candidates) == (kind, query, candidates)
+    assert variant.languages == {query, *candidates}
+
+
+def test_candidate_languages_keep_the_order_in_which_they_are_written():
+    assert str(Variant.parse("el_{hi,ar,el}")) == "el_{hi,ar,el}"
+    assert Variant.parse("el_{hi,ar}") != Variant.parse("el_{ar,hi}")
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "pattern"),
+    [
+        ("el_el -> ar_ar", "mono -> mono"),
+        ("hi_hi -> hi_de", "mono -> bi"),
+        ("el_el -> el_{ar,el}", "mono -> multi"),
+        ("hi_de -> hi_{de,hi}", "bi -> multi"),
+        ("el_el -> el_ar -> el_{ar,el,hi}", "mono -> bi -> multi"),
+        ("en_en -> ar_en", "mono -> bi"),
+        ("en_en -> en_ar -> en_{ar,en,es}", "mono -> bi -> multi"),
+    ],
+)
+def test_arrangements_of_table_4_are_read_as_they_are_printed(arrangement, pattern):
+    assert str(Arrangement.parse(arrangement)) == arrangement
+    assert Arrangement.parse(arrangement).pattern == Pattern.parse(pattern)
+
+
+@pytest.mark.parametrize("written", ["el_el→el_ar→el_{ar,el,hi}", "el_el->el_ar->el_{ ar, el, hi }"])
+def test_arrows_may_be_one_character_and_spaces_do_not_matter(written):
+    assert str(Arrangement.parse(written)) == "el_el -> el_ar -> el_{ar,el,hi}"
+
+
+@pytest.mark.parametrize("text", ["", "el", "el_", "_el", "el-ar", "el_{}", "el_{ar", "el_ar}", "el_{ar,,el}", "e_el"])
+def test_what_is_no_variant_is_refused_with_an_example(text):
+    with pytest.raises(ValueError, match=r"is not a language variant; write el_ar or el_\{ar,el\}"):
+        Variant.parse(text)
+
+
+def test_a_variant_that_can_be_read_in_two_ways_is_refused_with_the_clear_form():
+    with pytest.raises(ValueError, match=r"can be read as en and pt-BR or en-PT and br; write regions with a hyphen"):
+        Variant.parse("en_pt_br")
+
+
+def test_a_variant_that_names_a_candidate_language_twice_is_refused():
+    with pytest.raises(ValueError, match=r"'el_\{ar,ar\}' names a language twice"):
+        Variant.parse("el_{ar,ar}")
+
+
+@pytest.mark.parametrize("text", ["", "el_el", "el_el ->", "-> el_ar", "el_el -> -> el_ar", "a_a->b_b->c_c->d_d"])
+def test_an_arrangement_has_two_or_three_links(text):
+    with pytest.raises(ValueError, match="two or three links such as 'el_el -> el_ar'"):
+        Arrangement.parse(text)
+
+
+def test_a_wrong_link_of_an_arrangement_is_named():
+    with pytest.raises(ValueError, match="'el+ar' is not a language variant".replace("+", r"\+")):
+        Arrangement.parse("el_el -> el+ar -> el_{ar,el}")
+
+
+@pytest.mark.parametrize("text", ["mono", "mono -> ", "mono -> bi -> multi -> mono"])
+def test_a_pattern_has_two_or_three_links(text):
+    with pytest.raises(ValueError, match="two or three links such as 'mono -> bi'"):
+        Pattern.parse(text)
+
+
+@pytest.mark.parametrize("word", ["tri", "Mono", "el_el"])
+def test_a_pattern_is_made_of_three_words(word):
+    with pytest.raises(ValueError, match=f"'{word}' in 'mono -> {word}' is none of mono, bi, multi"):
+        Pattern.parse(f"mono -> {word}")
+
+
+class Declared(BaseModel):
+    chain: Arrangement
+
+
+def test_a_declaration_reads_and_writes_an_arrangement_as_text():
+    declared = Declared.model_validate({"chain": "el_el→el_ar"})
+    assert declared.chain == Arrangement((Variant("el", ("el",)), Variant("el", ("ar",))))
+    assert declared.model_dump_json() == '{"chain":"el_el -> el_ar"}'
+
+
+def test_a_declaration_with_a_wrong_arrangement_is_refused():
+    with pytest.raises(ValidationError, match="'el' is not a language variant"):
+        Declared.model_validate({"chain": "el_el -> el"})

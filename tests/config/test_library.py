@@ -1,0 +1,242 @@
+"""What ships, and how a user's own declarations stand beside it (MAML-Align paper, Table 4 and appendix C.3)."""
+
+import pytest
+
+from helpers.declarations import RECIPE, TASK
+from metasearch.config import registry
+from metasearch.config.library import Library, overrides
+from metasearch.config.measure import Measure
+from metasearch.config.task import PHASES, Task, applies, resolve
+from metasearch.errors import ConfigError
+
+LIBRARY = Library()
+MODES = {"mono-mono", "mono-bi", "mono-multi", "bi-multi", "mixt", "trans", "mono-bi-multi"}
+RETRIEVAL = ("lareqa", "demo")
+SIMILARITY = ("stsb", "demo-sts")
+MONOLINGUAL = ("en_en", "ar_ar", "es_es")
+CROSS_LINGUAL = ("ar_en", "es_en", "tr_en")
+
+
+def chains(task, mode, phase="meta-train"):
+    """Return the arrangements of a phase as they are written."""
+    arrangements = resolve(LIBRARY.task(task), LIBRARY.mode(mode), LIBRARY.modes())
+    return [str(arrangement) for arrangement in arrangements[phase]]
+
+
+def test_the_papers_benchmarks_and_the_embedded_ones_ship():
+    assert {"lareqa", "stsb", "stsb-mt", "sts17", "tatoeba", "demo", "demo-sts"} <= set(LIBRARY.names("task"))
+
+
+def test_the_seven_transfer_modes_of_the_paper_ship():
+    assert set(LIBRARY.names("mode")) == MODES
+
+
+@pytest.mark.parametrize("name", LIBRARY.names("task"))
+def test_a_shipped_task_loads_and_names_a_reader_and_measures_that_exist(name):
+    task = LIBRARY.task(name)
+    assert task.reader in registry.names("readers")
+    assert [str(Measure.parse(measure, task.kind)) for measure in task.measures] == task.measures
+    assert any(applies(task, mode) for mode in LIBRARY.modes()) != task.evaluation_only
+
+
+@pytest.mark.parametrize("name", LIBRARY.names("mode"))
+def test_a_shipped_mode_loads_and_is_of_use_to_a_task(name):
+    assert any(applies(LIBRARY.task(task), LIBRARY.mode(name)) for task in LIBRARY.names("task"))
+
+
+@pytest.mark.parametrize("name", LIBRARY.names("recipe"))
+def test_a_shipped_recipe_loads_and_names_a_learner_that_exists(name):
+    assert LIBRARY.recipe(name).learner in registry.names("learners")
+
+
+@pytest.mark.parametrize("mode", sorted(MODES))
+@pytest.mark.parametrize("task", RETRIEVAL)
+def test_all_seven_modes_apply_to_retrieval(task, mode):
+    assert all(chains(task, mode, phase) for phase in PHASES)
+
+
+@pytest.mark.parametrize("task", RETRIEVAL)
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("mono-mono", ["el_el -> ar_ar", "hi_hi -> de_de"]),
+        ("mono-bi", ["el_el -> el_ar", "hi_hi -> hi_de"]),
+        ("mono-multi", ["el_el -> el_{ar,el}", "hi_hi -> hi_{de,hi}"]),
+        ("bi-multi", ["el_ar -> el_{ar,el}", "hi_de -> hi_{de,hi}"]),
+        ("mono-bi-multi", ["el_el -> el_ar -> el_{ar,el,hi}", "hi_hi -> hi_de -> hi_{ar,de,hi}"]),
+    ],
+)
+def test_retrieval_has_the_arrangements_of_table_4_in_both_phases(task, mode, expected):
+    assert chains(task, mode, "meta-train") == chains(task, mode, "meta-valid") == expected
+
+
+@pytest.mark.parametrize("task", RETRIEVAL)
+def test_mixt_is_the_union_of_the_eight_arrangements_of_two_links(task):
+    simple = [chain for mode in ("mono-mono", "mono-bi", "mono-multi", "bi-multi") for chain in chains(task, mode)]
+    for phase in PHASES:
+        assert chains(task, "mixt", phase) == simple
+    assert len(set(simple)) == 4 * 2
+
+
+@pytest.mark.parametrize("task", RETRIEVAL)
+def test_trans_meta_trains_mono_to_bi_and_meta_validates_bi_to_multi(task):
+    assert chains(task, "trans", "meta-train") == chains(task, "mono-bi")
+    assert chains(task, "trans", "meta-valid") == chains(task, "bi-multi")
+
+
+@pytest.mark.parametrize("task", SIMILARITY)
+def test_similarity_mono_mono_is_the_six_ordered_pairs_of_distinct_languages(task):
+    expected = {f"{x} -> {y}" for x in MONOLINGUAL for y in MONOLINGUAL if x != y}
+    assert set(chains(task, "mono-mono")) == expected
+    assert len(chains(task, "mono-mono")) == 3 * 2
+
+
+@pytest.mark.parametrize("task", SIMILARITY)
+def test_similarity_mono_bi_is_every_monolingual_with_every_cross_lingual_pair(task):
+    assert set(chains(task, "mono-bi")) == {f"{x} -> {y}" for x in MONOLINGUAL for y in CROSS_LINGUAL}
+    assert len(chains(task, "mono-bi")) == 3 * 3
+
+
+@pytest.mark.parametrize("task", SIMILARITY)
+def test_similarity_mono_bi_multi_is_the_one_arrangement_whose_pairs_are_published(task):
+    assert chains(task, "mono-bi-multi") == ["en_en -> en_ar -> en_{ar,en,es}"]
+
+
+@pytest.mark.parametrize("task", SIMILARITY)
+@pytest.mark.parametrize("mode", ["mono-multi", "bi-multi", "mixt", "trans"])
+def test_a_mode_that_similarity_does_not_have_is_refused_with_those_it_has(task, mode):
+    with pytest.raises(ConfigError) as caught:
+        chains(task, mode)
+    assert str(caught.value) == (
+        f"mode '{mode}' has no arrangement for task '{task}' (modes of {task}: mono-bi, mono-bi-multi, mono-mono)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "max_length", "measures"),
+    [
+        ("lareqa", {"question": 96, "candidate": 256}, ["map@20", "map"]),
+        ("stsb", {"text": 100}, ["pearson", "spearman"]),
+    ],
+)
+def test_the_papers_benchmarks_have_its_lengths_measures_and_five_folds(task, max_length, measures):
+    declared = LIBRARY.task(task)
+    assert declared.max_length.model_dump(exclude_unset=True) == max_length
+    assert (declared.measures, declared.monitor) == (measures, measures[0])
+    assert (declared.folds.method, declared.folds.k, declared.folds.shuffle) == ("kfold", 5, False)
+
+
+@pytest.mark.parametrize("task", LIBRARY.names("task"))
+def test_a_task_as_it_is_shown_can_be_declared_again(task):
+    declared = LIBRARY.task(task)
+    assert Task.model_validate(declared.model_dump(mode="json", exclude_none=True)) == declared
+
+
+def test_lareqa_without_paragraphs_differs_from_lareqa_in_nothing_else():
+    whole, alone = LIBRARY.task("lareqa"), LIBRARY.task("lareqa-sentences")
+    names = {"task": "lareqa", "description": whole.description, "source": whole.source, "candidates": "paragraph"}
+    assert alone.candidates == "sentence"
+    assert alone.model_copy(update=names) == whole
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "right"),
+    [("task", "lareka", "lareqa"), ("mode", "mono-by", "mono-bi"), ("recipe", "mamll", "maml")],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_right_one(kind, wrong, right):
+    with pytest.raises(ConfigError, match=f"^unknown {kind} '{wrong}'. Did you mean '{right}'\\? Known: "):
+        getattr(LIBRARY, kind)(wrong)
+
+
+def test_a_folder_of_the_users_own_adds_a_task_a_mode_and_a_recipe(write, tmp_path):
+    write(TASK, "fjord")
+    write("mode: north\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi]\n", "modes/north")
+    write(RECIPE, "recipes/small")
+    library = Library([tmp_path])
+    assert library.task("fjord").languages == ["no", "de"]
+    assert applies(library.task("fjord"), library.mode("north"))
+    assert library.recipe("small").episodes.k == 2
+    assert library.names("task") == sorted([*LIBRARY.names("task"), "fjord"])
+    assert library.path("task", "fjord") == tmp_path / "fjord.yaml"
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "text"),
+    [("task", "fjord.yaml", TASK), ("recipe", "recipes/small.yaml", RECIPE)],
+)
+def test_a_path_in_the_place_of_a_name_is_refused_with_the_folder_to_include(write, tmp_path, kind, file, text):
+    path = write(text, file.removesuffix(".yaml"))
+    with pytest.raises(ConfigError) as caught:
+        LIBRARY.path(kind, str(path))
+    advice = f"unknown {kind} '{path}'; to use the file {path}, write: {path.stem} --include {tmp_path}"
+    assert str(caught.value) == advice
+    assert Library([tmp_path]).path(kind, path.stem) == path
+    with pytest.raises(ConfigError, match=f"write: {path.stem}$"):
+        Library([tmp_path]).path(kind, str(path))
+
+
+def test_a_file_in_the_working_directory_is_found_by_its_name(write, tmp_path, monkeypatch):
+    write(TASK, "fjord")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"^unknown task 'fjord'; .* fjord\.yaml, write: fjord --include \.$"):
+        LIBRARY.task("fjord")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("task", "demo"), ("mode", "modes/mixt"), ("recipe", "recipes/maml")])
+def test_a_folder_of_the_users_own_may_not_redefine_a_name(write, tmp_path, kind, name):
+    path = write("", name)
+    with pytest.raises(ConfigError, match=f"^{path}: {kind} '{path.stem}' is declared already in .*{name}.yaml$"):
+        Library([tmp_path])
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=f"--include {tmp_path}/nowhere: no such folder"):
+        Library([tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize(("kind", "name", "text"), [("task", "other", TASK), ("recipe", "recipes/other", RECIPE)])
+def test_a_declaration_is_named_as_its_file_is(write, tmp_path, kind, name, text):
+    path = write(text, name)
+    with pytest.raises(ConfigError, match=f"^{path}: {kind}: '[a-z]+' must be the file's name, 'other'$"):
+        getattr(Library([tmp_path]), kind)("other")
+
+
+def test_a_broken_recipe_of_the_users_own_is_reported_when_it_is_used_and_disturbs_no_other(write, tmp_path):
+    write("recipe: [", "recipes/broken")
+    library = Library([tmp_path])
+    with pytest.raises(ConfigError, match=r"broken.yaml:\d+: not YAML"):
+        library.recipe("broken")
+    assert library.task("demo").task == "demo"
+
+
+def test_assignments_make_a_tree():
+    assert overrides(["outer.lr=1e-4", "budget.epochs=3", "outer.eps=1e-6", "description=a=b", "outer.lr=2"]) == {
+        "outer": {"lr": "2", "eps": "1e-6"},
+        "budget": {"epochs": "3"},
+        "description": "a=b",
+    }
+
+
+@pytest.mark.parametrize("assignment", ["outer.lr", "=1", " =1", ""])
+def test_an_assignment_without_key_or_value_is_refused_with_an_example(assignment):
+    with pytest.raises(ConfigError, match=f"^--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4$"):
+        overrides([assignment])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "says"),
+    [
+        ("merge.alphas=0.5", "merge.alphas: expected a list such as [0.5] (got '0.5')"),
+        ("translate.own=drop", "translate: input should be a valid boolean (got the keys own)"),
+        ("loss=infonce", "loss: expected keys below it, such as loss.name=infonce (got 'infonce')"),
+    ],
+)
+def test_a_value_of_the_wrong_form_is_told_with_the_right_one(assignment, says):
+    with pytest.raises(ConfigError) as caught:
+        Library().recipe("maml-tiny", overrides([assignment]))
+    assert str(caught.value) == f"--set: {says}"
+
+
+def test_a_wrong_key_of_set_with_keys_below_is_said_to_come_from_set():
+    with pytest.raises(ConfigError, match=r"^--set: losss: unknown key\. Did you mean 'loss'?"):
+        Library().recipe("maml-tiny", overrides(["losss.name=infonce"]))

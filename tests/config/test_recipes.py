@@ -1,0 +1,173 @@
+"""The hyper-parameters that ship: of the MAML-Align paper (appendix C.3), of its code, and ours, each with a source."""
+
+import pytest
+
+from metasearch.config.library import Library, overrides
+from metasearch.errors import ConfigError
+
+LIBRARY = Library()
+NAMES = LIBRARY.names("recipe")
+DERIVED = [name for name in NAMES if name.endswith(("-tiny", "-authors")) and name.rsplit("-", 1)[0] in NAMES]
+
+
+def value(recipe, key):
+    """Return the value at a dotted key."""
+    value = recipe.model_dump()
+    for part in key.split("."):
+        value = value[part]
+    return value
+
+
+def leaves(tree, at=""):
+    """Return every value of a tree by its dotted key."""
+    if not isinstance(tree, dict):
+        return {at: tree}
+    values = {}
+    for name, branch in tree.items():
+        values.update(leaves(branch, f"{at}.{name}".strip(".")))
+    return values
+
+
+def source(recipe, key):
+    """Return where a value comes from: the source of the longest key that leads to it."""
+    parts = key.split(".")
+    prefixes = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((recipe.sources[prefix] for prefix in prefixes if prefix in recipe.sources), None)
+
+
+@pytest.mark.parametrize("name", ["maml", "maml-align"])
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("episodes.k", 8),
+        ("episodes.q", 4),
+        ("episodes.n_neg", 3),
+        ("episodes.queries", "random"),
+        ("episodes.negatives", "random"),
+        ("budget.meta_train", 7000),
+        ("budget.meta_valid", 2000),
+        ("budget.meta_batch", 4),
+        ("budget.epochs", 20),
+        ("budget.patience", 50),
+        ("outer.lr", 1e-5),
+        ("outer.eps", 1e-8),
+        ("outer.weight_decay", 0),
+        ("loss.margin", 1),
+        ("loss.distance", "euclidean"),
+        ("dropout", False),
+    ],
+)
+def test_the_papers_preset_has_the_values_of_appendix_c3(name, key, expected):
+    assert value(LIBRARY.recipe(name), key) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "expected"),
+    [
+        ("maml", "inner_lr", 1e-3),
+        ("maml", "inner_steps", 5),
+        ("maml-align", "inner_lr", 1e-3),
+        ("maml-align", "inner_steps", 5),
+        ("maml-align", "student_inner_steps", 1),
+        ("maml-align", "kd_weight", 1 / 2),
+    ],
+)
+def test_the_inner_loop_of_the_papers_preset_has_alpha_n_n_prime_and_lambda(name, key, expected):
+    assert float(LIBRARY.recipe(name).options[key]) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("episodes.k", 8), ("episodes.q", 4), ("episodes.n_neg", 3), ("outer.lr", 5e-5), ("outer.eps", 1e-8)],
+)
+def test_fine_tuning_has_the_papers_episodes_and_rate(key, expected):
+    assert value(LIBRARY.recipe("fine-tune"), key) == expected
+
+
+def test_fine_tuning_has_as_many_episodes_and_as_much_patience_as_maml():
+    """It steps on one episode where MAML steps on four, so it is as patient after four times the steps."""
+    tuned, maml = LIBRARY.recipe("fine-tune").budget, LIBRARY.recipe("maml").budget
+    for key in ("meta_train", "meta_valid", "epochs"):
+        assert getattr(tuned, key) == getattr(maml, key)
+    assert tuned.patience * tuned.meta_batch == maml.patience * maml.meta_batch == 50 * 4
+
+
+@pytest.mark.parametrize("name", ["maml-authors", "maml-align-authors"])
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("episodes.k", 3),
+        ("episodes.q", 3),
+        ("episodes.n_neg", 1),
+        ("episodes.queries", "similar"),
+        ("outer.lr", 5e-5),
+        ("budget.epochs", 1),
+        ("budget.patience", 0),
+    ],
+)
+def test_the_authors_preset_has_the_values_of_their_code(name, key, expected):
+    assert value(LIBRARY.recipe(name), key) == expected
+
+
+def test_the_students_of_the_authors_code_are_never_adapted():
+    assert int(LIBRARY.recipe("maml-align-authors").options["student_inner_steps"]) == 0
+
+
+@pytest.mark.parametrize("name", LIBRARY.names("recipe"))
+def test_a_source_belongs_to_a_value_of_the_recipe(name):
+    recipe = LIBRARY.recipe(name)
+    keys = leaves(recipe.model_dump(exclude={"sources"}))
+    for written in recipe.sources:
+        assert any(key == written or key.startswith(f"{written}.") for key in keys), written
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_value_that_a_recipe_changes_is_not_credited_to_the_source_of_the_old_one(name):
+    recipe, base = LIBRARY.recipe(name), LIBRARY.recipe(name.rsplit("-", 1)[0])
+    old = leaves(base.model_dump(exclude={"sources", "recipe", "description"}))
+    new = leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
+    changed = [key for key in new if new[key] != old[key]]
+    credited = [key for key in changed if source(base, key) and source(recipe, key) == source(base, key)]
+    assert credited == []
+
+
+@pytest.mark.parametrize(
+    ("learner", "encoder", "expected"),
+    [
+        ("maml", "tiny", "maml-tiny"),
+        ("maml", "minilm", "maml"),
+        ("maml", "mini-e5", "maml-mini"),
+        ("maml", "tiny-of-mine", "maml"),
+        ("maml-align", "some/checkpoint", "maml-align"),
+    ],
+)
+def test_a_learner_takes_the_recipe_that_is_tuned_to_the_encoder_where_there_is_one(learner, encoder, expected):
+    assert LIBRARY.recipe_for(learner, encoder) == expected
+
+
+def test_set_puts_values_over_a_recipe_and_leaves_the_rest():
+    recipe = LIBRARY.recipe("maml-align", overrides(["outer.lr=1e-4", "options.kd_weight=0.25", "dropout=true"]))
+    assert (recipe.outer.lr, recipe.outer.eps) == (1 / 10_000, 1e-8)
+    assert float(recipe.options["kd_weight"]) == 1 / 4
+    assert float(recipe.options["inner_lr"]) == 1 / 1000
+    assert recipe.dropout is True
+
+
+@pytest.mark.parametrize(
+    ("assignment", "problem"),
+    [
+        ("episodes.kk=3", "episodes.kk: unknown key. Did you mean 'k'?"),
+        ("budget.epoch=3", "budget.epoch: unknown key. Did you mean 'epochs'?"),
+        ("budget.epochs=many", "budget.epochs: input should be a valid integer"),
+        ("loss.distance=dot", "loss.distance: input should be 'euclidean' or 'cosine' (got 'dot')"),
+    ],
+)
+def test_set_refuses_a_wrong_key_or_value(assignment, problem):
+    with pytest.raises(ConfigError) as caught:
+        LIBRARY.recipe("maml", overrides([assignment]))
+    assert problem in str(caught.value)
+
+
+def test_a_recipe_cannot_be_renamed_from_outside():
+    with pytest.raises(ConfigError, match="recipe: 'other' must be the file's name, 'maml'"):
+        LIBRARY.recipe("maml", overrides(["recipe=other"]))

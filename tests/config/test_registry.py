@@ -1,0 +1,117 @@
+"""Plug-ins are found by the names of their files, and in families by the names that these define."""
+
+import subprocess
+import sys
+
+import pytest
+
+from metasearch.config import registry
+from metasearch.errors import ConfigError, nearest
+from metasearch.evaluation.metrics import retrieval
+
+READERS = ["csv", "jsonl", "semeval2017", "stsb-multi-mt", "xquad-r"]
+
+
+def test_readers_are_named_by_their_files_with_dashes():
+    assert set(READERS) <= set(registry.names("readers"))
+
+
+def test_the_papers_learners_are_named_by_their_files():
+    assert {"fine-tune", "maml", "maml-align"} <= set(registry.names("learners"))
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_base_and_private_modules_are_no_plug_ins(kind):
+    names = registry.names(kind)
+    assert names == sorted(names)
+    assert not [name for name in names if name == "base" or name.startswith(("_", "-")) or "_" in name]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_is_loaded_by_name_and_keeps_the_contract(name):
+    module = registry.load("readers", name)
+    assert callable(module.read)
+    assert callable(module.files)
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_every_plug_in_says_what_it_is_in_one_line(kind):
+    for name in registry.names(kind):
+        assert len(registry.summary(kind, name)) > 10
+
+
+@pytest.mark.parametrize(
+    ("source", "summary"),
+    [
+        ('"""What it is.\n\nMore."""\n', "What it is."),
+        ("'What it is.'\n", "What it is."),
+        ("import re\n", ""),
+        ('"""\n    What it is.\n"""\n', "What it is."),
+    ],
+)
+def test_the_summary_is_the_first_line_of_a_docstring_if_there_is_one(tmp_path, monkeypatch, source, summary):
+    path = tmp_path / "recall.py"
+    path.write_text(source, encoding="utf-8")
+    monkeypatch.setattr(registry, "_shipped", lambda kind: {"recall": (path, "")})
+    assert registry.summary("metrics", "recall") == summary
+
+
+def test_a_family_of_plug_ins_shares_a_file():
+    assert registry.load("metrics", "recall").METRIC is retrieval.METRIC_RECALL
+    assert registry.load("metrics", "mrr").METRIC is retrieval.METRIC_MRR
+    assert registry.summary("metrics", "mrr").startswith("Mean reciprocal rank: ")
+    assert "retrieval" not in registry.names("metrics")
+
+
+@pytest.mark.parametrize("name", ["xquad", "xquad_r", "XQUAD-R"])
+def test_an_unknown_reader_is_refused_with_the_nearest_one(name):
+    with pytest.raises(ConfigError, match=rf"^unknown reader '{name}'\."):
+        registry.load("readers", name)
+
+
+@pytest.mark.parametrize("find", [registry.load, registry.require])
+@pytest.mark.parametrize(
+    ("kind", "wrong", "right"),
+    [
+        ("readers", "semeval2018", "semeval2017"),
+        ("learners", "maml-aling", "maml-align"),
+        ("encoders", "tinu", "tiny"),
+        ("metrics", "ngcd", "ndcg"),
+    ],
+)
+def test_an_unknown_plug_in_is_refused_with_the_nearest_one(find, kind, wrong, right):
+    message = rf"^unknown {kind.removesuffix('s')} '{wrong}'\. Did you mean '{right}'\? Known: .*{right}"
+    with pytest.raises(ConfigError, match=message):
+        find(kind, wrong)
+
+
+@pytest.mark.parametrize("name", ["base", "_rows", "__init__", "../library", ""])
+def test_what_is_no_plug_in_is_not_loaded(name):
+    with pytest.raises(ConfigError, match=f"^unknown reader '{name}'"):
+        registry.load("readers", name)
+
+
+def test_listing_and_summaries_import_no_plug_in():
+    code = (
+        "import sys; from metasearch.config import registry\n"
+        "for kind in registry.KINDS: [registry.summary(kind, name) for name in registry.names(kind)]\n"
+        "print([name for name in sys.modules if name.startswith(('metasearch.', 'torch'))])\n"
+    )
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert imported == "['metasearch.config', 'metasearch.errors', 'metasearch.config.registry']\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "hint"),
+    [
+        ("mamll", ["maml", "reptile"], " Did you mean 'maml'? Known: maml, reptile."),
+        ("zzz", ["reptile", "maml"], " Known: maml, reptile."),
+        ("maml", [], " Known: none."),
+    ],
+)
+def test_the_nearest_name_is_named_and_all_of_them(name, choices, hint):
+    assert nearest(name, choices) == hint
+
+
+def test_a_name_in_capitals_is_near_to_the_same_in_small_letters():
+    assert nearest("MRR", ["map", "mrr"]) == " Did you mean 'mrr'? Known: map, mrr."

@@ -1,0 +1,73 @@
+"""Random streams are named."""
+
+import os
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasearch.config.seeding import seed_of, stream
+
+seeds = st.integers(0, 2**32)
+names = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=5) | st.integers(0, 99), max_size=3)
+
+
+@given(seeds, names)
+def test_a_stream_is_a_function_of_its_seed_and_names(seed, path):
+    first, again = stream(seed, *path), stream(seed, *path)
+    assert first.integers(2**32, size=4).tolist() == again.integers(2**32, size=4).tolist()
+
+
+@given(seeds, names)
+def test_a_seed_is_a_whole_number_of_63_bits(seed, path):
+    assert 0 <= seed_of(seed, *path) < 2**63
+
+
+def test_streams_do_not_depend_on_the_order_in_which_they_are_used():
+    forwards = {i: stream(7, "meta-train", i).random() for i in range(20)}
+    backwards = {i: stream(7, "meta-train", i).random() for i in reversed(range(20))}
+    assert forwards == backwards
+
+
+def test_streams_of_other_seeds_phases_and_numbers_are_others():
+    seeds = {seed_of(s, phase, i) for s, phase, i in product(range(5), ("meta-train", "meta-valid"), range(100))}
+    assert len(seeds) == 5 * 2 * 100
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((1, "ab"), (1, "a", "b")),
+        ((1, 2), (12,)),
+        ((1, "2", 3), (1, 23)),
+        ((1,), (1, "")),
+        ((1, "a", "b"), (1, "b", "a")),
+    ],
+)
+def test_names_do_not_run_together(one, other):
+    assert seed_of(*one) != seed_of(*other)
+
+
+def test_streams_are_the_same_in_every_process_and_whatever_the_hash_seed_is():
+    code = "from metasearch.config.seeding import *; print(seed_of(3, 'meta-train', 17), stream(3, 'folds').random())"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "12345")
+    }
+    assert outputs == {f"{seed_of(3, 'meta-train', 17)} {stream(3, 'folds').random()}\n"}
+
+
+def test_streams_of_neighbouring_numbers_are_unrelated():
+    """The mean of a thousand first draws is within four standard errors of 1/2."""
+    first = [stream(0, "meta-train", i).random() for i in range(1000)]
+    standard_error = (1 / 12 / 1000) ** 0.5
+    assert abs(sum(first) / 1000 - 1 / 2) < 4 * standard_error

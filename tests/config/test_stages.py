@@ -1,0 +1,209 @@
+"""Recipes of several stages: which stages run, which encoders they need, and what contradicts."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.configs import nested
+from helpers.declarations import line_of, problems
+from helpers.stages import LIBRARY, SMALL, STAGES, written
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Distillation
+from metasearch.config.library import Library
+from metasearch.errors import ConfigError
+from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.factory import load_encoder
+
+
+@pytest.fixture
+def compress():
+    return LIBRARY.distillation("compress")
+
+
+# Which stages run.
+
+
+@pytest.mark.parametrize(
+    ("written", "chosen"),
+    [
+        ("3", STAGES[2:3]),
+        ("2-4", STAGES[1:4]),
+        ("1-1", STAGES[:1]),
+        ("1,3", (STAGES[0], STAGES[2])),
+        ("3,1", (STAGES[0], STAGES[2])),
+        (" 1 , 3-4 ", (STAGES[0], STAGES[2], STAGES[3])),
+        ("1-3,2-3", STAGES[:3]),
+        ("student,contrast", STAGES[2:]),
+        ("contrast,student,student", STAGES[2:]),
+        ("assistant,4,", (STAGES[0], STAGES[3])),
+    ],
+)
+def test_a_part_of_the_stages_is_run_in_their_order(compress, written, chosen):
+    part = compress.only(written)
+    assert part.chosen == part.run == chosen
+    assert part.stages == compress.stages
+
+
+@given(st.integers(1, 4), st.integers(1, 4))
+def test_numbers_count_all_stages_from_1_and_include_both_ends(first, last):
+    recipe = LIBRARY.distillation("compress")
+    if first <= last:
+        assert recipe.only(f"{first}-{last}").chosen == STAGES[first - 1 : last]
+    else:
+        with pytest.raises(ConfigError, match="has the stages 1 to 4"):
+            recipe.only(f"{first}-{last}")
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("0", "--stages 0: recipe 'compress' has the stages 1 to 4"),
+        ("5", "--stages 5: recipe 'compress' has the stages 1 to 4"),
+        ("2-5", "--stages 2-5: recipe 'compress' has the stages 1 to 4"),
+        ("1,4-2", "--stages 4-2: recipe 'compress' has the stages 1 to 4"),
+        ("2-", "--stages 2-: no such stage. Known: "),
+        ("-2", "--stages -2: no such stage. Known: "),
+        ("1-2-3", "--stages 1-2-3: no such stage. Known: "),
+        ("studnt", "--stages studnt: no such stage. Did you mean 'student'?"),
+        ("1,contrats", "--stages contrats: no such stage. Did you mean 'contrast'?"),
+        ("²", "--stages ²: no such stage. Known: "),
+        ("", "--stages: expected numbers or names such as 2-4 or contrast"),
+        (" , ", "--stages: expected numbers or names such as 2-4 or contrast"),
+    ],
+)
+def test_a_stage_that_is_not_there_is_refused_with_the_right_ones(compress, written, says):
+    with pytest.raises(ConfigError) as caught:
+        compress.only(written)
+    assert str(caught.value).startswith(says)
+
+
+def test_without_a_choice_all_stages_run_and_numbers_count_those_left_out_too(compress):
+    assert (compress.run, compress.chosen) == ((), STAGES)
+    baseline = LIBRARY.distillation("compress-single-stage")
+    assert baseline.chosen == ("contrast",)
+    assert baseline.only("3").chosen == ("student",)
+
+
+def test_run_keeps_the_order_of_the_stages_however_it_is_written(tmp_path):
+    folder = written(tmp_path, SMALL + "run: [second, first]\n")
+    assert Library([folder]).distillation("small").chosen == ("first", "second")
+
+
+# Who takes part.
+
+
+@pytest.mark.parametrize(
+    ("stages", "student_given", "roles"),
+    [
+        ("1-4", False, ("teacher", "assistant")),
+        ("1", False, ("teacher", "assistant")),
+        ("2", False, ("assistant",)),
+        ("2-3", True, ("assistant",)),
+        ("4", False, ("teacher", "assistant")),  # of which the student is made
+        ("4", True, ("teacher",)),
+    ],
+)
+def test_the_encoders_that_must_be_given_are_those_of_the_chosen_stages(compress, stages, student_given, roles):
+    assert compress.only(stages).roles(student_given) == roles
+
+
+def test_a_student_that_is_not_made_must_be_given():
+    recipe = LIBRARY.distillation("ema")
+    assert recipe.student is None
+    assert recipe.roles(student_given=False) == ("student",)
+    assert recipe.roles(student_given=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "stages", "given_roles", "missing"),
+    [
+        ("compress", "1-4", {"assistant": "tiny"}, "teacher"),
+        ("compress", "1-4", {"teacher": "tiny"}, "assistant"),
+        ("compress", "4", {"teacher": "tiny"}, "assistant"),
+        ("ema", "1", {"teacher": "tiny", "assistant": "tiny"}, "student"),
+    ],
+)
+def test_an_encoder_that_is_missing_is_named_with_its_flag(recipe, stages, given_roles, missing):
+    config = nested(DistillConfig, recipe=LIBRARY.distillation(recipe).only(stages), **given_roles)
+    with pytest.raises(ConfigError, match=f"^recipe '{recipe}': its stages need --{missing} ENCODER$"):
+        Roles(config)
+
+
+def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goes_on(compress, tmp_path):
+    config = nested(DistillConfig, recipe=compress, teacher="tiny", assistant="tiny")
+    load_encoder("tiny", device="cpu").save(tmp_path)
+    goes_on = Roles(config, {"assistant": "its fingerprint"})
+    goes_on.take("assistant", tmp_path)
+    at_once = Roles(config)
+    at_once.at("assistant")
+    at_once.take("assistant", tmp_path)
+    assert goes_on.at("assistant").seeded
+    assert at_once.at("assistant").seeded
+    given = Roles(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
+    given.take("assistant", tmp_path)
+    assert not given.at("assistant").seeded
+
+
+def test_a_configuration_knows_its_encoders_by_role(compress):
+    config = nested(DistillConfig, recipe=compress, teacher="t", assistant="a")
+    assert [config.encoders.named(role) for role in ("teacher", "assistant", "student")] == ["t", "a", None]
+
+
+# What contradicts.
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("against: teacher", "against: assistant", "stages.first.against: the assistant cannot be its own frozen"),
+        ("against: teacher", "against: student", "stages.first.against: input should be 'teacher' or 'assistant'"),
+        ("trains: assistant", "trains: teacher", "stages.first.trains: input should be 'assistant' or 'student'"),
+        ("against: teacher", "corpus: {dev: 0}", "stages.first.corpus.dev: the dev score needs some pairs held out"),
+        (
+            "against: teacher",
+            "monitor: spearman",
+            "stages.first.monitor: parallel data has no 'spearman'; known: accuracy, cosine, loss",
+        ),
+        (
+            "against: teacher",
+            "data: scored",
+            "stages.first.monitor: scored data has no 'accuracy'; known: spearman, loss",
+        ),
+        (
+            "against: teacher",
+            "{data: entailment, monitor: spearman}",
+            "stages.first.monitor: entailment data has no 'spearman'; known: loss",
+        ),
+        ("against: teacher", "monitor: cosine", "stages.first.monitor: cosine is that to the vectors of a frozen role"),
+        ("against: teacher", "max_length: 2", "stages.first.max_length: input should be greater than or equal to 3"),
+        ("against: teacher", "corpus: {pivot: english}", "stages.first.corpus.pivot:"),
+        ("bottleneck: 4", "bottleneck: 0", "student.bottleneck: input should be greater than or equal to 1"),
+        ("bottleneck: 4", "initial: zeros", "student.initial: input should be 'svd' or 'random'"),
+        ("lr: 1e-3", "lr: 0", "stages.first.outer.lr: input should be greater than 0"),
+    ],
+)
+def test_a_contradiction_is_refused_with_its_line(write, old, new, problem):
+    text = SMALL.replace(old, new.strip("{}").replace(", ", "\n    ") if new.startswith("{") else new, 1)
+    path = write(text)
+    messages = problems(path, Distillation)
+    assert any(re.match(rf"{re.escape(str(path))}:\d+: {re.escape(problem)}", line) for line in messages), messages
+
+
+def test_a_stage_to_run_that_is_not_there_is_refused_with_its_line_and_the_nearest(write):
+    path = write(SMALL + "run: [frist]\n")
+    (problem,) = problems(path, Distillation)
+    assert problem.startswith(f"{line_of(path, 'run:')}: run: no stage 'frist'. Did you mean 'first'?")
+
+
+def test_a_recipe_without_stages_is_refused(write):
+    path = write("recipe: small\ndescription: for a test\nstages: {}\n")
+    (problem,) = problems(path, Distillation)
+    assert problem.startswith(f"{path}:3: stages: ")
+
+
+def test_a_misspelt_key_of_a_stage_is_refused_with_its_line(write):
+    path = write(SMALL.replace("against: teacher", "agianst: teacher"))
+    (problem,) = problems(path, Distillation)
+    assert problem.startswith(f"{line_of(path, 'agianst')}: stages.first.agianst: unknown key.")

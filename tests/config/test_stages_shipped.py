@@ -1,0 +1,243 @@
+"""Recipes of several stages that ship: what is in them, by name and printed, and read back from `config.yaml`."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.configs import nested
+from helpers.stages import LIBRARY, NAMES, SMALL, written
+from metasearch.cli import main
+from metasearch.config import yaml
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Distillation, Student
+from metasearch.config.library import Library, overrides, shipped
+from metasearch.errors import ConfigError
+from metasearch.pipelines.distill.stage import learner_of
+from metasearch.runs.folder import RunFolder
+
+
+@pytest.fixture
+def compress():
+    return LIBRARY.distillation("compress")
+
+
+def leaves(tree, at=""):
+    """Return every value of a tree by its dotted key."""
+    if not isinstance(tree, dict):
+        return {at: tree}
+    values = {}
+    for name, branch in tree.items():
+        values.update(leaves(branch, f"{at}.{name}".strip(".")))
+    return values
+
+
+def values_of(recipe):
+    return leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
+
+
+def said_of(recipe, key):
+    """Return the source of the longest key that leads to a value; of two as long, that which names the stage.
+
+    A key below `stages` may leave out the name of the stage: it is that of all stages.
+    """
+    parts = key.split(".")
+    prefixes = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    if parts[0] == "stages":
+        rest = [".".join(["stages", *parts[2:n]]) for n in range(len(parts), 2, -1)]
+        prefixes = [one for pair in zip(prefixes, rest, strict=False) for one in pair] + prefixes[len(rest) :]
+    return next((recipe.sources[prefix] for prefix in prefixes if prefix in recipe.sources), None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_that_ships_is_whole_and_each_learner_takes_its_options(name):
+    recipe = LIBRARY.distillation(name)
+    for key, stage in recipe.stages.items():
+        kind, options, wanted = learner_of(stage, f"stage '{key}'")
+        assert options.model_fields_set == set(stage.options)
+        assert 1 in kind.links
+        assert (wanted is None) == (stage.against is None)
+    assert recipe.chosen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_belongs_to_a_value_of_the_recipe(name):
+    recipe = LIBRARY.distillation(name)
+    keys = list(values_of(recipe))
+    keys += [".".join(["stages", *key.split(".")[2:]]) for key in keys if key.startswith("stages.")]
+    written = [key for key in recipe.sources if key != "recipe"]
+    assert [one for one in written if not any(key == one or key.startswith(f"{one}.") for key in keys)] == []
+    assert all(recipe.sources.values())
+
+
+def base_of(name):
+    text = (shipped() / "distillation" / f"{name}.yaml").read_text(encoding="utf-8")
+    match = re.search("^include: (.+)$", text, re.MULTILINE)
+    return match and match[1]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if base_of(name)])
+def test_a_value_that_a_recipe_changes_is_not_credited_to_the_source_of_the_old_one(name):
+    recipe, base = LIBRARY.distillation(name), LIBRARY.distillation(base_of(name))
+    old, new = values_of(base), values_of(recipe)
+    changed = [key for key in new if new[key] != old.get(key) and not key.endswith(".description")]
+    assert changed
+    assert [key for key in changed if said_of(base, key) and said_of(recipe, key) == said_of(base, key)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "trains", "against", "options"),
+    [
+        ("assistant", "assistant", "teacher", {"output": "pooled", "target": "source"}),
+        ("embedding", "student", "assistant", {"output": "embedding", "target": "own"}),
+        ("student", "student", "assistant", {"output": "pooled", "target": "own"}),
+        ("contrast", "student", "teacher", {"output": "pooled", "target": "source", "contrast": "soft"}),
+    ],
+)
+def test_the_four_stages_are_those_of_the_paper(compress, name, trains, against, options):
+    """Section 3.2: who learns from whom, and equations 2, 3, 4 and 7."""
+    stage = compress.stages[name]
+    assert (stage.trains, stage.against) == (trains, against)
+    assert stage.options.items() >= options.items()
+    assert (stage.outer.lr, stage.outer.warmup, stage.budget.batch) == (2e-5, 0.1, 64)
+    assert stage.budget.epochs == (60 if name == "contrast" else 20)
+
+
+def test_the_papers_student_has_a_bottleneck_of_128_and_three_layers(compress):
+    assert compress.student == Student(bottleneck=128, recurrent=3, repeats=None, initial="svd")
+    assert LIBRARY.distillation("compress-paper").student.initial == "random"
+
+
+@pytest.mark.parametrize(
+    ("name", "contrast", "repeats"),
+    [
+        ("compress", "soft", None),
+        ("compress-without-mcl", "none", None),
+        ("compress-without-recurrence", "soft", 1),
+        ("compress-without-both", "none", 1),
+    ],
+)
+def test_an_ablation_leaves_out_what_it_is_named_after_and_nothing_else(name, contrast, repeats):
+    recipe = LIBRARY.distillation(name)
+    assert (recipe.stages["contrast"].options["contrast"], recipe.student.repeats) == (contrast, repeats)
+    new, old = values_of(recipe), values_of(LIBRARY.distillation("compress"))
+    allowed = {"student.repeats", "stages.contrast.options.contrast"}
+    assert {key for key in new if new[key] != old[key]} <= allowed
+
+
+# By name, and printed.
+
+
+def test_a_recipe_is_found_by_name_with_values_put_over_it(compress):
+    changed = overrides(["student.bottleneck=64", "stages.contrast.options.contrast=bool", "stages.student.outer.lr=1"])
+    recipe = LIBRARY.distillation("compress", changed)
+    assert (recipe.student.bottleneck, recipe.stages["contrast"].options["contrast"]) == (64, "bool")
+    assert recipe.stages["student"].outer.lr == 1
+    assert recipe.stages["student"].outer.eps == compress.stages["student"].outer.eps
+    assert recipe.stages["assistant"] == compress.stages["assistant"]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "says"),
+    [
+        ("student.botleneck=64", "--set: student.botleneck: unknown key. Did you mean 'bottleneck'?"),
+        ("stages.contrast.corpus.dve=1", "--set: stages.contrast.corpus.dve: unknown key. Did you mean 'dev'?"),
+        ("stages.contrast.outer.lr=fast", "--set: stages.contrast.outer.lr: input should be a valid number"),
+        ("stages.contrats.outer.lr=1", "--set stages.contrats: no such stage. Did you mean 'contrast'?"),
+    ],
+)
+def test_a_wrong_value_put_over_a_recipe_is_refused(assignment, says):
+    with pytest.raises(ConfigError) as caught:
+        LIBRARY.distillation("compress", overrides([assignment]))
+    assert says in str(caught.value)
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"^unknown distillation 'compres'\. Did you mean 'compress'\?"):
+        LIBRARY.distillation("compres")
+
+
+def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):
+    folder = written(tmp_path)
+    library = Library([folder])
+    assert library.names("distillation") == sorted([*NAMES, "small"])
+    assert list(library.distillation("small").stages) == ["first", "second"]
+    written(tmp_path, SMALL, "other")
+    with pytest.raises(ConfigError, match="distillation: 'small' must be the file's name, 'other'"):
+        Library([folder]).distillation("other")
+    written(tmp_path, SMALL, "compress")
+    with pytest.raises(ConfigError, match="distillation 'compress' is declared already in"):
+        Library([folder])
+
+
+def shown(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result.stdout if code == 0 else result.stderr
+
+
+def test_ls_lists_each_recipe_with_its_description():
+    lines = shown("ls", "distillations").splitlines()
+    assert lines[0] == "distillations:"
+    listed = [line.strip().split(maxsplit=1) for line in lines[1:]]
+    assert listed == [[name, LIBRARY.distillation(name).description] for name in NAMES]
+
+
+@pytest.mark.parametrize("name", ["compress", "ema"])
+def test_what_show_prints_is_the_recipe(name, write):
+    assert yaml.read(write(shown("show", name)), Distillation) == LIBRARY.distillation(name)
+
+
+def test_show_prints_that_a_part_is_left_whole(tmp_path, write):
+    """Nothing in place of a number is not the default number."""
+    folder = written(tmp_path, SMALL.replace("bottleneck: 4", "bottleneck: null"))
+    recipe = Library([folder]).distillation("small")
+    assert (recipe.student.bottleneck, recipe.student.recurrent) == (None, 2)
+    assert yaml.read(write(shown("show", "small", "--include", folder), "printed"), Distillation) == recipe
+
+
+def test_show_answers_a_wrong_name_with_the_nearest_of_all_kinds():
+    says = shown("show", "compres", code=2)
+    assert "no task, mode, recipe or distillation 'compres'. Did you mean 'compress'?" in says
+
+
+def test_a_mode_does_not_go_with_a_recipe_of_stages():
+    assert "--mode goes with a task; 'compress' is a distillation" in shown("show", "compress", "--mode", "x", code=2)
+    assert "--episode, --seed: no episode is drawn; say --mode" in shown(
+        "show", "demo", "--episode=3", "--seed=1", code=2
+    )
+
+
+# config.yaml.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
+    recipe = LIBRARY.distillation(name)
+    config = nested(
+        DistillConfig,
+        recipe=recipe.only(str(len(recipe.stages))),
+        teacher="null",
+        assistant="/a b/12",
+        corpus=("/data/γλώσσα: x", "no"),
+        evaluate=("demo",),
+        seed=7,
+        max_steps=3,
+    )
+    RunFolder.create(tmp_path / "run", config, "")
+    _, begun = RunFolder.open(tmp_path / "run", DistillConfig)
+    assert begun.config == config
+    assert begun.data_fingerprint == ""
+
+
+def test_parts_that_are_left_whole_are_so_after_a_resume(tmp_path, compress):
+    whole = Student(bottleneck=None, recurrent=None, repeats=None)
+    config = nested(DistillConfig, recipe=compress.model_copy(update={"student": whole}), max_steps=None)
+    RunFolder.create(tmp_path / "run", config, "")
+    assert RunFolder.open(tmp_path / "run", DistillConfig)[1].config.recipe.student == whole
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_that_is_dumped_is_read_back_equal(write, name):
+    recipe = LIBRARY.distillation(name)
+    assert yaml.read(write(yaml.dump(recipe.model_dump(mode="json"))), Distillation) == recipe

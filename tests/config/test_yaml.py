@@ -1,0 +1,238 @@
+"""Strict YAML: what a declaration says is what is read, and every problem is reported with file and line."""
+
+import pytest
+import yaml
+
+from helpers.declarations import RECIPE, TASK, line_of, problems
+from metasearch.config import yaml as spec_yaml
+from metasearch.config.distillation import Distillation
+from metasearch.config.library import shipped
+from metasearch.config.recipe import Recipe
+from metasearch.config.task import Mode, Task
+from metasearch.errors import ConfigError
+
+
+@pytest.mark.parametrize(("written", "value"), [("1e-3", 1 / 1000), ("5e-05", 5 / 100_000), ("2", 2.0), ("'0.5'", 0.5)])
+def test_a_number_in_any_notation_is_a_number(write, written, value):
+    assert spec_yaml.read(write(RECIPE.replace("1e-3", written)), Recipe).outer.lr == value
+
+
+def test_the_language_no_stays_no(write):
+    task = spec_yaml.read(write(TASK), Task)
+    assert task.languages == ["no", "de"]
+    assert str(task.arrangements["mono -> bi"][0]) == "no_no -> no_de"
+
+
+@pytest.mark.parametrize("path", sorted(shipped().rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_declaration_reads_alike_with_and_without_libyaml(path, monkeypatch):
+    class Plain(yaml.SafeLoader):
+        yaml_implicit_resolvers = spec_yaml._Loader.yaml_implicit_resolvers
+
+    fast = spec_yaml._read(path)
+    monkeypatch.setattr(spec_yaml, "_Loader", Plain)
+    assert spec_yaml._read(path) == fast
+
+
+@pytest.mark.parametrize("text", ["no", "on", "012", "1e3", "12:30:45", "2024-01-01", "0x1F", "'null'", "~x", "τέλος"])
+def test_a_text_stays_as_it_is_written(write, text):
+    read = spec_yaml.read(write(RECIPE.replace("for a test", text)), Recipe)
+    assert read.description == text.strip("'")
+
+
+def test_a_duplicate_key_is_refused_where_it_stands_again(write):
+    path = write(RECIPE + "learner: reptile\n")
+    assert problems(path) == [f"{path}:7: learner: duplicate key"]
+
+
+def test_a_duplicate_key_below_another_is_refused_with_its_path(write):
+    path = write(RECIPE + "  eps: 1\n  lr: 2\n")
+    assert problems(path) == [f"{path}:8: outer.lr: duplicate key"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("learner:", "leaner:", "leaner", "learner"),
+        ("k: 2", "n_negs: 2", "episodes.n_negs", "n_neg"),
+        ("  lr:", "  weight_decai: 0\n  lr:", "outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(write, old, new, key, nearest):
+    path = write(RECIPE.replace(old, new))
+    place = line_of(path, key.split(".")[-1])
+    assert any(p.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'?") for p in problems(path))
+
+
+def test_an_unknown_key_unlike_any_other_is_refused_with_all_right_names(write):
+    path = write(RECIPE.replace("k: 2", "zzz: 2"))
+    names = "k, n_neg, negative_pool, negatives, q, queries, relative_margin, similar_top, translations"
+    assert problems(path) == [f"{path}:4: episodes.zzz: unknown key. Known: {names}."]
+
+
+def test_a_missing_key_is_named_with_the_file(write):
+    path = write(RECIPE.replace("learner: maml\n", ""))
+    (problem,) = problems(path)
+    assert problem.startswith(str(path))
+    assert problem.endswith(": learner: this key is missing")
+
+
+def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
+    path = write(RECIPE.replace("  lr: 1e-3", "  eps: 1"))
+    assert problems(path) == [f"{path}:5: outer.lr: this key is missing"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "start"),
+    [
+        ("k: 2", "k: two", "episodes.k: input should be a valid integer"),
+        ("k: 2", "k: 0", "episodes.k: input should be greater than or equal to 1"),
+        ("lr: 1e-3", "lr: nan", "outer.lr: input should be a finite number"),
+        ("lr: 1e-3", "lr: -1", "outer.lr: input should be greater than 0"),
+        ("{k: 2, q: 3}", "[2, 3]", "episodes: expected keys below it, such as episodes.k (got"),
+    ],
+)
+def test_a_wrong_value_is_named_with_line_key_and_what_is_right(write, old, new, start):
+    path = write(RECIPE.replace(old, new))
+    (problem,) = problems(path)
+    assert problem.startswith(f"{line_of(path, new)}: {start}")
+    assert "(got '" in problem
+
+
+def test_a_wrong_arrangement_in_a_list_is_named_by_its_own_line(write):
+    path = write(TASK.replace("[no_no -> no_de]", "\n    - no_no -> no_de\n    - no_no -> +"))
+    assert problems(path, Task) == [
+        f"{path}:13: arrangements.mono -> bi.1: '+' is not a language variant; write el_ar or el_{{ar,el}}"
+        " (got 'no_no -> +')"
+    ]
+
+
+def test_all_problems_of_a_file_are_reported_at_once(write):
+    path = write(RECIPE.replace("learner:", "leaner:").replace("k: 2", "k: two").replace("1e-3", "fast"))
+    messages = problems(path)
+    assert len(messages) == 4
+    for place in (f"{path}:3: leaner", f"{path}:4: episodes.k", f"{path}:6: outer.lr", "learner: this key is missing"):
+        assert any(place in problem for problem in messages)
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "problem"),
+    [
+        ("monitor", "monitor: map", "monitor: map@7", "'map@7' is not among the measures map"),
+        ("languages", "[no, de]", "[no, de, no]", "'no' stands twice"),
+        ("measures", "[map]", "[map, map@20, map]", "'map' stands twice"),
+        ("arrangements", "no_no -> no_de", "no_no -> de_de", "is mono -> mono, listed under 'mono -> bi'"),
+        ("arrangements", "no_no -> no_de", "no_no -> no_sv", "'no_no -> no_sv' uses sv, not a language of the task"),
+        ("arrangements", "mono -> bi", "mono -> tri", "'tri' in 'mono -> tri' is none of mono, bi, multi"),
+    ],
+)
+def test_a_value_that_contradicts_another_key_is_refused_with_its_own_line(write, key, old, new, problem):
+    path = write(TASK.replace(old, new))
+    (message,) = problems(path, Task)
+    assert message.startswith(f"{line_of(path, new)}: {key}")
+    assert problem in message
+
+
+@pytest.mark.parametrize("length", ["{question: 1}", "{candidate: 2}", "{text: 0}"])
+def test_a_length_that_the_special_tokens_alone_fill_is_refused(write, length):
+    path = write(f"{TASK}max_length: {length}\n")
+    key, _, value = length.strip("{}").partition(": ")
+    says = f"input should be greater than or equal to 3 (got '{value}')"
+    assert problems(path, Task) == [f"{line_of(path, 'max_length')}: max_length.{key}: {says}"]
+
+
+def test_language_pairs_are_of_similarity_tasks(write):
+    path = write(TASK.replace("kind: retrieval", "kind: retrieval\npairs: [no-de]"))
+    assert problems(path, Task) == [f"{line_of(path, 'pairs')}: pairs: only a similarity task has language pairs"]
+
+
+def test_the_languages_of_pairs_are_those_of_the_task(write):
+    similarity = TASK.replace("kind: retrieval", "kind: similarity\npairs: [no-de, fr-no]")
+    path = write(similarity.replace("[map]", "[pearson]").replace("monitor: map", "monitor: pearson"))
+    (message,) = problems(path, Task)
+    assert message.startswith(f"{path}:{line_of(path, 'pairs').rpartition(':')[2]}: pairs.1: fr is not a language of")
+
+
+def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
+    path = write(TASK + "  mono->bi: [de_de -> de_no]\n")
+    (message,) = problems(path, Task)
+    assert "mono -> bi" in message
+    assert "twice" in message
+
+
+def test_a_mode_whose_patterns_differ_in_length_is_refused(write):
+    path = write("mode: m\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi -> multi]\n")
+    (message,) = problems(path, Mode)
+    assert message.startswith(str(path))
+    assert message.endswith("all patterns of a mode must have the same number of links")
+
+
+STAGES = """\
+recipe: small
+description: for a test
+student: {bottleneck: 16}
+stages:
+  align:
+    description: one
+    trains: student
+    learner: ema
+    outer: {lr: 1}
+    corpus: {dev: 5}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("bottleneck:", "botleneck:", "student.botleneck", "bottleneck"),  # the student may be null
+        ("learner:", "leaner:", "stages.align.leaner", "learner"),  # a stage has a name of one's own
+        ("dev:", "dve:", "stages.align.corpus.dve", "dev"),
+        ("outer: {lr:", "outer: {weight_decai: 0, lr:", "stages.align.outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_below_one_that_may_be_missing_or_a_name_has_its_nearest_right_name(
+    write, old, new, key, nearest
+):
+    path = write(STAGES.replace(old, new))
+    (message,) = [problem for problem in problems(path, Distillation) if "unknown key" in problem]
+    place = line_of(path, key.rpartition(".")[2])
+    assert message.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'? Known: ")
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("[de, fr]", ["de", "fr"]),
+        ("[no]", ["no"]),
+        ("[1e-3]", ["1e-3"]),
+        ("[]", []),
+        ("null", None),
+        ("1e-4", "1e-4"),
+        ("no", "no"),
+        ("", ""),
+        ("a [b]", "a [b]"),
+    ],
+)
+def test_a_value_of_the_command_line_is_a_list_null_or_text(written, value):
+    assert spec_yaml.value_of(written, "--set k") == value
+
+
+@pytest.mark.parametrize("written", ["[de, fr", "[de]]", "[de, fr] x", "["])
+def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(written):
+    with pytest.raises(ConfigError) as caught:
+        spec_yaml.value_of(written, "--set k")
+    assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
+
+
+def test_a_list_and_null_are_put_over_a_file(write):
+    over = {"student": None, "stages": {"align": {"corpus": {"languages": ["de", "no"]}}}}
+    recipe = spec_yaml.read(write(STAGES), Distillation, over)
+    assert recipe.student is None
+    assert recipe.stages["align"].corpus.languages == ("de", "no")
+    assert recipe.stages["align"].corpus.dev == 5
+
+
+def test_a_wrong_item_of_a_list_put_over_a_file_is_named_with_its_place(write):
+    over = {"stages": {"align": {"corpus": {"languages": ["de", "klingon!"]}}}}
+    (message,) = problems(write(STAGES), Distillation, over)
+    assert message.startswith("--set: stages.align.corpus.languages.1: ")
+    assert message.endswith("(got 'klingon!')")

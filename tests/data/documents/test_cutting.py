@@ -1,0 +1,188 @@
+"""Passages are whole sentences, as many as fit; nothing of a text is lost, and none is longer than the limit."""
+
+import json
+import logging
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.passages import passages_of, shown
+from metasearch.data.documents.chunking import end_of_block
+from metasearch.data.documents.settings import Settings
+from metasearch.errors import ConfigError
+
+SENTENCES = "One is here. Two is there. Three is gone."
+
+
+def words(text):
+    """Count words, as an encoder counts tokens."""
+    return len(text.split())
+
+
+def test_short_sentences_are_joined_up_to_the_limit(tmp_path):
+    expected = ["One is here. Two is there.", "Three is gone."]
+    assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=len(expected[0]))] == expected
+    assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=6, length=words)] == expected
+
+
+def test_passages_overlap_by_whole_sentences(tmp_path):
+    expected = ["One is here. Two is there.", "Two is there. Three is gone."]
+    assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=6, overlap=3, length=words)] == expected
+
+
+def test_a_title_takes_nothing_of_the_overlap(tmp_path):
+    """Of rows with titles, as of an encoder that reads a prompt with every passage; the overlap is of the text."""
+
+    def offsets(title, overlap):
+        row = json.dumps({"title": title, "text": SENTENCES})
+        settings = {"limit": 6 + len(title.split()), "overlap": overlap, "length": words}
+        return [text.removeprefix(f"{title}\n") for _, text in shown(tmp_path / "a.jsonl", row, **settings)]
+
+    expected = ["One is here. Two is there.", "Two is there. Three is gone."]
+    assert offsets("", 3) == offsets("A short title", 3) == expected
+    assert offsets("A short title", 0) == [expected[0], "Three is gone."]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        (
+            "北京是中国的首都。上海是最大的城市！你喜欢哪里？",
+            9,
+            ["北京是中国的首都。", "上海是最大的城市！", "你喜欢哪里？"],
+        ),
+        ("दिल्ली राजधानी है। यह शहर है।", 20, ["दिल्ली राजधानी है।", "यह शहर है।"]),
+        ("أين المفتاح؟ تحت السجادة.", 14, ["أين المفتاح؟", "تحت السجادة."]),
+        # A semicolon asks: by the rules of Unicode alone the first cut would be after the third word or the fifth.
+        ("Πού είναι το κλειδί; Κάτω από το χαλί.", 24, ["Πού είναι το κλειδί;", "Κάτω από το χαλί."]),
+        # A space ends a phrase, and other words have none between them.
+        ("ฉันชอบกินข้าวผัด เขาชอบดื่มกาแฟร้อน", 22, ["ฉันชอบกินข้าวผัด", "เขาชอบดื่มกาแฟร้อน"]),
+    ],
+    ids=["Chinese", "Hindi", "Arabic", "Greek", "Thai"],
+)
+def test_each_script_has_its_own_ends_of_sentences(text, limit, expected, tmp_path):
+    assert [passage for _, passage in shown(tmp_path / "a.txt", text, limit=limit)] == expected
+    assert [passage for _, passage in shown(tmp_path / "a.txt", text, limit=limit, length=lambda t: len(t))] == expected
+
+
+def test_a_thai_sentence_is_cut_between_words(tmp_path):
+    assert [text for _, text in shown(tmp_path / "a.txt", "ฉันชอบกินข้าวผัด", limit=6)] == ["ฉันชอบ", "กิน", "ข้าว", "ผัด"]
+
+
+def test_a_word_that_is_longer_than_a_passage_is_cut_and_that_is_said(tmp_path, caplog):
+    assert [text for _, text in shown(tmp_path / "a.txt", "an abcdefghij.", limit=4)] == ["an", "abcd", "efgh", "ij."]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}/a.txt: words that are longer than a passage, cut: 2"
+    ]
+
+
+def test_a_cut_between_characters_that_need_no_space_cuts_no_word(tmp_path, caplog):
+    assert [text for _, text in shown(tmp_path / "a.txt", "北京是中国的首都", limit=4)] == ["北京是", "中国的", "首都"]
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("measure", [len, lambda text: len(text)], ids=["characters", "a function"])
+def test_a_title_counts_and_stands_before_each_passage(measure, tmp_path):
+    row = '{"title": "Keys", "text": "One is here. Two is there."}'
+    expected = ["Keys\nOne is here.", "Keys\nTwo is there."]
+    assert [t for _, t in shown(tmp_path / "a.jsonl", row, limit=20, length=measure)] == expected
+    plain = [text.removeprefix("Keys\n") for text in expected]
+    assert [t for _, t in shown(tmp_path / "a.jsonl", row, limit=15, length=measure, titles=False)] == plain
+
+
+def test_a_title_longer_than_half_a_passage_stands_before_the_first_alone_and_that_is_said(tmp_path, caplog):
+    row = '\n{"title": "A long title.", "text": "One is here. Two is there."}'
+    texts = shown(tmp_path / "a.jsonl", row, limit=14)
+    assert texts == [(2, "A long title."), (2, "One is here."), (2, "Two is there.")]
+    assert "titles longer than half a passage, put before the first passage alone: 1" in caplog.text
+
+
+def test_a_limit_below_the_length_of_a_character_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"limit: 2 is below the length of 'a', 3; raise it"):
+        shown(tmp_path / "a.txt", "abc", limit=2, length=lambda text: len(text) + 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"limit": 0}, "limit: expected a length of 1 or more, got 0"),
+        ({"limit": 5, "overlap": 5}, "overlap: expected 0 to 4, below the limit, got 5"),
+        ({"overlap": -1}, "overlap: expected 0 to 999"),
+        ({"column": "title"}, "column: 'title' cannot name the column with the text"),
+        ({"language": "german"}, "language: 'german' is not a language tag"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(asked, says):
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        Settings(**asked)
+
+
+def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_path):
+    asked = []
+
+    def tokens(text):
+        asked.append(text)
+        return 2 + len(text.split())
+
+    text = "One two. " * 200
+    passages = [passage for _, passage in shown(tmp_path / "a.txt", text, limit=10, length=tokens)]
+    assert passages == [" ".join(["One two."] * 4)] * 50
+    # Nothing, each distinct word, and each passage to be sure.
+    assert asked == ["", "One", "two.", *passages]
+
+
+def test_a_long_text_is_parted_where_it_is_least_felt():
+    assert end_of_block("aaaaa\n\nb\nb cc", 0, 10) == len("aaaaa\n\n")
+    assert end_of_block("aaaa. b. bb\nbb cc", 0, 14) == len("aaaa. b. bb\n")
+    assert end_of_block("aaaa bb. bb cc", 0, 12) == len("aaaa bb.")
+    assert end_of_block("aaaa bbbbb cc", 0, 9) == len("aaaa")
+    assert end_of_block("aaaabbbbbcc", 2, 8) == 10
+    assert end_of_block("aaaa", 0, 4) == 4
+
+
+def test_a_text_of_many_blocks_is_read_whole_with_its_lines(tmp_path):
+    lines = [f"word{number} " * 30 for number in range(400)]
+    assert sum(map(len, lines)) > 8192 * 4
+    passages = shown(tmp_path / "a.txt", "\n".join(lines), limit=300)
+    assert " ".join(text for _, text in passages).split() == " ".join(lines).split()
+    assert all(text.split()[0] in lines[line - 1] for line, text in passages)
+
+
+LETTERS = st.sampled_from(
+    [*"abcdeéß. \n\n\t;,!?", "ไทย", "กิน ", "北京。", "हिन्दी ", "; ", "Πού;", " \u200b", "👩‍👧", "\u2028"]
+)
+TEXTS = st.lists(LETTERS, max_size=60).map("".join)
+LENGTHS = {
+    "characters": len,
+    "words and letters": lambda text: len(text.split()) + len(text),
+    "bytes": lambda t: len(t.encode()),
+}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+@given(text=TEXTS, limit=st.integers(18, 40), overlap=st.integers(0, 8), length=st.sampled_from([*LENGTHS.values()]))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_character_is_lost_no_passage_too_long_and_every_line_right(
+    name, text, limit, overlap, length, tmp_path, caplog
+):
+    # A first line, since front matter and an empty file are others' to test.
+    text = f"begin\n{text}"
+    caplog.set_level(logging.CRITICAL)
+    passages = shown(tmp_path / name, text, limit=limit, overlap=overlap, length=length)
+    assert all(length(passage) <= limit for _, passage in passages)
+    read = re.sub(r"\s", "", "".join(passage for _, passage in passages))
+    if name == "a.txt":
+        # In order, and with an overlap some of it twice; what shows nothing may be missing at a passage's end.
+        left = iter(read)
+        assert all(c in left for c in re.sub(r"[\s\u200b]", "", text))
+    lines = text.split("\n")
+    for line, passage in passages:
+        assert passage.split()[0][:1] in lines[line - 1]
+        assert passage.lstrip(" \t\u200b").split("\n")[0].strip() in lines[line - 1]
+
+
+def test_every_passage_of_a_document_is_counted_by_the_same_length(tmp_path):
+    seen = passages_of(tmp_path / "a.txt", SENTENCES, limit=6, length=words)
+    assert [words(passage.text) for passage in seen] == [6, 3]

@@ -1,0 +1,80 @@
+"""Whatever a document holds, its reader returns passages or raises an error that a user can act on, never another."""
+
+import contextlib
+import json
+import logging
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.passages import passages_of
+from metasearch.data.documents.source import SUFFIXES
+from metasearch.errors import DataError
+
+MARKS = [
+    ",",
+    "\t",
+    '"',
+    "\n",
+    "\r\n",
+    ": ",
+    "---\n",
+    "# ",
+    "```\n",
+    "- ",
+    "[",
+    "{",
+    "\u200b",
+    "\u2028",
+    "\x00",
+    "\ufeff",
+]
+TAGS = [
+    "<p>",
+    "<html lang=",
+    "<table>",
+    "</td>",
+    "<!--",
+    "-->",
+    "<script>",
+    "&#0;",
+    "&#xd800;",
+    "]]>",
+    "<svg>",
+    "\f \t",
+]
+WORDS = ["text", "title", "language", "id", "lang", "de", "one two.", "ไทย", "👩‍👧", "\U0010ffff"]
+PARTS = st.sampled_from([*MARKS, *TAGS, *WORDS])
+ROWS = st.dictionaries(PARTS, st.none() | st.integers() | PARTS | st.text(max_size=4), max_size=4)
+CONTENTS = st.one_of(
+    st.binary(max_size=40),
+    st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.lists(PARTS, max_size=12).map("".join).map(str.encode),
+    st.lists(ROWS.map(json.dumps), max_size=4).map("\n".join).map(str.encode),
+)
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".txt.gz"])
+@given(content=CONTENTS)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_document_is_read_or_refused_with_an_error_of_our_own(suffix, content, tmp_path, caplog):
+    hold(suffix, content, tmp_path, caplog)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".txt.gz"])
+@given(content=CONTENTS)
+@settings(max_examples=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_more_documents_are_read_or_refused_with_an_error_of_our_own(suffix, content, tmp_path, caplog):
+    hold(suffix, content, tmp_path, caplog)
+
+
+def hold(suffix, content, folder, caplog):
+    """Read a document; what is read is text of a line of the file."""
+    caplog.set_level(logging.CRITICAL)
+    with contextlib.suppress(DataError):
+        for passage in passages_of(folder / f"a{suffix}", content, limit=12, titles=False):
+            assert passage.text.encode()
+            assert len(passage.text) <= 12
+            assert 1 <= passage.line <= 1 + content.count(b"\n") + content.count(b"\r")

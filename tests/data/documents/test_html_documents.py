@@ -1,0 +1,150 @@
+"""HTML: what a browser shows, in which language, and on which line it stands in the source."""
+
+import logging
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.passages import passages_of, shown
+from metasearch.data.documents.readers import html
+from metasearch.errors import DataError
+
+PAGE = """<!DOCTYPE html>
+<html
+  lang="de">
+<head>
+<title>Über uns</title>
+<style>
+p > b { color: red }
+</style>
+</head>
+<body>
+<h1>Hallo Welt</h1>
+<p
+  class="x"
+  >Ein <b>fetter</b> Text
+  in zwei <i lang="en">lines</i> &amp; mehr.<p>Zwei
+<script>
+if (a > b) document.write("<p>nein</p>");
+</script><!-- nichts
+--><p lang=en-gb>English here
+and here.
+<table>
+<tr><td>eins</td>
+<td>zwei</td></tr>
+<tr><td>drei<td>vier
+</table>
+<pre>
+  code
+    more
+</pre>
+<div style="display: none">nein</div><div hidden>nein</div><template><p>nein</p></template>
+<ul><li>a<li>b</ul>
+</body></html>
+"""
+
+
+def test_a_page_is_read_as_a_browser_shows_it(tmp_path):
+    seen = passages_of(tmp_path / "a.html", PAGE, titles=False, limit=45)
+    assert [(p.line, p.language, p.text) for p in seen] == [
+        (11, "de", "Hallo Welt"),
+        (14, "de", "Ein fetter Text in zwei lines & mehr.\n\nZwei"),
+        (19, "en-GB", "English here and here."),
+        (22, "de", "eins zwei\ndrei vier\n\n  code\n    more\n\na\nb"),
+    ]
+
+
+def test_every_line_is_that_of_the_source(tmp_path):
+    seen = passages_of(tmp_path / "a.html", PAGE, titles=False, limit=7)
+    lines = PAGE.split("\n")
+    for passage in seen:
+        assert passage.text.split()[0] in lines[passage.line - 1]
+    lines_of = {passage.text: passage.line for passage in seen}
+    assert [lines_of[text] for text in ("lines &", "Zwei", "eins", "zwei", "drei", "vier")] == [15, 15, 22, 23, 24, 24]
+
+
+def test_the_title_of_a_page_stands_before_its_passages(tmp_path):
+    assert shown(tmp_path / "a.html", "<title>T &amp;\n U</title><p>One.<p>Two.", limit=12) == [
+        (2, "T & U\nOne."),
+        (2, "T & U\nTwo."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("Hello\n\nworld", [(1, "Hello world")]),
+        ("\n\n Hello", [(3, "Hello")]),
+        ("<!-- a\nb -->\n<!doctype html>\n<html>\nHello", [(5, "Hello")]),
+        ("<p\n>a<b\n>b</b>c", [(2, "abc")]),
+        ("<table>\n<tr>\n<td>a<td\n>b</table>", [(3, "a b")]),
+        ("<div>\na\n<pre hidden>x</pre>\nb  c</div>", [(2, "a b c")]),
+        ("<pre>\n\n a\n  b</pre>", [(3, "a\n  b")]),
+        ("<p>a<br>b\n<hr>c", [(1, "a\nb\n\nc")]),
+        ("<p>a&nbsp;b\f c", [(1, "a\u00a0b c")]),
+        ("<select><option>a<option>b</select>", [(1, "a\nb")]),
+        ("<svg><title>no</title><text>no</text></svg>yes", [(1, "yes")]),
+        ("<ruby>漢<rp>（</rp><rt>かん</rt><rp>）</rp>字<rt>じ</rt></ruby>を学ぶ。", [(1, "漢字を学ぶ。")]),
+        ("<ruby><rb>漢</rb><rb>字</rb><rtc><rt>かん</rt><rt>じ</rt></rtc></ruby>", [(1, "漢字")]),
+        ("<dialog>no</dialog>yes<dialog open>too</dialog>", [(1, "yes\n\ntoo")]),
+        ("<div popover>no</div>yes<dialog open popover>too</dialog>", [(1, "yes\n\ntoo")]),
+        ("<math><semantics>x<annotation encoding=TeX>no</annotation></semantics></math>", [(1, "x")]),
+    ],
+)
+def test_text_is_found_wherever_it_stands(page, expected, tmp_path):
+    assert shown(tmp_path / "a.htm", page) == expected
+
+
+def test_most_letters_of_a_paragraph_tell_its_language(tmp_path):
+    page = "<body lang=de><p>Das Wort <i lang=fr>mot</i> ist kurz.<p><span lang=fr>Tout en français</span>.<p>***<p>Ja."
+    seen = passages_of(tmp_path / "a.html", page)
+    assert [(p.language, p.text) for p in seen] == [
+        ("de", "Das Wort mot ist kurz."),
+        ("fr", "Tout en français.\n\n***"),
+        ("de", "Ja."),
+    ]
+
+
+def test_an_empty_lang_says_that_the_language_is_not_known(tmp_path):
+    seen = passages_of(tmp_path / "a.html", '<p lang=de>Eins<p>Zwei<p lang="">x', language="tr")
+    assert [(p.language, p.text) for p in seen] == [("de", "Eins"), ("tr", "Zwei\n\nx")]
+
+
+def test_a_lang_that_is_no_tag_is_named_with_its_first_line(tmp_path, caplog):
+    page = "<html>\n<p\nlang = 'german'>Eins<p lang=german>Zwei\n<p xml:lang=x-default>Drei"
+    (passage,) = passages_of(tmp_path / "a.html", page)
+    assert passage.language == "und"
+    assert caplog.messages == [
+        f"language ignored: {tmp_path}/a.html:{line}: lang: '{text}' is not a language tag such as de, fil or zh-CN"
+        for line, text in ((3, "german"), (4, "x-default"))
+    ]
+
+
+def test_a_page_may_nest_deep(tmp_path):
+    assert shown(tmp_path / "a.html", "<div>" * 4_000 + "deep") == [(1, "deep")]
+
+
+def test_a_page_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "_MOST", 9)
+    with pytest.raises(DataError, match=r"a\.html: the file has more than 9 characters"):
+        shown(tmp_path / "a.html", "<p>0123456789")
+
+
+TEXT = ["\n", "\n\n", " ", "<", ">", "&#10;"]
+OPEN = ["<p>", "<b>", "<div\n>", "<br>", "<table>", "<tr>", "<td>", "<pre>", "<select>", "<title>", "<template>"]
+WITH_MORE = ["<li\n class='a\nb'>", "<!-- \n> -->", "<script>\n>", "<p hidden>", "<a href='>'>", "<a href='\n>'>"]
+CLOSE = ["</p>", "</b>", "</div>", "</table>", "</script>", "</pre>", "</title>"]
+TOKENS = st.sampled_from([*TEXT, *OPEN, *WITH_MORE, *CLOSE])
+
+
+@given(tokens=st.lists(TOKENS, max_size=25))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_word_is_on_its_line_whatever_stands_around_it(tokens, tmp_path, caplog):
+    """Each word stands once in the source, and alone in a passage."""
+    page = "begin " + "".join(f"{token}word{number}x." for number, token in enumerate(tokens))
+    caplog.set_level(logging.CRITICAL)
+    for passage in passages_of(tmp_path / "a.html", page, limit=8, titles=False):
+        if re.fullmatch(r"word\d+x\.?", passage.text):
+            assert passage.line == 1 + page.count("\n", 0, page.index(passage.text)), page

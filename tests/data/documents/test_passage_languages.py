@@ -1,0 +1,50 @@
+"""Where the language of a passage comes from, in order; and its detection, which is asked for alone."""
+
+import sys
+
+import pytest
+
+from helpers.passages import passages_of
+from metasearch.data.documents.detect import INSTALL, detector
+from metasearch.errors import ConfigError
+
+ROW = '{"text": "a", "language": "ar"}'
+BARE = '{"text": "a"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "asked", "language"),
+    [
+        ("tr/a.de.jsonl", ROW, {"language": "el"}, "ar"),
+        ("docs/a.de.jsonl", BARE, {"language": "el"}, "de"),
+        ("tr/a.de.jsonl", BARE, {"language": "el"}, "tr"),
+        ("tr/a.jsonl", BARE, {"language": "el"}, "tr"),
+        ("docs/a.jsonl", BARE, {"language": "EL"}, "el"),
+        ("tr/a.de.jsonl", BARE, {"language": "el", "names": False}, "el"),
+        ("docs/a.jsonl", BARE, {}, "und"),
+        ("docs/a.jsonl", '{"text": "a", "language": "und"}', {"language": "el"}, "el"),
+        ("docs/a.jsonl", BARE, {"detect": {"a": "th"}.get}, "th"),
+        ("docs/a.jsonl", BARE, {"detect": {"a": "th"}.get, "language": "el"}, "el"),
+    ],
+)
+def test_the_first_that_tells_a_language_is_believed(name, content, asked, language, tmp_path):
+    (passage,) = passages_of(tmp_path / name, content, **asked)
+    assert passage.language == language
+
+
+@pytest.mark.slow
+def test_the_language_of_a_text_is_detected():
+    pytest.importorskip("py3langid", reason="py3langid is not installed: pip install py3langid")
+    tell = detector()
+    assert tell("Der Schlüssel liegt unter der Matte.") == "de"
+    assert tell("กุญแจอยู่ใต้พรม") == "th"
+    few = detector(["el", "tr"])
+    assert few("Der Schlüssel liegt unter der Matte.") == "tr"
+    with pytest.raises(ConfigError, match=r"cannot detect the language 'dee'\. Did you mean 'de'"):
+        detector(["tr", "dee"])
+
+
+def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    with pytest.raises(ConfigError, match=f"to detect languages needs py3langid: {INSTALL}"):
+        detector()

@@ -1,0 +1,228 @@
+"""Charts are well-formed, say their values in words, escape all text, and say where there is nothing to draw."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metasearch.evaluation.report.charts import Estimate, Row, Series, heatmap, interval_chart, line_chart
+from metasearch.evaluation.report.svg import clean, shorten, width
+from metasearch.evaluation.report.table import Cell, Line, Table
+
+ANY = st.text(max_size=30) | st.sampled_from(
+    [
+        "<script>alert(1)</script>",
+        '" onload="x',
+        "]]>",
+        "&amp;",
+        "\x00\x1b",
+        "\r\n \r",
+        "\ud800",
+        "שלום",
+        "\u202eabc",
+        "a" * 500,
+        "ไทย",
+    ]
+)
+VALUE = st.floats(-2, 2)
+MAYBE = st.none() | VALUE
+
+
+def drawn(svg):
+    """Return the root of one drawing; an error where it is not well-formed."""
+    return ElementTree.fromstring(str(svg))
+
+
+def classes(root, tag):
+    """Return the classes of each element of a kind."""
+    return [each.get("class").split() for each in root.iter(tag)]
+
+
+def texts(root):
+    """Return what is written in a drawing."""
+    return [each.text for each in root.iter("text")]
+
+
+def check(root):
+    """Check what holds for every drawing: it has a name and a description, only known elements, finite coordinates."""
+    assert root.get("role") == "img"
+    assert [child.tag for child in root][:2] == ["title", "desc"]
+    assert {each.tag for each in root.iter()} <= {"svg", "title", "desc", "line", "rect", "path", "text"}
+    for each in root.iter():
+        assert not [name for name in each.attrib if name.startswith("on") or name in ("style", "href", "src")]
+        for name, value in each.attrib.items():
+            if name != "class":
+                assert "nan" not in value, name
+                assert "inf" not in value, name
+    return root
+
+
+def intervals(rows, reference=("zero-shot", 0.0), series=(), title="t"):
+    """Draw rows of `(label, estimates, text)`, with a table of the first value of each."""
+    lines = tuple(Line((label,), (Cell(estimates[0].value if estimates[0] else None),)) for label, estimates, _ in rows)
+    table = Table("k", title, ("",), ("difference",), lines, scale=1.0)
+    return drawn(interval_chart(table, [Row(*row) for row in rows], "difference × 100", reference, series))
+
+
+def matrix(*rows, diverging=False, also=()):
+    """Draw a heat map of questions by candidates."""
+    names = ("ar", "de", "el")
+    lines = tuple(Line((name,), tuple(map(Cell, row))) for name, row in zip(names, rows, strict=False))
+    table = Table("m", "t", ("Question",), names[: len(rows[0])], lines)
+    return drawn(heatmap(table, "questions", "candidates", diverging, also))
+
+
+# --- any text, any values ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(ANY, ANY, st.lists(st.tuples(st.integers(0, 50), VALUE), max_size=6))
+def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
+    root = check(drawn(line_chart(title, label, [Series(label, tuple(sorted(points)), (tuple(points),))], label)))
+    # What is read of XML has \n for any line end (XML 1.0, section 2.11), and None for an empty text.
+    assert root.find("title").text == (re.sub("\r\n?", "\n", clean(title)) or None)
+
+
+@settings(max_examples=40)
+@given(ANY, st.lists(st.tuples(ANY, VALUE, MAYBE, MAYBE, st.booleans()), max_size=4))
+def test_an_interval_chart_is_well_formed_whatever_is_in_it(text, rows):
+    rows = [(label, (Estimate(*values), None), text) for label, *values in rows]
+    check(intervals(rows, (text, 0.5), [text, text], text))
+
+
+@settings(max_examples=40)
+@given(
+    ANY, st.lists(st.lists(MAYBE | st.just(math.nan), min_size=2, max_size=2), min_size=1, max_size=3), st.booleans()
+)
+def test_a_heat_map_is_well_formed_whatever_is_in_it(text, rows, diverging):
+    lines = tuple(Line((f"{text}{i}",), tuple(map(Cell, row))) for i, row in enumerate(rows))
+    check(drawn(heatmap(Table("m", text, (text,), (text, "b"), lines), text, text, diverging)))
+
+
+@settings(max_examples=40)
+@given(ANY, st.floats(0, 400))
+def test_a_shortened_text_is_no_wider_than_asked_and_on_one_line(text, pixels):
+    short = shorten(text, pixels)
+    assert short in ("…", "") or width(short) <= pixels
+    assert len(short.splitlines()) <= 1
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+RUN = ((0.0, 1.0), (5.0, 2.0))
+
+
+def test_a_line_chart_has_a_line_for_each_series_and_thin_ones_below_them():
+    root = drawn(line_chart("t", "", [Series("a", RUN, (RUN, RUN)), Series("b", RUN)], "loss"))
+    css = classes(root, "path")
+    assert ["thin" in names for names in css[:2]] == [True, True]
+    assert sum("mean" in names for names in css) == 2
+    assert {"a", "b", "outer step", "loss"} <= set(texts(root))
+
+
+def test_series_differ_without_colour_in_dashes_and_marker():
+    root = drawn(line_chart("t", "", [Series("a", RUN), Series("b", ((0, 2), (1, 3)))], "loss"))
+    dashes = {name for names in classes(root, "path") for name in names if name[0] == "d"}
+    assert dashes == {"d0", "d1"}
+    assert len({each.get("d") for each in root.iter("path") if "marker" in each.get("class").split()}) == 2
+
+
+def test_one_point_is_a_marker_and_one_series_needs_no_legend():
+    root = drawn(line_chart("t", "", [Series("a", ((3, 1.0),))], "loss"))
+    assert classes(root, "path") == [["marker", "c0"]]
+    assert "a" not in texts(root)
+
+
+@pytest.mark.parametrize("series", [[], [Series("a", ())]])
+def test_a_line_chart_without_values_says_so(series):
+    assert texts(drawn(line_chart("t", "", series, "loss"))) == ["There are no values to draw."]
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 40), st.integers(0, 12))
+def test_a_legend_stays_inside_the_chart(length, count):
+    series = [Series("w" * length, ((0, i), (1, i))) for i in range(count)]
+    root = drawn(line_chart("t", "", series, "loss"))
+    wide, high = map(float, root.get("viewBox").split()[2:])
+    for each in root.iter("text"):
+        assert float(each.get("y")) <= high
+        if each.get("text-anchor") == "start":
+            assert float(each.get("x")) + width(each.text) <= wide + 1
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+def places(root, axis):
+    """Return where the markers stand: 0 from left to right, 1 from above."""
+    markers = (each for each in root.iter("path") if "marker" in each.get("class").split())
+    return [float(re.findall(r"[-\d.]+", each.get("transform"))[axis]) for each in markers]
+
+
+def lines(root, css):
+    return (each for each in root.iter("line") if each.get("class") == css)
+
+
+def test_values_stand_at_their_places_with_the_ends_of_their_intervals_and_the_reference():
+    root = intervals(
+        [("a", (Estimate(2.0, 1.0, 3.0),), "+2.00 [1.00, 3.00]*"), ("b", (Estimate(-4.0, hollow=True),), "")]
+    )
+    at_2, at_minus_4 = places(root, 0)
+    low, high = (float(next(each.get(x) for each in lines(root, "interval c0"))) for x in ("x1", "x2"))
+    reference = float(next(each.get("x1") for each in lines(root, "reference")))
+    assert (low + high) / 2 == pytest.approx(at_2, abs=0.1)
+    assert [float(each.get("x1")) for each in lines(root, "interval c0")] == [low, low, high]  # bar, and its ends
+    assert (high - low) / (at_2 - reference) == pytest.approx((3 - 1) / 2, abs=0.01)
+    assert (at_2 - reference) / (reference - at_minus_4) == pytest.approx(2 / 4, abs=0.01)
+    assert [names[2:] for names in classes(root, "path")] == [[], ["hollow"]]
+    assert {"a", "+2.00 [1.00, 3.00]*", "zero-shot", "difference × 100"} <= set(texts(root))
+    assert root.find("desc").text == "a: difference 2.00. b: difference -4.00."
+
+
+def test_a_row_has_a_marker_for_each_series_that_has_a_value():
+    rows = [("mono-bi", (Estimate(40, 38, 42), Estimate(60)), ""), ("trans", (None, Estimate(50)), "")]
+    root = intervals(rows, ("zero-shot", 55.0), ("maml", "fine-tune"))
+    assert classes(root, "path") == [["marker", f"c{i}"] for i in (0, 1, 1, 0, 1)]  # the last two in the legend
+    assert sorted(places(root, 1)[:3]) == places(root, 1)[:3]
+    assert sum(names == ["reference"] for names in classes(root, "line")) == 2 + 1  # rows and legend
+    assert {"mono-bi", "trans", "maml", "fine-tune", "zero-shot"} <= set(texts(root))
+
+
+def test_nothing_to_compare_is_said():
+    assert texts(intervals([])) == ["There are no values to draw."]
+
+
+# --- languages --------------------------------------------------------------------------------------------------------
+
+
+def test_a_heat_map_writes_each_value_in_its_field():
+    root = matrix((0.9, 0.1), (0.5, None))
+    assert {"90.0", "10.0", "50.0", "–", "ar", "de", "questions", "candidates"} <= set(texts(root))
+    fields = [names[1] for names in classes(root, "rect")][:4]
+    assert fields == ["q8", "q0", "q4", "none"]
+    assert root.find("desc").text == (
+        "Highest: 90.0, questions ar, candidates ar. Lowest: 10.0, questions ar, candidates de. "
+        "Mean where both are the same: 90.0, where they are not: 30.0."
+    )
+
+
+def test_a_diverging_palette_has_0_in_its_middle():
+    root = matrix((0.4, 0.0), (-0.4, -0.1), diverging=True)
+    assert [names[1] for names in classes(root, "rect")][:4] == ["v8", "v4", "v0", "v3"]
+    assert {"+40.0", "+0.0", "−40.0"} <= set(texts(root))
+
+
+def test_maps_beside_each_other_can_have_the_same_colours():
+    root = matrix((0.4, 0.5), (0.5, 0.5), also=(0.0, None, 0.9))
+    assert classes(root, "rect")[0][1] == f"q{int(9 * 0.4 / 0.9)}"
+    assert {"0.0", "90.0"} <= set(texts(root))
+
+
+@pytest.mark.parametrize("diverging", [False, True])
+def test_equal_values_have_the_middle_colour(diverging):
+    value = 0.0 if diverging else 0.3
+    root = matrix((value, value), (value, value), diverging=diverging)
+    assert {names[1][1] for names in classes(root, "rect")[:4]} == {"4"}

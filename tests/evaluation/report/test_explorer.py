@@ -1,0 +1,291 @@
+"""The explorer shows the right questions with what was ranked where, whatever the texts are, and stays small."""
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.studies import Made, write_run, write_study
+from metasearch.errors import ConfigError
+from metasearch.evaluation.report.explorer import (
+    DEPTH,
+    Explorer,
+    Hit,
+    Question,
+    Side,
+    Version,
+    changed_pairs,
+    explore,
+    explorers,
+)
+from metasearch.evaluation.report.sections import explorer as sections
+from metasearch.evaluation.report.sections.explorer import explorer_section
+from metasearch.evaluation.study.read import read_study
+from metasearch.runs.per_query_results import Text
+
+LANGUAGES = ("ar", "de", "el", "en")
+MANY = 1000
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Return zero-shot and two learners on two folds with two seeds."""
+    arms = {"zero-shot": 0.5, "maml": 2.0, "fine-tune": 1.0}
+    folder = tmp_path_factory.mktemp("explored") / "study"
+    return read_study([write_study(folder, arms, folds=(0, 1), seeds=(1, 2), languages=LANGUAGES)])
+
+
+@pytest.fixture(scope="module")
+def explorer(study):
+    """Return all questions of zero-shot and maml."""
+    return explore(study, study.arm("zero-shot"), study.arm("maml"), MANY)
+
+
+def mean_over_seeds(study, label, fold, unit, language):
+    """Return AP@20 of a question, from the kept columns."""
+    values = []
+    for scored in study.of(study.arm(label)):
+        if scored.fold == fold:
+            at = scored.questions.units["multilingual", language, "all"].index(unit)
+            values.append(scored.questions.columns["map@20", "multilingual", language, "all"][at])
+    assert len(values) == 2
+    return sum(values) / 2
+
+
+def island(html):
+    """Return the data block of a section, parsed."""
+    text = html.split('id="explorer-data">')[1].split("</script>")[0]
+    return json.loads(text)
+
+
+def made(*texts, questions=1, labels=("zero-shot", "maml")):
+    """Return an explorer whose questions and candidates are these texts, in turn."""
+    texts = tuple(Text(str(i), "de", text) for i, text in enumerate(texts))
+    hits = tuple(Hit(i + 1, text, i == 0, 0.5) for i, text in enumerate(texts))
+    version = Version(texts[0], (Side(0.2, 0, hits, ()), Side(0.4, 0, hits, ())))
+    found = tuple(Question(f"q{i}", 0, (0.2, 0.4), (version,)) for i in range(questions))
+    return Explorer(*labels, "map@20", found, questions, (1, 1))
+
+
+class TestTheQuestions:
+    def test_all_of_all_folds_are_compared_with_translations_counted_once(self, explorer):
+        assert explorer.compared == 2 * 8  # folds x questions
+        assert len({(q.fold, q.id) for q in explorer.questions}) == 2 * 8
+        assert all([v.text.language for v in q.versions] == list(LANGUAGES) for q in explorer.questions)
+
+    def test_values_are_means_over_seeds(self, study, explorer):
+        question = explorer.questions[3]
+        for version in question.versions:
+            for label, side in zip(("zero-shot", "maml"), version.sides, strict=True):
+                expected = mean_over_seeds(study, label, question.fold, question.id, version.text.language)
+                assert side.value == pytest.approx(expected, abs=5e-5)
+
+    def test_the_difference_is_the_mean_over_the_languages(self, study, explorer):
+        question = explorer.questions[0]
+        differences = [
+            mean_over_seeds(study, "maml", question.fold, question.id, language)
+            - mean_over_seeds(study, "zero-shot", question.fold, question.id, language)
+            for language in LANGUAGES
+        ]
+        assert question.difference == pytest.approx(sum(differences) / 4, abs=1e-4)
+
+    def test_the_largest_difference_stands_first_whatever_its_sign(self, study, explorer):
+        sizes = [abs(q.difference) for q in explorer.questions]
+        assert sizes == sorted(sizes, reverse=True)
+        swapped = explore(study, study.arm("maml"), study.arm("zero-shot"), MANY)
+        assert [q.id for q in swapped.questions] == [q.id for q in explorer.questions]
+        assert swapped.questions[0].difference == -explorer.questions[0].difference
+
+    def test_the_first_ones_are_taken(self, study, explorer):
+        few = explore(study, study.arm("zero-shot"), study.arm("maml"), 3)
+        assert few.questions == explorer.questions[:3]
+        assert few.compared == explorer.compared
+
+    def test_another_measure_may_choose(self, study):
+        whole = explore(study, study.arm("zero-shot"), study.arm("maml"), MANY, "map")
+        assert whole.measure == "map"
+        with pytest.raises(ConfigError, match="map@20"):
+            explore(study, study.arm("zero-shot"), study.arm("maml"), measure="map@2")
+
+    def test_pairs_are_the_baseline_and_each_other_learner(self, study):
+        found = explorers(study, study.arm("maml"))
+        assert [(e.baseline, e.other) for e in found] == [("maml", "zero-shot"), ("maml", "fine-tune")]
+
+    def test_a_run_has_zero_shot_beside_it(self, tmp_path):
+        study = read_study([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
+        assert [(e.baseline, e.other) for e in explorers(study, study.baseline)] == [("zero-shot", "maml")]
+
+    def test_only_folds_of_both_are_compared(self, tmp_path):
+        folder = write_study(tmp_path / "study", {"zero-shot": 0.5, "maml": 2.0}, unfinished=("maml/fold-1-seed-0",))
+        study = read_study([folder])
+        assert {q.fold for q in explorers(study, study.baseline, MANY)[0].questions} == {0, 2}
+
+    def test_no_fold_of_both_is_nothing(self, tmp_path):
+        runs = [write_run(tmp_path / str(i), Made(1.0, learner=f"learner-{i}"), fold=i) for i in range(2)]
+        study = read_study(runs)
+        assert explore(study, study.arm("learner-0"), study.arm("learner-1")) is None
+
+
+class TestTheRankings:
+    def test_hits_are_the_top_of_the_first_seed(self, study, explorer):
+        question = explorer.questions[0]
+        version = question.versions[1]
+        scored = next(s for s in study.of(study.arm("maml")) if (s.fold, s.seed) == (question.fold, 1))
+        ranking = scored.questions.ranking
+        row = [(q.id, q.language) for q in ranking.questions].index((question.id, "de"))
+        assert version.sides[1].seed == 1
+        assert [h.candidate for h in version.sides[1].hits] == [ranking.candidates[i] for i in ranking.top[row][:DEPTH]]
+        assert [h.score for h in version.sides[1].hits] == pytest.approx(ranking.scores[row][:DEPTH].tolist(), abs=5e-5)
+        assert [h.rank for h in version.sides[1].hits] == list(range(1, DEPTH + 1))
+
+    def test_what_is_relevant_is_among_the_hits_or_below_them(self, explorer):
+        for question in explorer.questions:
+            for side in (side for version in question.versions for side in version.sides):
+                found = [h.candidate for h in (*side.hits, *side.below) if h.relevant]
+                assert sorted(text.language for text in found) == sorted(LANGUAGES)
+                assert all(f"Sentence {question.id} in" in text.text for text in found)
+                below = [h.rank for h in side.below]
+                assert below == sorted(below)
+                assert all(rank > DEPTH for rank in below)
+
+    def test_scores_are_known_as_far_as_candidates_were_kept(self, explorer):
+        below = [h for q in explorer.questions for v in q.versions for h in v.sides[0].below]
+        assert {h.score is None for h in below if h.rank > 20} == {True}
+        assert {h.score is None for h in below if h.rank <= 20} == {False}
+
+
+class TestTheSection:
+    def test_says_what_is_shown(self, study):
+        section = explorer_section(study, study.baseline, count=5)
+        assert section.key == "explorer"
+        assert "the 5 questions of 16" in section.paragraphs[0]
+        assert "first seed" in section.paragraphs[1]
+        assert "all 16 questions" in explorer_section(study, study.baseline).paragraphs[0]
+
+    def test_the_data_has_each_text_once(self, study):
+        data = island(explorer_section(study, study.baseline).html)
+        texts = [tuple(text) for text in data["texts"]]
+        assert len(texts) == len(set(texts))
+        assert [(p["baseline"], p["other"]) for p in data["pairs"]] == [
+            ("zero-shot", "maml"),
+            ("zero-shot", "fine-tune"),
+        ]
+
+    def test_the_data_has_what_was_ranked(self, study, explorer):
+        data = island(explorer_section(study, study.baseline).html)
+        question, expected = data["pairs"][0]["questions"][0], explorer.questions[0]
+        assert (question["id"], question["fold"]) == (expected.id, expected.fold)
+        for version, v in zip(question["versions"], expected.versions, strict=True):
+            assert data["texts"][version["text"]] == [v.text.language, v.text.text]
+            for side, s in zip(version["sides"], v.sides, strict=True):
+                assert side["value"] == pytest.approx(s.value, abs=5e-5)
+                assert [data["texts"][row[1]][1] for row in side["hits"]] == [h.candidate.text for h in s.hits]
+                assert [row[0] for row in side["below"]] == [h.rank for h in s.below]
+
+    def test_without_a_script_the_questions_and_values_are_listed(self, study, explorer):
+        html = explorer_section(study, study.baseline).html
+        listed = html.split("<noscript>")[1].split("</noscript>")[0]
+        assert listed.count("<li>") == 2 * 16  # pairs x questions
+        assert f"{100 * explorer.questions[0].values[1]:.1f}" in listed
+        assert 'lang="ar" dir="auto"' in listed
+
+    def test_nothing_needs_a_style_attribute_a_handler_or_a_script_that_runs(self, study):
+        found = []
+
+        class Reader(HTMLParser):
+            def handle_starttag(self, tag, attributes):
+                found.append((tag, dict(attributes)))
+
+        Reader().feed(explorer_section(study, study.baseline).html)
+        assert not [name for _, a in found for name in a if name == "style" or name.startswith("on") or name == "src"]
+        assert [a["type"] for tag, a in found if tag == "script"] == ["application/json"]
+
+    def test_a_single_learner_has_nothing_to_explore(self, tmp_path):
+        study = read_study([write_run(tmp_path / "run", Made(learner="zero-shot"))])
+        section = explorer_section(study, study.baseline)
+        assert section.paragraphs == (sections.NOTHING,)
+        assert not section.html
+
+    @given(st.lists(st.text(), min_size=1, max_size=4))
+    def test_any_text_stays_data(self, texts):
+        texts = [*texts, "</script><script>alert(1)</script><!--", "a & b", "\u202e \u2028 \x00 \ud800"]
+        _, data = sections._within([made(*texts)], sections.LIMIT)
+        assert not set("<>&") & set(data)
+        data.encode()  # no lone surrogate is left
+        read_back = {text for _, text in json.loads(data)["texts"]}
+        assert {"</script><script>alert(1)</script><!--", "a & b"} <= read_back
+
+    def test_any_label_is_escaped_in_the_list(self, study):
+        odd = [replace(arm, label=f"<b>{arm.label}") for arm in study.arms]
+        names = dict(zip(study.arms, odd, strict=True))
+        scored = tuple(replace(found, arm=names[found.arm]) for found in study.scored)
+        html = explorer_section(replace(study, arms=tuple(odd), scored=scored), odd[0]).html
+        assert "<b>" not in html
+        assert "&lt;b&gt;zero-shot" in html
+        assert "Where is &lt;it&gt; &amp; why" not in html.split("</noscript>")[1]
+
+    @given(st.integers(1, 40), st.integers(1, 20_000))
+    def test_the_data_stays_below_the_limit_or_has_one_question(self, questions, limit):
+        pairs = [made("question", *map(str, range(9)), questions=questions), made("other", questions=3)]
+        kept, data = sections._within(pairs, limit)
+        longest = max(len(explorer.questions) for explorer in kept)
+        assert len(data.encode()) <= limit or longest == 1
+        assert [e.questions for e in kept] == [e.questions[:longest] for e in pairs]
+
+    def test_a_report_on_seven_languages_stays_small(self):
+        rng = np.random.default_rng(0)
+        words = [chr(0x0E01 + i) * 6 for i in range(40)]  # Thai: three bytes a letter
+        texts = [" ".join(rng.choice(words, 40)) for _ in range(4000)]
+        pair = made(*texts[:10])
+        side = pair.questions[0].versions[0].sides[0]
+        versions = []
+        for i in range(20 * 7):
+            hits = tuple(h._replace(candidate=Text("", "th", texts[(i * 10 + h.rank) % 4000])) for h in side.hits)
+            versions.append(Version(Text("", "th", texts[i]), (replace(side, hits=hits),) * 2))
+        questions = tuple(Question(str(i), 0, (0.2, 0.4), tuple(versions[i * 7 : i * 7 + 7])) for i in range(20))
+        _, data = sections._within([replace(pair, questions=questions)] * 3, sections.LIMIT)
+        assert len(data.encode()) <= 1_500_000
+
+
+class TestPairsOfSimilarity:
+    @pytest.fixture
+    def study(self, tmp_path):
+        arms = {"zero-shot": 0.2, "maml": 3.0}
+        return read_study([write_study(tmp_path / "sts", arms, (0,), kind="similarity", task="demo-sts", questions=5)])
+
+    def test_the_largest_change_stands_first(self, study):
+        table = changed_pairs(study, study.arm("zero-shot"), study.arm("maml"), MANY)
+        nearer = [line.cells[3].value for line in table.lines]
+        assert len(nearer) == 5 * 6  # rows x pairs of three languages
+        assert [abs(n) for n in nearer] == sorted((abs(n) for n in nearer), reverse=True)
+
+    def test_nearer_is_the_lost_distance_of_the_ranks(self, study):
+        table = changed_pairs(study, study.arm("zero-shot"), study.arm("maml"))
+        for line in table.lines:
+            gold, before, after, nearer = (cell.value for cell in line.cells)
+            assert nearer == pytest.approx(abs(before - gold) - abs(after - gold))
+            assert {gold * 4, before * 4, after * 4} <= {0, 1, 2, 3, 4}  # ranks among five, without ties
+
+    def test_the_section_has_the_table(self, study):
+        section = explorer_section(study, study.baseline)
+        assert [table.key for table in section.tables] == ["pairs-1"]
+        assert not section.html
+
+    def test_a_task_that_ranks_has_none(self, tmp_path):
+        study = read_study([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
+        assert changed_pairs(study, *study.arms) is None
+
+
+def test_what_is_explored_does_not_depend_on_the_order_of_sets(tmp_path):
+    """The same study gives the same page, byte for byte, also where differences are equal."""
+    folder: Path = write_study(tmp_path / "study", {"zero-shot": 50.0, "maml": 50.0}, languages=LANGUAGES)
+    first, second = read_study([folder]), read_study([folder])
+    assert explorer_section(first, first.baseline) == explorer_section(second, second.baseline)
+    assert [(q.fold, q.id) for q in explorers(first, first.baseline)[0].questions] == [
+        (fold, f"test{fold}-article-{i}") for fold in range(3) for i in range(8)
+    ][:20]

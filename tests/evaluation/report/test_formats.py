@@ -1,0 +1,235 @@
+"""Tables as Markdown, LaTeX, CSV and JSON: what they look like, and that no text breaks them."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metasearch.evaluation.report import formats
+from metasearch.evaluation.report.build import files
+from metasearch.evaluation.report.page import Report
+from metasearch.evaluation.report.section import Section
+from metasearch.evaluation.report.table import Cell, Line, Table
+
+SMALL = Table(
+    key="main",
+    title="demo: map@20",
+    heads=("Learner", "Mode"),
+    columns=("ar", "mean"),
+    lines=(
+        Line(("zero-shot", "–"), (Cell(0.563, place="best"), Cell(0.57, 0.029, "second"))),
+        Line(("maml_x", "mono-bi"), (Cell(), Cell(-0.1, mark="*†", place="best")), rule=True),
+    ),
+    notes=("Over 5 folds.", "100 % & more."),
+    unit="× 100",
+)
+
+texts = st.text(st.characters(exclude_categories=())) | st.sampled_from(
+    [
+        "a|b",
+        "**bold**",
+        "\\",
+        "--",
+        "---",
+        "[x]",
+        "*",
+        "a & b \\\\ c",
+        "$x_1^2$",
+        '"a"',
+        "a\nb",
+        "\x00",
+        "\u202eabc",
+        "%",
+        "~",
+        "¿`",
+    ]
+)
+cells = st.builds(
+    Cell,
+    value=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    spread=st.none() | st.floats(0, 1e6),
+    place=st.sampled_from(["best", "second", ""]),
+    mark=st.sampled_from(["", "*", "*†", "&"]),
+    text=texts,
+)
+
+
+@st.composite
+def tables(draw):
+    """Draw a table with any texts."""
+    heads, columns = draw(st.lists(texts, min_size=1, max_size=2)), draw(st.lists(texts, max_size=3))
+    line = st.builds(
+        Line,
+        heads=st.tuples(*[texts] * len(heads)),
+        cells=st.tuples(*[cells] * len(columns)),
+        rule=st.booleans(),
+    )
+    lines, notes = draw(st.lists(line, max_size=3)), draw(st.lists(texts, max_size=2))
+    return Table("key", draw(texts), tuple(heads), tuple(columns), tuple(lines), tuple(notes))
+
+
+def test_markdown_sets_the_best_bold_the_second_in_italics_and_pads_columns():
+    assert formats.markdown(SMALL).splitlines() == [
+        "**demo: map@20, × 100**",
+        "",
+        "| Learner   | Mode    |        ar |           mean |",
+        "| --------- | ------- | --------: | -------------: |",
+        "| zero-shot | –       | **56.30** | *57.00 ± 2.90* |",
+        r"| maml\_x   | mono-bi |           |  **-10.00**\*† |",
+        "",
+        "- Over 5 folds.",
+        "- 100 % \\& more.",
+    ]
+
+
+def test_latex_is_a_booktabs_table_with_label_caption_and_notes():
+    assert formats.latex(SMALL).splitlines() == [
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{demo: map@20, $\times$ 100}",
+        r"\label{tab:main}",
+        r"\begin{tabular}{llrr}",
+        r"\toprule",
+        r"Learner & Mode & ar & mean \\",
+        r"\midrule",
+        r"zero-shot & \textendash{} & \textbf{56.30} & \textit{57.00 $\pm$ 2.90} \\",
+        r"\midrule",
+        r"maml\_x & mono-bi &  & \textbf{$-$10.00}\textsuperscript{{*}$\dagger$} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\smallskip",
+        r"{\footnotesize Over 5 folds. 100 \% \& more.\par}",
+        r"\end{table}",
+    ]
+
+
+def test_csv_has_full_precision_with_spreads_and_marks_in_columns_of_their_own():
+    assert formats.csv(SMALL).split("\r\n") == [
+        "Learner,Mode,ar,mean,mean sd,mean mark",
+        "zero-shot,–,0.563,0.57,0.029,",
+        "maml_x,mono-bi,,-0.1,,*†",
+        "",
+    ]
+
+
+@settings(max_examples=40)
+@given(tables())
+def test_csv_reads_back_as_what_was_written(table):
+    header, *rows = csv.reader(io.StringIO(formats.csv(table), newline=""))
+    assert tuple(header[: len(table.heads)]) == table.heads
+    assert len(rows) == len(table.lines)
+    for row, line in zip(rows, table.lines, strict=True):
+        assert len(row) == len(header)
+        assert tuple(row[: len(table.heads)]) == line.heads
+        rest = iter(row[len(table.heads) :])
+        for i, cell in enumerate(line.cells):
+            value = next(rest)
+            assert value == cell.text if cell.value is None else float(value) == cell.value
+            own = [each.cells[i] for each in table.lines]
+            if any(other.spread is not None for other in own):
+                spread = next(rest)
+                assert spread == "" if cell.spread is None else float(spread) == cell.spread
+            if any(other.mark for other in own):
+                assert next(rest) == cell.mark
+        assert list(rest) == []
+
+
+def tables_json(table):
+    """Return `tables.json` of a report that has one table."""
+    return files(Report("t", (), (), (Section("s", "S", tables=(table,)),)))["tables.json"]
+
+
+@settings(max_examples=40)
+@given(tables())
+def test_json_reads_back_as_the_same_table(table):
+    (tree,) = json.loads(tables_json(table))
+    lines = tuple(
+        Line(tuple(line["heads"]), tuple(Cell(**cell) for cell in line["cells"]), line["rule"])
+        for line in tree["lines"]
+    )
+    lists = {name: tuple(tree[name]) for name in ("heads", "columns", "notes")}
+    assert Table(**{**tree, **lists, "lines": lines}) == table
+
+
+def test_json_has_no_value_that_is_not_finite():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        tables_json(Table("k", "t", ("a",), ("b",), (Line(("c",), (Cell(float("nan")),)),)))
+
+
+# What a piece of escaped LaTeX may consist of: plain characters, and the ways in which special ones are printed.
+PIECE = re.compile(
+    r"-\{\}(?=-)|"
+    r"[^\\{}$&#_%~^<>|`\"\[\]*\x00-\x1f]"
+    r"|\\[{}$&#_%]"
+    r"|\\(?:text(?:backslash|asciitilde|asciicircum|less|greater|bar|asciigrave|endash|emdash)|ldots)\{\}"
+    r"|\{\\char34\}"
+    r"|\{[\[\]*]\}"
+    r"|\$(?:-|\\(?:pm|times|cdot|rightarrow|leq|geq|neq|approx|d?dagger))\$"
+)
+
+
+@given(texts)
+def test_every_special_character_of_latex_is_escaped(text):
+    escaped = formats.escape(text)
+    assert "".join(PIECE.findall(escaped)) == escaped
+    assert "--" not in escaped
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", escaped)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a_b & c", r"a\_b \& c"),
+        (r"\input{x}", r"\textbackslash{}input\{x\}"),
+        ("--trust", "-{}-trust"),
+        ("[a]*", "{[}a{]}{*}"),
+        ("a\nb", "a b"),
+        ("mono→bi", r"mono$\rightarrow$bi"),
+        ("Ελλάδα", "Ελλάδα"),
+    ],
+)
+def test_latex_prints_the_text(text, expected):
+    assert formats.escape(text) == expected
+
+
+@settings(max_examples=40)
+@given(tables())
+def test_no_text_breaks_the_rows_of_a_latex_table(table):
+    lines = formats.latex(table).splitlines()
+    assert (lines[0], lines[-1]) == (r"\begin{table}", r"\end{table}")
+    rows = [line for line in lines if line.endswith(r" \\")]
+    assert len(rows) == 1 + len(table.lines)
+    for row in rows:
+        assert len(re.findall(r"(?<!\\)&", row)) == len(table.heads) + len(table.columns) - 1
+    bare = re.sub(r"\\[{}]", "", "\n".join(lines))
+    depths = [bare[:i].count("{") - bare[:i].count("}") for i in range(len(bare) + 1)]
+    assert min(depths) == 0 == depths[-1]
+
+
+@settings(max_examples=40)
+@given(tables())
+def test_no_text_breaks_the_rows_of_a_markdown_table(table):
+    _, shown, *notes = formats.markdown(table).removesuffix("\n").split("\n\n")
+    rows = shown.split("\n")
+    assert len(rows) == 2 + len(table.lines)
+    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows} == {len(table.heads) + len(table.columns) + 1}
+    assert [note.count("\n") for note in notes] == [len(table.notes) - 1] * bool(table.notes)
+
+
+def test_columns_of_words_are_set_left_and_those_of_numbers_right():
+    words, counts, values = Cell(text="Linux"), Cell(text="3 of 7"), Cell(0.1, text="<0.2")
+    table = Table("k", "t", ("a",), ("words", "counts", "values"), (Line(("x",), (words, counts, values)),))
+    assert [table.has_words(i) for i in range(3)] == [True, False, False]
+    assert r"\begin{tabular}{llrr}" in formats.latex(table)
+    assert formats.markdown(table).splitlines()[3] == "| --- | ----- | -----: | -----: |"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("map@20", "map-20"), ("MAML (trans)", "maml-trans"), ("ар/../x", "x"), ("", "table")]
+)
+def test_a_slug_is_safe_in_files_links_and_labels(name, expected):
+    assert formats.slug(name) == expected

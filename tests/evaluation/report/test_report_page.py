@@ -1,0 +1,248 @@
+"""The page: one file, escaped, forbidden to load anything, with headings, captions, and colours that can be read."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+import metasearch.evaluation.report.page as module
+from metasearch.evaluation.report.charts import Series, line_chart
+from metasearch.evaluation.report.page import Report, environment, page
+from metasearch.evaluation.report.section import Chart, Section
+from metasearch.evaluation.report.svg import COLOURS, DASHES
+from metasearch.evaluation.report.table import Cell, Line, Table
+
+TEMPLATES = Path(module.__file__).parent / "templates"
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style>",
+    "{{ 1/0 }}",
+    "&lt;",
+    "\x00\x07",
+    "\ud83d",
+    "שלום",
+]
+ANY = st.text(min_size=1, max_size=30) | st.sampled_from(EVIL)
+VOID = {"meta", "br", "hr", "input", "link", "img"}
+
+
+class Parsed(HTMLParser):
+    """Elements, text and nesting errors of a page."""
+
+    def __init__(self, source):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.text, self.errors = [], [], [], []
+        self.feed(source)
+        self.close()
+        self.errors += self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.errors.append(tag)
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def table(text="map@20", key="main"):
+    lines = (
+        Line(("zero-shot",), (Cell(0.5, 0.01, "second"), Cell(text="–"))),
+        Line((text,), (Cell(0.6, None, "best", "*"), Cell(text=text)), rule=True),
+    )
+    return Table(key, text, (text,), ("mean", text), lines, (text,), unit="× 100")
+
+
+def report(text="text", html=""):
+    chart = Chart(table(text, "chart"), line_chart(text, text, [Series(text, ((0, 1),))], text))
+    section = Section("results", text, (text,), (chart,), (table(text),), Markup(html), "", "")
+    return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)
+
+
+def test_the_main_table_is_that_of_the_scores_wherever_they_stand():
+    sections = (Section("of-a-plug-in", "P", tables=(table("other"),)), Section("scores", "S", tables=(table("map"),)))
+    assert Report("t", (), (), sections).main == table("map")
+
+
+def html_table(table):
+    """Return a table as the page has it."""
+    return str(environment().get_template("table.html.j2").module.table(table))
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+@settings(max_examples=40)
+@given(ANY)
+def test_every_text_is_escaped_and_the_page_is_well_formed(text):
+    source = page(report(text))
+    parsed = Parsed(source)
+    source.encode()  # a lone surrogate could not be written
+    assert parsed.errors == []
+    assert [tag for tag, _ in parsed.tags] == [tag for tag, _ in Parsed(page(report("plain"))).tags]
+    attributes = {name for _, found in parsed.tags for name in found}
+    assert not {name for name in attributes if name.startswith("on") or name in ("src", "style", "srcset")}
+    assert not re.search("[\x00-\x08\x0b\x0e-\x1f\x7f]", source)
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "{{ 1/0 }}", "&lt;", 'a "quoted" text', "שלום"])
+def test_a_text_reads_as_it_was_written(text):
+    parsed = Parsed(page(report(text)))
+    assert sum(squeezed(found) == text for found in parsed.text) >= 8
+    assert parsed.all("script") == []
+
+
+def test_nothing_is_loaded_from_anywhere():
+    source = page(report())
+    assert not re.search(r"https?:|//|url\(|@import|src=|<link|<iframe|<object|<embed", source.replace("</", "<"))
+    assert all(found["href"].startswith("#") for found in Parsed(source).all("a"))
+
+
+def test_the_policy_forbids_the_network_and_names_each_style_and_script_by_its_hash():
+    section = Section("a", "A", style=".x { color: red; }", script="document.title += '!';")
+    source = page(Report("t", (), (), (section,)))
+    (policy,) = [m["content"] for m in Parsed(source).all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for kind, tag in (("style-src", "style"), ("script-src", "script")):
+        inside = re.findall(f"<{tag}>(.*?)</{tag}>", source, re.DOTALL)
+        hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inside]
+        assert rules[kind] == " ".join(f"'sha256-{name}'" for name in hashes)
+        assert inside
+
+
+def test_a_page_without_scripts_allows_none():
+    assert "script-src 'none'" in page(report()).replace("&#39;", "'")
+
+
+def test_headings_go_down_one_level_at_a_time_and_links_lead_somewhere():
+    parsed = Parsed(page(report()))
+    assert [tag for tag, _ in parsed.tags if re.fullmatch("h[1-6]", tag)] == ["h1", "h2", "h2"]
+    ids = [found["id"] for _, found in parsed.tags if "id" in found]
+    assert len(ids) == len(set(ids))
+    assert {found["href"][1:] for found in parsed.all("a")} == {"content", "results", "more"}
+    assert {"content", "results", "more", "chart", "main"} == set(ids)
+    assert parsed.all("a")[0] == {"class": "skip", "href": "#content"}
+
+
+def test_a_chart_has_a_name_a_caption_and_its_values_as_a_table():
+    parsed = Parsed(page(report("a difference")))
+    assert len(parsed.all("svg")) == len(parsed.all("figcaption")) == len(parsed.all("details")) == 1
+    assert parsed.all("svg")[0]["role"] == "img"
+    assert len(parsed.all("table")) == 2  # of the chart, and of the section
+
+
+def test_a_table_has_a_caption_and_scopes_and_shows_places_marks_and_notes():
+    source = str(html_table(table()))
+    parsed = Parsed(source)
+    assert parsed.errors == []
+    assert "map@20, × 100" in [squeezed(text) for text in parsed.text]
+    assert [found["scope"] for found in parsed.all("th")] == ["col", "col", "col", "row", "row"]
+    assert "<em>50.00 ± 1.00</em>" in source
+    assert "<strong>60.00</strong><sup>*</sup>" in source
+    assert source.count('class="note"') == 1
+    assert [found.get("class") for found in parsed.all("tr")] == [None, None, "rule"]
+
+
+def test_a_negative_number_has_a_true_minus_sign_and_a_text_keeps_its_hyphen():
+    lines = (Line(("a",), (Cell(-0.5), Cell(text="mono-bi"))),)
+    source = str(html_table(Table("t", "t", ("",), ("x", "y"), lines)))
+    assert "−50.00" in source
+    assert "mono-bi" in source
+
+
+def test_wide_things_scroll_in_a_container_that_the_keyboard_reaches():
+    parsed = Parsed(page(report()))
+    scrolling = [found for found in parsed.all("div") if found.get("class") == "scroll"]
+    assert len(scrolling) == 3
+    assert all(found["tabindex"] == "0" and found["aria-label"] for found in scrolling)
+
+
+def test_html_of_a_section_stands_as_it_is():
+    assert "<p id='own'>5 &lt; 6</p>" in page(report(html="<p id='own'>5 &lt; 6</p>"))
+
+
+def test_two_parts_with_one_key_are_an_error():
+    with pytest.raises(ValueError, match="'main'"):
+        page(Report("t", (), (), (Section("a", "A", tables=(table(), table())),)))
+    with pytest.raises(ValueError, match="'content'"):
+        page(Report("t", (), (), (Section("content", "A"),)))
+
+
+def test_an_empty_report_is_a_page():
+    assert Parsed(page(Report("t", (), (), ()))).errors == []
+
+
+# --- colours ----------------------------------------------------------------------------------------------------------
+
+
+def palettes():
+    """Return the colours of light and of dark mode by name, read from the style sheets."""
+    light, dark = {}, {}
+    for name in ("style.css", "charts.css"):
+        text = (TEMPLATES / name).read_text(encoding="utf-8")
+        blocks = re.findall(r":root \{(.*?)\}", text, re.DOTALL)
+        for found, block in zip((light, dark), blocks, strict=True):
+            found |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+    return [light, dark]
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2.2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(a, b):
+    dark, light = sorted((luminance(a), luminance(b)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_by_hand():
+    assert contrast("#000000", "#ffffff") == pytest.approx((1 + 0.05) / 0.05)
+
+
+@pytest.mark.parametrize("colours", palettes(), ids=["light", "dark"])
+def test_texts_and_lines_have_the_contrast_of_wcag_aa(colours):
+    for text in ("ink", "muted", "accent"):
+        assert contrast(colours[text], colours["paper"]) >= 4.5, text
+        assert contrast(colours[text], colours["raised"]) >= 4.5, text
+    for i in range(COLOURS):
+        assert contrast(colours[f"c{i}"], colours["paper"]) >= 3, i
+    for field in [f"{palette}{i}" for palette in "qv" for i in range(9)]:
+        assert contrast(colours[field], colours[f"{field}-on"]) >= 4.5, field
+
+
+def test_light_and_dark_have_the_same_names_and_every_name_used_is_there():
+    light, dark = palettes()
+    assert light.keys() == dark.keys()
+    used = set()
+    for sheet in TEMPLATES.glob("*.css"):
+        used |= set(re.findall(r"var\(--([\w-]+)\)", sheet.read_text(encoding="utf-8")))
+    assert used - {"serif", "sans"} <= light.keys()
+
+
+def test_every_class_of_a_series_has_a_rule():
+    text = (TEMPLATES / "charts.css").read_text(encoding="utf-8")
+    assert all(f".c{i} {{" in text for i in range(COLOURS))
+    assert all(f".d{i} {{" in text for i in range(1, DASHES))  # the first is a solid line

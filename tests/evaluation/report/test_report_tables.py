@@ -1,0 +1,188 @@
+"""Tables of a report, from scores that a reader can redo by hand."""
+
+from statistics import stdev
+
+import pytest
+
+from helpers.tables import SELECTION, places, row_of, shown, study_of, study_of_rows
+from metasearch.evaluation.report.main_table import MANY, main_table, over_languages, placed
+from metasearch.evaluation.report.sections.scores import fold_table, group_table, pool_table, seed_table
+from metasearch.evaluation.report.sections.transfer import mode_table
+from metasearch.evaluation.report.table import Cell, Table
+
+
+def test_seeds_are_averaged_before_folds():
+    found = study_of(
+        {
+            ("maml", "trans", 0, 1): {"ar": 0.2, "de": 0.4},
+            ("maml", "trans", 0, 2): {"ar": 0.4, "de": 0.4},
+            ("maml", "trans", 1, 1): {"ar": 0.6, "de": 0.8},
+        }
+    )
+    folds = [((0.2 + 0.4) / 2 + (0.4 + 0.4) / 2) / 2, (0.6 + 0.8) / 2]
+    mean = over_languages(found, found.arms[0], SELECTION)
+    assert mean.mean == pytest.approx(sum(folds) / 2)
+    assert mean.sd == pytest.approx(stdev(folds))
+    table = main_table(found, SELECTION)
+    assert shown(table, "maml", "trans") == ["45.00", "60.00", f"52.50 ± {100 * stdev(folds):.2f}"]
+    assert table.notes[0] == "Mean ± sample standard deviation over 2 folds (the seeds of a fold averaged first)."
+    assert "maml has fewer than 2 seeds: 1 on fold 1." in table.notes
+
+
+def test_with_one_fold_the_spread_is_over_seeds():
+    found = study_of({("maml", "trans", 3, seed): {"ar": 0.1 * seed} for seed in (1, 2, 3)})
+    assert shown(main_table(found, SELECTION), "maml", "trans") == ["20.00", "20.00 ± 10.00"]
+    assert main_table(found, SELECTION).notes == ("Mean ± sample standard deviation over 3 seeds on fold 3.",)
+
+
+def test_one_run_has_no_spread_and_the_notes_say_so():
+    table = main_table(study_of({("maml", "trans", 0, 0): {"ar": 0.1}}), SELECTION)
+    assert shown(table, "maml", "trans") == ["10.00", "10.00"]
+    assert table.notes == ("One fold (0) and one seed (0): nothing is said of the spread.",)
+
+
+def test_best_and_second_of_each_column_are_marked_and_what_prints_equal_shares_a_place():
+    found = study_of(
+        {
+            ("zero-shot", None, 0, 0): {"ar": 0.50001, "de": 0.1},
+            ("maml", "trans", 0, 0): {"ar": 0.50004, "de": 0.3},
+            ("reptile", "trans", 0, 0): {"ar": 0.4, "de": 0.2},
+        }
+    )
+    table = main_table(found, SELECTION)
+    assert places(table, "ar") == ["best", "best", "second"]
+    assert places(table, "de") == ["", "best", "second"]
+
+
+def test_nothing_is_best_alone_or_where_all_are_equal():
+    assert [cell.place for cell in placed([Cell(0.5)], [True])] == [""]
+    assert [cell.place for cell in placed([Cell(0.5), Cell(0.5)], [True, True])] == ["", ""]
+    assert [cell.place for cell in placed([Cell(0.5), Cell()], [True, True])] == ["", ""]
+
+
+def test_a_learner_that_lacks_folds_is_named_and_ranked_with_none():
+    scores = {("zero-shot", None, fold, 0): {"ar": 0.1 + 0.1 * fold} for fold in range(5)}
+    scores |= {("maml", "trans", fold, 0): {"ar": 0.9} for fold in (0, 1, 4)}
+    scores |= {("reptile", "trans", fold, 0): {"ar": 0.2} for fold in range(5)}
+    table = main_table(study_of(scores), SELECTION)
+    assert places(table, "mean") == ["best", "", "second"]
+    assert any(note.startswith("maml has 3 of 5 folds (not 2, 3).") for note in table.notes)
+
+
+def test_the_spread_over_the_seeds_of_an_only_fold_stands_not_among_spreads_over_folds():
+    scores = {("zero-shot", None, fold, 0): {"ar": 0.1 + 0.1 * fold} for fold in (0, 1)}
+    scores |= {("maml", "trans", 0, seed): {"ar": 0.1 * seed} for seed in (1, 3)}
+    table = main_table(study_of(scores), SELECTION)
+    assert shown(table, "zero-shot", "–") == ["15.00", f"15.00 ± {100 * stdev([0.1, 0.2]):.2f}"]
+    assert shown(table, "maml", "trans") == ["20.00", "20.00"]
+
+
+def test_groups_of_languages_have_the_mean_of_those_that_are_there():
+    rows = {}
+    for (learner, mode), seeds in {("zero-shot", None): (0.1,), ("maml", "trans"): (0.2, 0.4)}.items():
+        for seed, value in enumerate(seeds):
+            every = row_of(SELECTION, "ar", "all", value), row_of(SELECTION, "de", "all", 0.9)
+            group = {**row_of(SELECTION, "group 36", "", value), "found": 1, "listed": 36}
+            rows[learner, mode, 0, seed] = [*every, group]
+    found = study_of_rows(rows)
+    table = group_table(found, SELECTION)
+    assert table.columns == ("36",)
+    assert shown(table, "maml", "trans") == [f"{100 * (0.2 + 0.4) / 2:.2f}"]
+    assert "(36: 1 of 36)" in table.notes[0]
+    assert main_table(found, SELECTION).columns == ("ar", "de", "mean")
+    assert group_table(study_of({("maml", "trans", 0, 0): {"ar": 0.1}}), SELECTION) is None
+
+
+@pytest.mark.parametrize("value", [-0.00001, -0.0, 0.00001])
+def test_what_rounds_to_zero_has_no_sign(value):
+    assert Table("", "", (), (), ()).shown(Cell(value, spread=0.0)) == "0.00 ± 0.00"
+
+
+def test_marks_stand_behind_the_means_only():
+    found = study_of({("zero-shot", None, 0, 0): {"ar": 0.1}, ("maml", "trans", 0, 0): {"ar": 0.2}})
+    table = main_table(found, SELECTION, marks={found.arms[1]: "*†"})
+    assert [[cell.mark for cell in line.cells] for line in table.lines] == [["", ""], ["", "*†"]]
+
+
+def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
+    modes = ("mixt", "mono-bi-multi", "mono-bi", "trans", "bi-multi")
+    scores = {("maml", mode, 0, 0): {"ar": 0.1} for mode in modes}
+    scores |= {("fine-tune", "trans", 0, 0): {"ar": 0.1}, ("zero-shot", None, 0, 0): {"ar": 0.1}}
+    table = main_table(study_of(scores), SELECTION)
+    assert [line.heads for line in table.lines] == [
+        ("zero-shot", "–"),
+        ("maml", "bi-multi"),
+        ("maml", "mono-bi"),
+        ("maml", "mono-bi-multi"),
+        ("maml", "mixt"),
+        ("maml", "trans"),
+        ("fine-tune", "trans"),
+    ]
+    assert [line.rule for line in table.lines] == [False, True, False, False, False, False, True]
+
+
+def test_a_column_for_modes_is_left_out_where_nothing_was_trained():
+    assert main_table(study_of({("zero-shot", None, 0, 0): {"ar": 0.1}}), SELECTION).heads == ("Learner",)
+
+
+def test_with_many_languages_each_has_a_line():
+    languages = [f"x{i:02}" for i in range(MANY + 1)]
+    found = study_of(
+        {
+            ("zero-shot", None, 0, 0): dict.fromkeys(languages, 0.1),
+            ("maml", "trans", 0, 0): dict.fromkeys(languages, 0.2),
+        }
+    )
+    table = main_table(found, SELECTION)
+    assert table.columns == ("zero-shot", "maml trans")
+    assert [line.heads for line in table.lines] == [(name,) for name in (*languages, "mean")]
+    assert [cell.place for cell in table.lines[0].cells] == ["second", "best"]
+
+
+def test_modes_are_columns_and_an_encoder_as_it_is_stands_in_the_notes():
+    found = study_of(
+        {
+            ("zero-shot", None, 0, 0): {"ar": 0.5},
+            ("maml", "trans", 0, 0): {"ar": 0.4},
+            ("maml", "mono-bi", 0, 0): {"ar": 0.3},
+            ("fine-tune", "trans", 0, 0): {"ar": 0.2},
+        }
+    )
+    table = mode_table(found, SELECTION)
+    assert table.columns == ("mono-bi", "trans")
+    assert shown(table, "maml") == ["30.00", "40.00"]
+    assert shown(table, "fine-tune") == ["", "20.00"]
+    assert places(table, "trans") == ["best", "second"]
+    assert table.notes[-1] == "zero-shot has no mode: 50.00."
+
+
+def test_one_mode_is_compared_with_nothing():
+    assert mode_table(study_of({("maml", "trans", 0, 0): {"ar": 0.4}}), SELECTION) is None
+
+
+def test_folds_and_seeds_have_tables_of_their_own():
+    found = study_of(
+        {("maml", "trans", fold, seed): {"ar": 0.1 * fold + 0.02 * seed} for fold in (1, 2) for seed in (0, 1)}
+    )
+    folds, seeds = fold_table(found, SELECTION), seed_table(found, SELECTION)
+    assert folds.columns == ("fold 1", "fold 2", "mean")
+    assert shown(folds, "maml", "trans") == ["11.00", "21.00", f"16.00 ± {stdev([11, 21]):.2f}"]
+    assert seeds.columns == ("seed 0", "seed 1", "mean")
+    assert shown(seeds, "maml", "trans") == ["15.00", "17.00", f"16.00 ± {stdev([15, 17]):.2f}"]
+
+
+def test_a_seed_that_lacks_a_fold_has_no_value_and_its_learner_no_place():
+    folds_and_seeds = [(fold, seed) for fold in (0, 1) for seed in (0, 1, 2)]
+    scores = {("maml", "trans", *at): {"ar": 0.9} for at in folds_and_seeds if at != (1, 1)}
+    scores |= {("reptile", "trans", *at): {"ar": 0.1} for at in folds_and_seeds}
+    scores |= {("meta-sgd", "trans", *at): {"ar": 0.2} for at in folds_and_seeds}
+    table = seed_table(study_of(scores), SELECTION)
+    assert shown(table, "maml", "trans") == ["90.00", "", "90.00", "90.00 ± 0.00"]
+    assert places(table, "mean") == ["", "second", "best"]
+
+
+def test_one_fold_or_one_seed_needs_no_table():
+    found = study_of({("maml", "trans", 0, 0): {"ar": 0.1}})
+    assert fold_table(found, SELECTION) is None
+    assert seed_table(found, SELECTION) is None
+    assert pool_table(found, SELECTION) is None

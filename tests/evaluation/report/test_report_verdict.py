@@ -1,0 +1,166 @@
+"""What a report says beside its main table: the language matrix, the pools, the facts, and the verdict in words."""
+
+import re
+
+import pytest
+
+from helpers.tables import SELECTION, row_of, shown, study_of, study_of_rows
+from metasearch.evaluation.report.comparison import difference, verdict
+from metasearch.evaluation.report.main_table import ordered
+from metasearch.evaluation.report.section import Inputs
+from metasearch.evaluation.report.sections.compared import section
+from metasearch.evaluation.report.sections.languages import matrix_tables
+from metasearch.evaluation.report.sections.run_facts import duration, fact_table, run_table
+from metasearch.evaluation.report.sections.scores import pool_table
+from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.folds import TrainingInterval
+from metasearch.evaluation.statistics.paired import PairedTest, Summary
+from metasearch.evaluation.study.compare import Compared, Comparison
+from metasearch.evaluation.study.study import ScoreSelection
+
+
+@pytest.fixture
+def searched():
+    """Return a study with the pools of retrieval."""
+    multi, mono, bi = (ScoreSelection("map@20", pool) for pool in ("multilingual", "monolingual", "bilingual"))
+    rows = [row_of(multi, "de", "all", 0.2), row_of(multi, "ar", "all", 0.1)]
+    rows += [row_of(mono, "de", "de", 0.8), row_of(mono, "ar", "ar", 0.6)]
+    rows += [row_of(bi, "de", "ar", 0.3), row_of(bi, "ar", "de", 0.4)]
+    return study_of_rows({("zero-shot", None, 0, 0): rows})
+
+
+def test_the_language_matrix_has_questions_as_lines_and_the_monolingual_pool_on_its_diagonal(searched):
+    (table,) = matrix_tables(searched, "map@20")
+    assert table.columns == ("de", "ar")
+    assert shown(table, "de") == ["80.00", "30.00"]
+    assert shown(table, "ar") == ["40.00", "60.00"]
+    assert matrix_tables(study_of({("zero-shot", None, 0, 0): {"ar": 0.1}}), "map@20") == []
+
+
+def test_pools_have_the_mean_over_languages_of_each(searched):
+    table = pool_table(searched, SELECTION)
+    assert table.columns == ("multilingual", "monolingual", "bilingual")
+    assert shown(table, "zero-shot") == [f"{100 * (0.2 + 0.1) / 2:.2f}", "70.00", "35.00"]
+
+
+def test_a_matrix_of_each_arm_has_a_key_of_its_own():
+    what = ScoreSelection("map@20", "monolingual")
+    rows = {(learner, "trans", 0, 0): [row_of(what, "ar", "ar", 0.1)] for learner in ("a b", "a-b")}
+    assert [table.key for table in matrix_tables(study_of_rows(rows), "map@20")] == ["matrix-1-a-b", "matrix-2-a-b"]
+
+
+def test_facts_say_what_was_run_and_what_is_missing():
+    facts = {"seconds": 100.0, "peak_memory_mib": 600.0, "processor": "a <b>", "cores": 2, "steps": 4}
+    scores = {("maml", "trans", fold, 0): [row_of(SELECTION, "ar", "all", 0.1)] for fold in (0, 1)}
+    found = study_of_rows(scores, missing=["cell x is not finished"], facts=facts)
+    table = fact_table(found)
+    said = {line.heads[0]: line.cells[0].text for line in table.lines}
+    assert said["Folds"] == "0, 1"
+    assert said["Processor"] == "a <b>"
+    assert said["Data fingerprint"] == "4e8f"
+    assert said["Time of all runs together"] == "3 min 20 s"
+    assert table.notes == ("Missing: cell x is not finished.",)
+    took = run_table(found)
+    assert took.columns == ("Runs", "Outer steps", "Seconds", "Peak memory, MiB")
+    assert shown(took, "maml", "trans") == ["2", "4", "100.0", "600.0"]
+    assert run_table(study_of({key: {"ar": 0.1} for key in scores})) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(8.4, "8 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (3600 * 2 + 60 * 18 + 5, "2 h 18 min")],
+)
+def test_a_time_reads_well(seconds, expected):
+    assert duration(seconds) == expected
+
+
+def compared(arm, low, high, value=0.2, alone=False):
+    """Compare an arm of mean `value` with a baseline of mean 0.3."""
+    mean, zero = Summary(value, None, 1, "folds"), Summary(0.3, None, 1, "folds")
+    test = PairedTest(14, value - 0.3, 0.1, -3.7, 0.001, low, high, -1.0)
+    training = None if low is None or alone else TrainingInterval(low, high, 0.001, 0.01, 1, "folds")
+    models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)
+    rest = {"by_fold": {}, "heterogeneity": None, "components": None, "needed": None, "languages": {}, "level": 0.95}
+    holm = None if training is None else 0.0021
+    return Compared(arm, (0, 1), (0,), zero, mean, training, holm, models, test=test, **rest)
+
+
+def words(found, *each):
+    comparison = Comparison("study", "demo", found.arms[0], "map@20", "multilingual", 0.95, 1000, 0, each, ())
+    return " ".join(verdict(found, SELECTION, comparison))
+
+
+@pytest.fixture
+def two_folds():
+    learners = {("zero-shot", None): 0.3, ("fine-tune", "trans"): 0.2}
+    return study_of({(*way, fold, 0): {"ar": value} for way, value in learners.items() for fold in (0, 1)})
+
+
+def test_the_verdict_names_the_winner_and_says_that_fine_tuning_is_weaker(two_folds):
+    said = words(two_folds, compared(two_folds.arms[1], -0.15, -0.05))
+    assert said.startswith("zero-shot has the highest mean map@20 on the test data: 30.00, before fine-tune 20.00")
+    assert "interval over training again (folds, seeds, questions) −15.00 to −5.00, without 0: significant" in said
+    assert "Holm-adjusted p = 0.0021; for these models alone −14.00 to −6.00" in said
+    assert "fine-tune is weaker than zero-shot by 10.00, as plain fine-tuning is in the MAML-Align paper." in said
+
+
+def test_the_verdict_says_when_it_cannot_be_told(two_folds):
+    said = words(two_folds, compared(two_folds.arms[1], -0.25, 0.05))
+    assert "with 0 in it: not significant" in said
+    assert "Whether fine-tune is weaker than zero-shot, as in the MAML-Align paper, cannot be told from this." in said
+
+
+def test_the_verdict_says_when_fine_tuning_is_better(two_folds):
+    said = words(two_folds, compared(two_folds.arms[1], 0.05, 0.15, value=0.4))
+    assert "fine-tune is better than zero-shot by 10.00; in the MAML-Align paper plain fine-tuning is weaker." in said
+
+
+def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values_in_words(two_folds):
+    each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
+    comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
+    (chart,) = section(Inputs(two_folds, two_folds, SELECTION, comparison)).charts
+    # Of each row over training, then of these models; and in the legend, where the series are not hollow.
+    assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", ""]
+    assert re.findall('class="marker c1( hollow)?"', chart.svg) == ["", " hollow", " hollow", ""]
+    assert "fine-tune" in chart.svg
+    for words in ("−10.00 [−15.00, −5.00]*†<", "−10.00 [−25.00, 5.00]†<", ">−10.00<"):
+        assert words in chart.svg
+
+
+def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these_models_and_say_so(two_folds):
+    found = compared(two_folds.arms[1], -0.15, -0.05, alone=True)
+    said = words(two_folds, found)
+    assert found.mark == "°"
+    assert "95% interval for these models alone −15.00 to −5.00, without 0: significant for them" in said
+    assert "what training again would change is not known" in said
+    assert "fine-tune is weaker than zero-shot by 10.00, as far as these models go, as plain" in said
+
+
+def test_an_undefined_interval_claims_nothing(two_folds):
+    assert "significant" not in difference(compared(two_folds.arms[1], None, None), two_folds.arms[0])
+
+
+def test_the_verdict_on_one_fold_says_how_far_it_goes():
+    found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}})
+    assert verdict(found, SELECTION, None) == (
+        "zero-shot has a mean map@20 of 30.00 (× 100); there is nothing to rank it with.",
+        "This is one fold: nothing is said of how it would be with another cut of the data.",
+    )
+
+
+def test_the_verdict_on_one_seed_says_how_far_it_goes(two_folds):
+    assert "one seed: what another seed would change is not told from what another fold would." in words(two_folds)
+
+
+def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_data(two_folds):
+    one = compared(two_folds.arms[1], -0.15, -0.05)
+    chosen = "It is the highest of 2 learners compared on the same test data; its interval is not corrected for that, "
+    chosen += "its p is."
+    assert chosen not in words(two_folds, one)
+    assert chosen in words(two_folds, one, one)
+
+
+def test_nobody_wins_where_no_learner_has_every_fold():
+    found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}, ("maml", "trans", 1, 0): {"ar": 0.4}})
+    assert verdict(found, SELECTION, None)[0].startswith("No learner has scores")
+    assert ordered(found)[0].zero_shot

@@ -1,0 +1,148 @@
+"""What is one way to train and what is another, and how each is called."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.evaluation.study.arms import Arm, arm_of, digest, labelled, settings_of
+
+RECIPE = {"recipe": "maml-tiny", "description": "ours", "learner": "maml", "outer": {"lr": "3e-4", "clip": "0.0"}}
+CONFIG = {"task": "demo", "mode": "trans", "encoder": "tiny", "recipe": RECIPE, "fold": "0", "seed": "1", "data": None}
+ROW = {"learner": "maml", "mode": "trans", "recipe": "maml-tiny", "encoder": "tiny"}
+MAML = Arm("maml", "trans", "maml-tiny", "tiny")
+
+
+def labels(*arms, known=None):
+    return [arm.label for arm in labelled(arms, known)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fold": "4"},
+        {"seed": "7"},
+        {"data": "/elsewhere"},
+        {"device": "cuda"},
+        {"include": ["more"]},
+        {"recipe": RECIPE | {"description": "other words", "sources": {"outer.lr": "ours"}}},
+    ],
+)
+def test_fold_seed_place_and_notes_make_no_other_arm(change):
+    assert arm_of(ROW, CONFIG | change, "a") == arm_of(ROW, CONFIG, "b")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_steps": "7"},
+        {"precision": "bf16"},
+        {"recipe": RECIPE | {"outer": {"lr": "1e-4", "clip": "0.0"}}},
+        {"recipe": RECIPE | {"dropout": "true"}},
+    ],
+)
+def test_every_setting_makes_another_arm(change):
+    assert arm_of(ROW, CONFIG | change, "a") != arm_of(ROW, CONFIG, "a")
+
+
+def test_zero_shot_is_one_arm_in_every_run_of_an_encoder():
+    row = ROW | {"learner": ZERO_SHOT}
+    assert arm_of(row, CONFIG, "a") == arm_of(row | {"mode": None, "recipe": None}, {"label": ZERO_SHOT}, "b")
+    assert arm_of(row, CONFIG, "a").zero_shot
+    assert arm_of(row, CONFIG, "a") != arm_of(row | {"encoder": "other"}, CONFIG, "a")
+
+
+def test_an_encoder_that_was_made_elsewhere_is_known_by_its_label_and_source_whatever_its_path():
+    made = {"learner": "compress", "mode": None, "recipe": None}
+    one, other = ({**made, "encoder": f"made/seed-{seed}/model"} for seed in (1, 2))
+    assert arm_of(one, {}, "a") == arm_of(other, {}, "a")
+    assert arm_of(one, {}, "a") != arm_of(one, {}, "b")
+
+
+def test_a_map_that_is_fitted_on_each_fold_is_one_arm_in_all_studies_and_made_anew_on_each_fold():
+    row = {"learner": NEUTRAL, "encoder": "tiny", "mode": None, "recipe": None}
+    one, other = (arm_of(row, {"neutralise": {"rank": "3"}, "fold": fold}, source) for fold, source in ("0a", "1b"))
+    assert one == other
+    assert one != arm_of(row, {"neutralise": {"rank": "2"}, "fold": "0"}, "a")
+    assert [arm.made_once for arm in (one, Arm(ZERO_SHOT, None, None, "tiny"), Arm("student", None, "small", ""))] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_an_arm_that_differs_in_nothing_is_called_by_its_learner():
+    assert labels(Arm(ZERO_SHOT, None, None, "tiny"), MAML) == ["zero-shot", "maml"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"mode": "mono-bi"}, ["maml (trans)", "maml (mono-bi)"]),
+        ({"recipe": "maml"}, ["maml [maml-tiny]", "maml [maml]"]),
+        ({"encoder": "mbert"}, ["maml, tiny", "maml, mbert"]),
+        ({"source": "study-2"}, ["maml", "maml in study-2"]),
+        ({"mode": "mono-bi", "recipe": "maml"}, ["maml (trans)", "maml (mono-bi)"]),
+    ],
+)
+def test_a_label_says_the_first_thing_that_differs(change, expected):
+    assert labels(MAML, replace(MAML, **change)) == expected
+
+
+def test_only_arms_that_would_be_called_the_same_say_more():
+    arms = (MAML, replace(MAML, mode="mono-bi"), replace(MAML, mode="mono-bi", encoder="mbert"))
+    assert labels(*arms, replace(MAML, learner="fine-tune")) == [
+        "maml (trans)",
+        "maml (mono-bi), tiny",
+        "maml (mono-bi), mbert",
+        "fine-tune",
+    ]
+
+
+def settled(*configs):
+    """Return arms of configurations, and what is known of their settings."""
+    known = [settings_of(config) for config in configs]
+    return [replace(MAML, settings=digest(each)) for each in known], {digest(each): each for each in known}
+
+
+def test_a_setting_that_differs_is_named_with_its_values():
+    other = CONFIG | {"recipe": RECIPE | {"outer": {"lr": "1e-4", "clip": "0.0"}}}
+    arms, known = settled(CONFIG, other)
+    assert labels(*arms, known=known) == ["maml, outer.lr=3e-4", "maml, outer.lr=1e-4"]
+
+
+def test_a_setting_that_one_of_them_does_not_have_is_none():
+    arms, known = settled(CONFIG, CONFIG | {"max_steps": "7"})
+    assert labels(*arms, known=known) == ["maml, max_steps=none", "maml, max_steps=7"]
+
+
+def test_the_options_of_two_losses_follow_from_their_names():
+    losses = {"name": "triplet", "margin": "1.0"}, {"name": "infonce", "margin": "1.0", "temperature": "0.05", "x": "1"}
+    arms, known = settled(*(CONFIG | {"recipe": RECIPE | {"loss": loss}} for loss in losses))
+    assert labels(*arms, known=known) == ["maml, loss.name=triplet", "maml, loss.name=infonce"]
+
+
+def test_where_many_settings_differ_their_hash_stands_for_them():
+    other = CONFIG | {"max_steps": "7", "recipe": RECIPE | {"outer": {"lr": "1e-4", "clip": "1.0"}}}
+    arms, known = settled(CONFIG, other)
+    assert labels(*arms, known=known) == [f"maml, settings {arm.settings}" for arm in arms]
+
+
+arms = st.builds(
+    Arm,
+    st.sampled_from(["maml", "fine-tune"]),
+    st.sampled_from([None, "trans", "mono-bi"]),
+    st.sampled_from([None, "one", "two"]),
+    st.sampled_from(["", "tiny", "mbert"]),
+    st.sampled_from(["", "0a", "0b"]),
+    st.sampled_from(["", "study-1", "study-2"]),
+)
+
+
+@given(st.lists(arms, unique=True, max_size=12))
+def test_no_two_arms_have_the_same_label(drawn):
+    named = labelled(drawn)
+    assert len({arm.label for arm in named}) == len(drawn)
+    assert [replace(arm, label="") for arm in named] == drawn

@@ -1,0 +1,181 @@
+"""Language bias of what runs have kept, averaged over folds and seeds, and its tables."""
+
+import math
+
+import numpy as np
+import pytest
+
+from helpers.rankings import ranking_by
+from helpers.studies import Made, write_study
+from metasearch.data.records import Candidate, Question
+from metasearch.errors import ConfigError
+from metasearch.evaluation.report.sections import language_bias as reports
+from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
+from metasearch.evaluation.statistics.language_bias import average_precisions
+from metasearch.evaluation.study.bias import Bias, Figures, bias_of, bias_of_arm, bias_of_ranking, mean
+from metasearch.evaluation.study.read import read_study
+
+ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
+
+
+def ranking(own=0.0, languages=("ar", "de"), asked=None, answers=3, seed=0):
+    """Rank a pool of as many answers in each language by noise, plus `own` for the question's language."""
+    pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in languages for i in range(answers)]
+    noise = np.random.default_rng(seed)
+    questions, scores = [], []
+    for language in sorted(asked or languages):
+        questions += [Question(f"{i}", language, f"{i}?", f"{i}") for i in range(answers)]
+        same = np.array([candidate.language == language for candidate in pool])
+        scores.append((noise.random((answers, len(pool))) + own * same).astype(np.float32))
+    return ranking_by(np.concatenate(scores), questions, pool)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bias") / "study"
+    return read_study([write_study(folder, ARMS, folds=(0, 1, 2), seeds=(0, 1), questions=12, distractors=20)])
+
+
+def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(study):
+    neutral, biased = (bias_of_arm(study, study.arm(label)).figures for label in ARMS)
+    assert abs(neutral.bias) < 0.1
+    assert abs(neutral.excess) < 0.05
+    assert biased.bias > 0.8
+    assert biased.own > 0.1 > biased.other
+    assert biased.excess == pytest.approx(biased.own - biased.other)
+
+
+def test_the_average_precision_it_speaks_of_is_that_of_the_scores(study):
+    for scored in study.scored:
+        kept = scored.questions.ranking
+        found = average_precisions(kept.ranks, kept.offsets, 20)
+        for (language, _), value in scored.values("map@20", "multilingual").items():
+            own = [i for i, question in enumerate(kept.questions) if question.language == language]
+            assert found[own].mean() == pytest.approx(value)
+
+
+def test_seeds_are_averaged_within_a_fold_and_then_folds(study):
+    arm = study.arm("biased")
+    figures = {(found.fold, found.seed): bias_of(found).figures.bias for found in study.of(arm)}
+    folds = [(figures[fold, 0] + figures[fold, 1]) / 2 for fold in (0, 1, 2)]
+    found = bias_of_arm(study, arm)
+    assert found.figures.bias == pytest.approx(sum(folds) / 3)
+    assert found.spread.bias == pytest.approx(math.sqrt(sum((x - sum(folds) / 3) ** 2 for x in folds) / (3 - 1)))
+    assert found.folds == 3
+
+
+def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
+    folder = write_study(tmp_path / "study", ARMS, (0, 1), (0, 1), unfinished=("biased/fold-1-seed-1",))
+    study = read_study([folder])
+    arm = study.arm("biased")
+    a, b, c = (bias_of(found).figures.own for found in study.of(arm))
+    assert bias_of_arm(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
+
+
+def test_a_single_fold_has_no_spread(tmp_path):
+    study = read_study([write_study(tmp_path / "study", ARMS, (0,), (0, 1))])
+    found = bias_of_arm(study, study.arm("biased"))
+    assert (found.spread, found.folds) == (None, 1)
+    assert all(cell.spread is None for line in bias_tables(study)[0].lines for cell in line.cells)
+
+
+def test_a_task_without_a_pool_of_all_languages_has_no_language_bias(tmp_path):
+    study = read_study([write_study(tmp_path / "study", folds=(0,), kind="similarity", task="stsb")])
+    assert bias_of(study.scored[0]) is None
+    assert bias_of_arm(study, study.arms[0]) is None
+    assert bias_tables(study) == []
+
+
+def test_the_top_is_the_pool_where_that_is_smaller():
+    found = bias_of_ranking(ranking(answers=3), 20)
+    assert found.observed == pytest.approx(np.full((2, 2), 3 / 6))
+    assert math.isnan(found.figures.bias)
+
+
+def test_a_ranking_by_hand():
+    """One Arabic question, answered by ar0 and de0; the order is de1, ar1, ar0, de2, ar2, de0."""
+    pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in ("ar", "de") for i in range(3)]
+    scores = np.array([[4, 5, 2, 1, 6, 3]], dtype=np.float32)
+    found = bias_of_ranking(ranking_by(scores, [Question("0", "ar", "?", "0")], pool), 3)
+    assert found.observed == pytest.approx(np.array([[2 / 3, 1 / 3]]))
+    # One hit, ar0 on rank 3: in either language with 1/2, as are two of the others, two of each language.
+    assert found.expected == pytest.approx(np.array([[(1 / 2 + 2 * 2 / 4) / 3] * 2]))
+    assert found.figures.bias == pytest.approx((2 / 3 - 1 / 2) / ((1 + 2) / 3 - 1 / 2))
+    assert found.figures.uneven == pytest.approx(1 / 6)
+    # AP@3 is (1/3) / 2. Without ar1 and ar2, ar0 is on rank 2 and de0 on 4; without de1 and de2, on 2 and 4, too.
+    assert found.lost == pytest.approx(np.array([[(1 / 2 - 1 / 3) / 2] * 2]))
+    assert found.figures.excess == pytest.approx(0)
+
+
+@pytest.mark.parametrize("k", [0, -1, 21])
+def test_a_depth_that_was_not_kept_is_refused(k):
+    with pytest.raises(ConfigError, match=f"top {k}: k is from 1 to 20"):
+        bias_of_ranking(ranking(answers=30), k)
+
+
+def test_a_question_language_without_candidates_has_a_line_of_shares_and_no_figures():
+    found = bias_of_ranking(ranking(own=2, asked=("ar", "de", "th")), 2)
+    assert found.asked == ("ar", "de", "th")
+    assert found.observed.shape == (3, 2)
+    assert np.isnan(found.by_language).tolist() == [False, False, True]
+    assert found.figures.bias == pytest.approx(found.by_language[:2].mean())
+
+
+def bias(asked, languages, value):
+    square = np.full((len(asked), len(languages)), value)
+    return Bias(20, asked, languages, square, square, square, np.full(len(asked), value), Figures(*[value] * 6))
+
+
+def test_a_language_that_a_fold_lacks_counts_where_it_is():
+    found = mean([bias(("ar",), ("ar", "de"), 0.2), bias(("ar", "de"), ("ar", "de"), 0.4)])
+    assert found.asked == ("ar", "de")
+    assert found.observed == pytest.approx(np.array([[0.3, 0.3], [0.4, 0.4]]))
+    assert found.by_language == pytest.approx([0.3, 0.4])
+
+
+def test_the_first_table_has_a_line_of_figures_for_each_arm(study):
+    table = bias_tables(study)[0]
+    assert [line.heads for line in table.lines] == [("zero-shot",), ("biased",)]
+    expected = bias_of_arm(study, study.arm("biased"))
+    assert [cell.value for cell in table.lines[1].cells] == list(expected.figures)
+    assert [cell.spread for cell in table.lines[1].cells] == list(expected.spread)
+    assert "± is the sample standard deviation over folds." in table.notes
+    assert len(table.columns) == len(table.lines[0].cells)
+
+
+def test_each_arm_has_a_table_of_shares_beyond_those_without_bias(study):
+    tables = bias_tables(study)[1:]
+    assert [table.key for table in tables] == ["bias-1-zero-shot", "bias-2-biased"]
+    for table, label in zip(tables, ARMS, strict=True):
+        found = bias_of_arm(study, study.arm(label))
+        assert table.columns == ("ar", "de", "el")
+        assert [line.heads for line in table.lines] == [("ar",), ("de",), ("el",)]
+        values = np.array([[cell.value for cell in line.cells] for line in table.lines])
+        assert values == pytest.approx(found.observed - found.expected)
+        assert values.sum(1) == pytest.approx(0, abs=1e-12)
+
+
+def test_arms_whose_labels_differ_only_in_signs_have_tables_of_different_keys(tmp_path):
+    arms = {"a": Made(1, mode="trans"), "b": Made(1, learner="a", mode="mixt")}
+    keys = [table.key for table in bias_tables(read_study([write_study(tmp_path / "study", arms, folds=(0,))]))]
+    assert len(set(keys)) == len(keys) == 4
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for key in keys)
+
+
+def test_what_is_not_defined_is_a_dash_and_never_nan(tmp_path):
+    study = read_study([write_study(tmp_path / "study", ARMS, (0, 1), questions=3, distractors=0)])
+    table = bias_tables(study)[0]
+    assert table.lines[0].cells[0].text == NONE
+    assert not any("nan" in table.shown(cell) for line in table.lines for cell in line.cells)
+
+
+def test_a_mean_of_one_defined_fold_is_shown_without_a_spread(study, monkeypatch):
+    parts = [bias(("ar",), ("ar", "de"), value) for value in (math.nan, 0.4)]
+    monkeypatch.setattr(reports, "bias_of_arm", lambda *_: mean(parts))
+    table = bias_tables(study)[0]
+    assert [table.shown(cell) for cell in table.lines[0].cells] == ["40.00"] * 6
+
+
+def test_folds_that_an_arm_lacks_are_said(tmp_path):
+    folder = write_study(tmp_path / "study", ARMS, (0, 1, 2), unfinished=("biased/fold-1-seed-0",))
+    assert "biased: 2 of 3 folds." in bias_tables(read_study([folder]))[0].notes

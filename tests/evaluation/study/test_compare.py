@@ -1,0 +1,382 @@
+"""A comparison of learners, against what can be computed by hand from the rows and from resamples written out."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from helpers.studies import Made, write_study
+from metasearch.config.seeding import stream
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.evaluation.statistics.bootstrap import draws
+from metasearch.evaluation.study import paired
+from metasearch.evaluation.study.compare import compare
+from metasearch.evaluation.study.read import read_study
+
+ARMS = {"zero-shot": 0.5, "maml": 1.5}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_study(tmp_path_factory.mktemp("compare") / "study", ARMS, questions=12)
+
+
+@pytest.fixture(scope="module")
+def study(folder):
+    return read_study([folder])
+
+
+def rows_of(study, label, measure="map@20", pool="multilingual"):
+    """Return fold → seed → language → value, of a pool with one score a language."""
+    found = {}
+    for each in study.of(study.arm(label)):
+        values = {language: value for (language, _), value in each.values(measure, pool).items()}
+        found.setdefault(each.fold, {})[each.seed] = values
+    return found
+
+
+def fold_language(study, label, **where):
+    """Return the fold × language means, seeds averaged first, `(F, L)`."""
+    folds = rows_of(study, label, **where)
+    return np.array([np.mean([list(seed.values()) for seed in folds[fold].values()], axis=0) for fold in sorted(folds)])
+
+
+def only(study, resamples=200, **options):
+    """Return the one arm beside the baseline."""
+    (arm,) = compare(study, resamples=resamples, **options).arms
+    return arm
+
+
+def test_a_figure_is_the_mean_over_folds_of_the_mean_over_languages(study):
+    found, own, other = only(study), fold_language(study, "maml"), fold_language(study, "zero-shot")
+    assert found.value.mean == pytest.approx(own.mean(axis=1).mean())
+    assert found.baseline.mean == pytest.approx(other.mean(axis=1).mean())
+    assert found.difference == pytest.approx((own - other).mean())
+
+
+def test_the_deviation_is_that_of_the_folds(study):
+    found, folds = only(study).value, fold_language(study, "maml").mean(axis=1)
+    assert (found.sd, found.count, found.over) == (pytest.approx(folds.std(ddof=1)), 3, "folds")
+
+
+def test_the_test_is_scipys_over_fold_by_language_means(study):
+    own, other = fold_language(study, "maml").ravel(), fold_language(study, "zero-shot").ravel()
+    found, expected = only(study).test, stats.ttest_rel(own, other)
+    assert found.n == 3 * 3
+    assert (found.t, found.p) == pytest.approx((expected.statistic, expected.pvalue))
+    assert found.effect == pytest.approx((own - other).mean() / (own - other).std(ddof=1))
+
+
+def test_each_language_has_its_difference_and_interval(study):
+    found = only(study)
+    expected = (fold_language(study, "maml") - fold_language(study, "zero-shot")).mean(axis=0)
+    assert list(found.languages) == ["ar", "de", "el"]
+    assert [each.difference for each in found.languages.values()] == pytest.approx(list(expected))
+    assert all(each.interval.low < each.difference < each.interval.high for each in found.languages.values())
+    by_fold = fold_language(study, "maml") - fold_language(study, "zero-shot")
+    for i, each in enumerate(found.languages.values()):
+        assert (each.training.low, each.training.high) == pytest.approx(student(by_fold[:, i]))
+    assert found.wins == (expected > 0).sum()
+
+
+def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingual", articles=None):
+    """Return the difference on each resample, questions of a fold drawn together in all languages, rows written out."""
+    folds = []
+    for fold in study.folds:
+        zero, maml = (
+            next(each for each in study.of(study.arm(label)) if each.fold == fold).questions
+            for label in ("zero-shot", "maml")
+        )
+        cells = [cell for cell in zero.units if cell[0] == pool]
+        ids = sorted(zero.units[cells[0]])
+        replicates = []
+        clusters = np.arange(len(ids)) if articles is None else articles(ids)
+        for counts in np.concatenate(list(draws(clusters, resamples, stream(seed, "bootstrap", fold)))):
+            often = dict(zip(ids, counts.astype(int), strict=True))
+            rows = {cell: np.repeat(np.arange(len(ids)), [often[unit] for unit in zero.units[cell]]) for cell in cells}
+            replicates.append(np.mean([statistic(maml, c, rows[c]) - statistic(zero, c, rows[c]) for c in cells]))
+        folds.append(replicates)
+    return np.mean(folds, axis=0)
+
+
+def test_the_interval_is_that_of_resamples_written_out(study):
+    by_hand = resampled_by_hand(study, lambda kept, cell, rows: kept.columns["map@20", *cell][rows].mean())
+    found = only(study).interval
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
+
+
+def student(values, level=0.95):
+    """Return Student's interval of a mean, x̄ ± t s / √n."""
+    return stats.t.interval(level, len(values) - 1, np.mean(values), stats.sem(values))
+
+
+def test_the_main_interval_is_students_over_folds_with_seeds_averaged_first(tmp_path):
+    """The t-test over clusters of Ibragimov & Müller (2010)."""
+    study = read_study([write_study(tmp_path / "s", ARMS, seeds=(1, 2))])
+    by_fold = (fold_language(study, "maml") - fold_language(study, "zero-shot")).mean(axis=1)
+    found = only(study)
+    assert list(found.by_fold.values()) == pytest.approx(list(by_fold))
+    assert (found.training.low, found.training.high) == pytest.approx(student(by_fold))
+    assert found.training.p == pytest.approx(stats.ttest_1samp(by_fold, 0).pvalue)
+    assert (found.training.df, found.training.over) == (2, "folds")
+
+
+def test_the_questions_of_an_article_are_resampled_together(tmp_path):
+    study = read_study([write_study(tmp_path / "s", ARMS, questions=12, articles=4)])
+
+    def articles(ids):
+        return np.array([int(unit.rpartition("-")[2]) % 4 for unit in ids])
+
+    mean = resampled_by_hand(
+        study, lambda kept, cell, rows: kept.columns["map@20", *cell][rows].mean(), articles=articles
+    )
+    found = only(study).interval
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(mean, [0.025, 0.975])))
+
+
+def test_a_fold_of_one_article_is_resampled_by_its_questions_and_it_is_said(tmp_path):
+    found = compare(read_study([write_study(tmp_path / "s", ARMS, articles=1)]), resamples=200)
+    assert found.arms[0].interval.low < found.arms[0].interval.high
+    assert found.missing[-1].startswith("Fold 0, 1, 2: all questions are of one article")
+
+
+def test_one_fold_and_seed_has_no_main_interval_and_its_mark_is_of_these_models(tmp_path):
+    found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,))]))
+    assert (found.training, found.holm, found.needed, found.heterogeneity) == (None, None, None, None)
+    assert found.interval.excludes(0.0)
+    assert found.mark == "°"
+    assert {each.mark for each in found.languages.values()} <= {"°", ""}
+
+
+def made_elsewhere(folder):
+    """Turn the runs of `maml` into scores of encoders that were made once with each seed, for all folds."""
+    for path in folder.glob("cells/maml/*/results.jsonl"):
+        rows = map(json.loads, path.read_text().splitlines())
+        path.write_text("".join(json.dumps({**row, "mode": None}) + "\n" for row in rows))
+    return read_study([folder])
+
+
+@pytest.mark.slow
+def test_students_that_all_folds_share_are_told_of_seeds_and_folds_and_one_of_them_has_no_main_interval(tmp_path):
+    alone = only(made_elsewhere(write_study(tmp_path / "one", ARMS)))
+    assert (alone.training, alone.mark) == (None, "°")
+    several = only(made_elsewhere(write_study(tmp_path / "three", ARMS, seeds=(1, 2, 3))))
+    assert several.training.over == "folds and seeds"
+    assert several.needed is None
+
+
+def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
+    found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2, 3))]))
+    assert found.training.over == "seeds and questions"
+    assert found.training.low < found.interval.low < found.interval.high < found.training.high
+
+
+@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+def test_the_interval_of_a_correlation_is_that_of_resamples_written_out(measure, tmp_path):
+    sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
+    study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
+    ranked = stats.rankdata if measure == "spearman" else np.asarray
+
+    def statistic(kept, cell, rows):
+        predicted, gold = (ranked(kept.columns[side, *cell][rows]) for side in ("predicted", "gold"))
+        return np.corrcoef(predicted, gold)[0, 1]
+
+    by_hand = resampled_by_hand(study, statistic, resamples=100, pool="pairs")
+    found = only(study, measure=measure, resamples=100)
+    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
+    assert found.value.mean == pytest.approx(fold_language(study, "maml", measure=measure, pool="pairs").mean())
+
+
+def test_a_correlation_without_a_weighted_form_is_resampled_row_by_row_to_the_same_interval(tmp_path, monkeypatch):
+    """As one of another package is: here Spearman's, as if its weighted form were not there."""
+    sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
+    study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
+    weighted = only(study, measure="spearman", resamples=100)
+    monkeypatch.delitem(paired._CORRELATIONS, "spearman")
+    found = only(study, measure="spearman", resamples=100)
+    assert (found.interval.low, found.interval.high) == pytest.approx((weighted.interval.low, weighted.interval.high))
+    assert found.difference == pytest.approx(weighted.difference)
+
+
+def test_a_language_in_the_bilingual_pool_is_the_mean_over_its_candidate_languages(study):
+    found = only(study, pool="bilingual")
+    folds = [
+        np.mean([value for (language, _), value in each.values("map@20", "bilingual").items() if language == "de"])
+        for each in study.of(study.arm("maml"))
+    ]
+    assert found.languages["de"].value == pytest.approx(np.mean(folds))
+    assert found.test.n == 3 * 3
+
+
+def test_the_same_seed_gives_the_same_intervals_and_another_one_others(study):
+    assert compare(study, resamples=200) == compare(study, resamples=200)
+    assert only(study, seed=1).interval != only(study).interval
+
+
+def test_a_wider_level_gives_a_wider_interval(study):
+    narrow, wide = only(study, level=0.5).interval, only(study, level=0.99).interval
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign(study):
+    found, back = only(study), only(study, baseline=study.arm("maml"))
+    assert found.mark == back.mark == "*†"
+    assert back.difference == pytest.approx(-found.difference)
+    assert (back.interval.low, back.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
+    assert (back.training.low, back.training.high) == pytest.approx((-found.training.high, -found.training.low))
+    assert back.wins == 0
+
+
+def test_no_difference_is_not_marked(tmp_path):
+    # The same quality and other noise; two arms so that Holm has something to correct.
+    arms = {"zero-shot": 1.0, "maml": 1.0, "reptile": 1.0}
+    found = compare(read_study([write_study(tmp_path / "null", arms, folds=(0, 1), distractors=0)]), resamples=300).arms
+    assert [each.mark for each in found] == ["", ""]
+    small, large = sorted(found, key=lambda each: each.training.p)
+    assert small.holm == pytest.approx(min(1.0, 2 * small.training.p))
+    assert large.holm == pytest.approx(max(small.holm, large.training.p))
+
+
+def test_seeds_are_averaged_before_anything_else(tmp_path):
+    study = read_study([write_study(tmp_path / "seeds", ARMS, folds=(0, 1), seeds=(1, 2))])
+    found, own = only(study), fold_language(study, "maml")
+    assert found.seeds == (1, 2)
+    assert found.value.mean == pytest.approx(own.mean())
+    assert (found.value.count, found.value.over) == (2, "folds")
+    assert found.test.n == 2 * 3  # not 2 · 2 · 3: another seed is no new data
+
+
+def test_with_one_fold_the_deviation_is_that_of_the_seeds(tmp_path):
+    found = only(read_study([write_study(tmp_path / "seeds", ARMS, folds=(0,), seeds=(1, 2, 3))]))
+    assert (found.value.count, found.value.over) == (3, "seeds")
+
+
+def without(folder, *names):
+    """Take cells out of a study as if they had not finished."""
+    for name in names:
+        shutil.rmtree(folder / "cells" / name)
+    return read_study([folder])
+
+
+def strip(run):
+    """Take the scores of zero-shot out of a run."""
+    rows = (run / "results.jsonl").read_text().splitlines(keepends=True)
+    (run / "results.jsonl").write_text("".join(row for row in rows if json.loads(row)["learner"] != "zero-shot"))
+
+
+def test_an_encoder_as_it_is_may_have_fewer_seeds(tmp_path):
+    folder = write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2))
+    strip(folder / "cells/maml/fold-0-seed-2")
+    study = without(folder, "zero-shot/fold-0-seed-2")
+    found = compare(study, resamples=200)
+    assert found.arms[0].seeds == (1, 2)
+    assert found.arms[0].value.mean == pytest.approx(fold_language(study, "maml").mean())
+    assert found.missing[1:] == ("Fold 0: maml has seeds 1, 2 and zero-shot seed 1: averaged over them.",)
+
+
+def test_trained_learners_are_compared_on_the_seeds_that_both_have(tmp_path):
+    arms = {"zero-shot": 0.5, "maml": 1.5, "fine-tune": 0.7}
+    folder = write_study(tmp_path / "s", arms, folds=(0, 1), seeds=(1, 2))
+    study = without(folder, "maml/fold-0-seed-2")
+    found = compare(study, study.arm("fine-tune"), resamples=200)
+    maml = found.of(study.arm("maml"))
+    own, other = rows_of(study, "maml"), rows_of(study, "fine-tune")
+    folds = [np.mean(list(own[0][1].values())), np.mean([list(own[1][seed].values()) for seed in (1, 2)])]
+    assert maml.value.mean == pytest.approx(np.mean(folds))
+    folds = [np.mean(list(other[0][1].values())), np.mean([list(other[1][seed].values()) for seed in (1, 2)])]
+    assert maml.baseline.mean == pytest.approx(np.mean(folds))
+    assert "Fold 0: maml has seed 1 and fine-tune seeds 1, 2: compared on 1." in found.missing
+
+
+def test_a_missing_cell_leaves_its_fold_out_and_is_named(tmp_path):
+    arms = {"zero-shot": 0.5, "maml": 1.5, "fine-tune": 0.7}
+    study = without(write_study(tmp_path / "s", arms), "maml/fold-1-seed-0")
+    found = compare(study, study.arm("fine-tune"), resamples=200)
+    maml = found.of(study.arm("maml"))
+    assert maml.folds == (0, 2)
+    assert maml.test.n == 2 * 3
+    assert maml.baseline.mean == pytest.approx(fold_language(study, "fine-tune")[[0, 2]].mean())
+    assert any("cell maml/fold-1-seed-0 is not finished" in note for note in found.missing)
+    assert "maml has folds 0, 2 and fine-tune folds 0, 1, 2: compared on 0, 2." in found.missing
+
+
+@pytest.fixture
+def apart(tmp_path):
+    """Return a study of two learners on different folds; zero-shot has both."""
+    folder = write_study(tmp_path / "s", {"maml": 1.5, "fine-tune": 0.7}, folds=(0, 1))
+    without(folder, "maml/fold-1-seed-0", "fine-tune/fold-0-seed-0")
+    return folder
+
+
+def test_a_learner_without_a_common_fold_is_left_out_and_named(apart):
+    study = read_study([apart])
+    found = compare(study, study.arm("fine-tune"), resamples=200)
+    assert [each.arm.label for each in found.arms] == ["zero-shot"]
+    assert found.missing[-1] == "maml has fold 0 and fine-tune fold 1: no fold in common."
+
+
+def test_no_learner_with_a_common_fold_is_an_error_that_says_which_each_has(apart):
+    strip(apart / "cells/maml/fold-0-seed-0")
+    strip(apart / "cells/fine-tune/fold-1-seed-0")
+    with pytest.raises(ConfigError, match="fine-tune has fold 1 and maml fold 0: no fold in common"):
+        compare(read_study([apart]))
+
+
+def test_one_learner_alone_is_nothing_to_compare(tmp_path):
+    study = read_study([write_study(tmp_path / "s", {"zero-shot": 0.5})])
+    with pytest.raises(ConfigError, match="only zero-shot"):
+        compare(study)
+
+
+@pytest.mark.parametrize(
+    "options", [{"level": 1.0}, {"resamples": 99}, {"measure": "map@2"}, {"pool": "bilingul"}, {"planned": 0.0}]
+)
+def test_wrong_options_are_refused(options, study):
+    with pytest.raises(
+        ConfigError, match=r"level|resamples|a difference to plan for|'map@2'.*Did you mean|'bilingul'.*Did you mean"
+    ):
+        compare(study, **options)
+
+
+@pytest.fixture
+def damaged(tmp_path, folder):
+    """Return a study of one's own, and the file of what maml kept on fold 1."""
+    shutil.copytree(folder, tmp_path / "study")
+    return tmp_path / "study", tmp_path / "study/cells/maml/fold-1-seed-0/queries/demo.maml.test.npz"
+
+
+def test_a_run_that_kept_no_questions_is_named(damaged):
+    damaged[1].unlink()
+    with pytest.raises(RunFolderError, match=r"maml/fold-1-seed-0/queries/demo\.maml\.test\.npz"):
+        compare(read_study([damaged[0]]), resamples=100)
+
+
+def test_a_truncated_file_of_questions_is_named(damaged):
+    damaged[1].write_bytes(damaged[1].read_bytes()[:500])
+    with pytest.raises(DataError, match=r"fold-1-seed-0/queries/demo\.maml\.test\.npz: damaged"):
+        compare(read_study([damaged[0]]), resamples=100)
+
+
+def test_questions_of_another_evaluation_are_refused(damaged):
+    shutil.copy(damaged[1].with_name("demo.zero-shot.test.npz"), damaged[1])
+    with pytest.raises(DataError, match=r"fold-1-seed-0.*results\.jsonl has .*not of the same evaluation"):
+        compare(read_study([damaged[0]]), resamples=100)
+
+
+def test_other_questions_cannot_be_paired(tmp_path):
+    folder = write_study(tmp_path / "s", {"maml": 1.5, "fine-tune": 0.7}, folds=(0,))
+    strip(folder / "cells/fine-tune/fold-0-seed-0")
+    longer = write_study(tmp_path / "longer", {"fine-tune": 0.7}, folds=(0,), questions=9)
+    strip(longer / "cells/fine-tune/fold-0-seed-0")
+    shutil.rmtree(folder / "cells/fine-tune")
+    shutil.copytree(longer / "cells/fine-tune", folder / "cells/fine-tune")
+    with pytest.raises(DataError, match="cannot be paired: they have other test questions or languages on fold 0"):
+        compare(read_study([folder]), resamples=100)
+
+
+def test_made_arms_keep_their_labels(tmp_path):
+    arms = {"maml-trans": Made(1.5, learner="maml"), "maml-mixt": Made(0.7, learner="maml", mode="mixt")}
+    found = compare(read_study([write_study(tmp_path / "s", arms, folds=(0,))]), resamples=100)
+    assert [each.arm.label for each in found.arms] == ["maml (trans)", "maml (mixt)"]

@@ -1,0 +1,223 @@
+"""Language bias on rankings whose bias is known."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.rankings import ranks_of
+from metasearch.errors import DataError
+from metasearch.evaluation.metrics.retrieval import average_precision
+from metasearch.evaluation.statistics import language_bias as measure
+
+
+def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
+    """Measure rankings: orders of the whole pool, what is relevant to each, and the language of each question."""
+    size = size or max(spoken) + 1
+    spoken, orders, asked = np.array(spoken), np.array(rankings), np.array(asked)
+    asks = asks or size
+    found = [np.sort([list(order).index(c) for c in mine]) for order, mine in zip(orders, relevant, strict=True)]
+    offsets = np.concatenate([[0], np.cumsum([len(mine) for mine in relevant])])
+    ranks = np.concatenate(found) + 1
+    above = np.array(
+        [
+            [sum(spoken[c] == x and c not in mine for c in order[:at]) for x in range(size)]
+            for order, mine, places in zip(orders, relevant, found, strict=True)
+            for at in places
+        ]
+    )
+    hits = np.array([np.sum(places < k) for places in found])
+    has = np.array([np.bincount(spoken[order[at]], minlength=size) for order, at in zip(orders, found, strict=True)])
+    others = np.bincount(spoken, minlength=size) - has
+    parts = {
+        "observed": measure.counts(spoken[orders[:, :k]], size) / k,
+        "expected": measure.expected_shares(hits, has, others, k),
+        "greatest": measure.greatest_shares(hits, has, others, k),
+        "lost": measure.lost(ranks, above, offsets, k),
+    }
+    means = {name: measure.means(values, asked, asks) for name, values in parts.items()}
+    own = np.array([x if x < size else -1 for x in range(asks)])
+    bias = measure.bias(means["observed"], means["expected"], means["greatest"], own)
+    return SimpleNamespace(**means, own=own, bias=bias, ranks=ranks, above=above, offsets=offsets)
+
+
+# Two languages of four candidates each; 0 and 4 answer every question.
+POOL = [0, 0, 0, 0, 1, 1, 1, 1]
+OWN_FIRST = [[0, 1, 2, 3, 4, 5, 6, 7], [4, 5, 6, 7, 0, 1, 2, 3]]
+ANSWERS = [(0, 4), (0, 4)]
+
+
+def test_a_top_of_nothing_but_the_own_language_has_bias_1():
+    found = measured(POOL, OWN_FIRST, ANSWERS, 3, asked=[0, 1])
+    assert found.observed.tolist() == [[3 / 3, 0], [0, 3 / 3]]
+    # One hit, of which each language has 1 of 2, and two of the others, of which each has 3 of 6.
+    assert found.expected == pytest.approx(np.full((2, 2), (1 * 1 / 2 + 2 * 3 / 6) / 3))
+    assert found.greatest == pytest.approx(np.full((2, 2), (1 + 2) / 3))
+    assert found.bias == pytest.approx([1, 1])
+
+
+def test_finding_the_translation_does_not_hide_the_bias():
+    """Both answers first, then the own language: the top could not hold more of it with two hits."""
+    orders = [[0, 4, 1, 2, 3, 5, 6, 7], [4, 0, 5, 6, 7, 1, 2, 3]]
+    found = measured(POOL, orders, ANSWERS, 4, asked=[0, 1])
+    assert np.diag(found.observed) == pytest.approx([3 / 4, 3 / 4])
+    assert np.diag(found.expected) == pytest.approx([(2 * 1 / 2 + 2 * 3 / 6) / 4] * 2)
+    assert np.diag(found.greatest) == pytest.approx([(1 + 2) / 4] * 2)
+    assert found.bias == pytest.approx([1, 1])
+
+
+def test_avoiding_the_own_language_is_below_0():
+    found = measured(POOL, OWN_FIRST[::-1], ANSWERS, 3, asked=[0, 1])
+    assert found.bias == pytest.approx([(0 - 1 / 2) / (1 - 1 / 2)] * 2)
+
+
+def test_preferring_one_language_whatever_the_question_is_uneven_but_no_own_language_bias():
+    found = measured(POOL, [OWN_FIRST[0]] * 2, ANSWERS, 3, asked=[0, 1])
+    assert found.bias == pytest.approx([1, -1])
+    assert found.bias.mean() == pytest.approx(0)
+    assert measure.uneven(found.observed, found.expected) == pytest.approx([1 / 2, 1 / 2])
+
+
+def test_all_rankings_together_have_no_bias_at_all():
+    """What is expected is exact: an unbiased ranker is one that takes every order equally often."""
+    pool, answers = [0, 0, 0, 1, 1, 2], (0, 1, 3)
+    orders = list(itertools.permutations(range(len(pool))))
+    for k in range(1, len(pool) + 1):
+        found = measured(pool, orders, [answers] * len(orders), k, asked=[0] * len(orders), asks=1)
+        assert found.observed == pytest.approx(found.expected, abs=1e-12)
+        if k < len(pool):
+            assert found.bias == pytest.approx([0], abs=1e-12)
+
+
+def test_all_rankings_with_the_same_hits_have_no_bias_at_all():
+    """As good as it is, but blind to languages: the answers first, in any order, then the others in any order."""
+    pool, answers, others = [0, 0, 0, 1, 1, 2], (0, 3), (1, 2, 4, 5)
+    orders = [(*a, *o) for a in itertools.permutations(answers) for o in itertools.permutations(others)]
+    for k in range(1, len(pool)):
+        found = measured(pool, orders, [answers] * len(orders), k, asked=[0] * len(orders), asks=1)
+        assert found.observed == pytest.approx(found.expected, abs=1e-12)
+
+
+def test_a_top_of_all_answers_and_nothing_else_is_as_expected_and_leaves_nothing_to_choose():
+    orders = [[0, 4, 1, 2, 3, 5, 6, 7], [0, 4, 5, 6, 7, 1, 2, 3]]
+    found = measured(POOL, orders, ANSWERS, 2, asked=[0, 1])
+    assert found.observed.tolist() == found.expected.tolist() == found.greatest.tolist() == [[0.5, 0.5]] * 2
+    assert np.isnan(found.bias).all()
+
+
+def test_a_pool_within_the_top_leaves_nothing_to_choose():
+    found = measured(POOL, OWN_FIRST, ANSWERS, len(POOL), asked=[0, 1])
+    assert found.observed == pytest.approx(found.expected)
+    assert np.isnan(found.bias).all()
+
+
+def test_a_language_without_candidates_has_shares_but_no_bias():
+    found = measured(POOL, [*OWN_FIRST, OWN_FIRST[0]], [*ANSWERS, (0, 4)], 3, asked=[0, 1, 2], asks=3)
+    assert found.observed[2].tolist() == [1, 0]
+    assert found.bias[:2] == pytest.approx([1, 1])
+    assert np.isnan(found.bias[2])
+    assert np.isnan(measure.own_values(found.lost, found.own)[2])
+    assert np.isnan(measure.other_values(found.lost, found.own)[2])
+
+
+def test_one_language_alone_has_no_others():
+    found = measured([0, 0, 0], [[1, 0, 2]], [(0,)], 2, asked=[0])
+    assert found.observed.tolist() == [[1]]
+    assert np.isnan(found.bias[0])
+    assert measure.own_values(found.lost, found.own) == pytest.approx([1 / 1 - 1 / 2])
+    assert np.isnan(measure.other_values(found.lost, found.own)[0])
+
+
+def test_a_language_without_questions_is_nan():
+    found = measure.means(np.array([[0.2], [0.4]]), np.array([1, 1]), 2)
+    assert np.isnan(found[0, 0])
+    assert found[1, 0] == pytest.approx((0.2 + 0.4) / 2)
+
+
+def test_lost_average_precision_by_hand():
+    """Own answer first, then three of the own language before the translation, which is on rank 5."""
+    found = measured(POOL, OWN_FIRST, ANSWERS, 20, asked=[0, 1])
+    before = (1 / 1 + 2 / 5) / 2
+    # Without those three it is on rank 2; without the other language's, which are all below it, on rank 5.
+    assert found.lost == pytest.approx(np.array([[1 - before, 0], [0, 1 - before]]))
+    assert measure.own_values(found.lost, found.own) == pytest.approx([1 - before] * 2)
+    assert measure.other_values(found.lost, found.own) == pytest.approx([0, 0])
+
+
+def test_what_moves_up_into_the_top_counts():
+    found = measured(POOL, OWN_FIRST[:1], ANSWERS[:1], 4, asked=[0])
+    assert found.lost[0] == pytest.approx([(1 / 1 + 2 / 2) / 2 - (1 / 1) / 2, 0])
+
+
+def test_what_others_cost_is_their_mean():
+    lost = np.array([[0.5, 0.1, 0.2], [0.3, 0.7, 0.2]])
+    assert measure.own_values(lost, np.array([0, 1])) == pytest.approx([0.5, 0.7])
+    assert measure.other_values(lost, np.array([0, 1])) == pytest.approx([(0.1 + 0.2) / 2, (0.3 + 0.2) / 2])
+
+
+def test_a_question_without_answers_is_a_data_error():
+    with pytest.raises(DataError, match="question 1 has no relevant candidate"):
+        measure.average_precisions(np.array([1, 2]), np.array([0, 1, 1, 2]), 20)
+
+
+@st.composite
+def searches(draw):
+    """Make a pool of up to three languages and rankings of it, each language with a question."""
+    size = draw(st.integers(2, 3))
+    spoken = [*range(size), *draw(st.lists(st.integers(0, size - 1), max_size=7))]
+    number = len(spoken)
+    asked = [*range(size), *draw(st.lists(st.integers(0, size - 1), max_size=3))]
+    orders = [draw(st.permutations(range(number))) for _ in asked]
+    answers = st.lists(st.integers(0, number - 1), min_size=1, max_size=number, unique=True)
+    return spoken, orders, [draw(answers) for _ in asked], draw(st.integers(1, number)), asked
+
+
+@given(searches())
+def test_shares_sum_to_1_and_are_within_what_is_possible(drawn):
+    found = measured(*drawn)
+    assert found.observed.sum(1) == pytest.approx(1)
+    assert found.expected.sum(1) == pytest.approx(1)
+    assert (found.observed <= found.greatest + 1e-12).all()
+    assert (found.expected <= found.greatest + 1e-12).all()
+    assert (found.bias[~np.isnan(found.bias)] <= 1 + 1e-9).all()
+    # Where a top leaves nothing to choose there is no excess, so that NaN hides nothing.
+    rigid = np.isnan(found.bias)
+    assert np.diag(found.observed)[rigid] == pytest.approx(np.diag(found.expected)[rigid])
+
+
+@given(searches())
+def test_a_loss_is_never_negative_and_is_that_of_the_ranking_without_the_language(drawn):
+    spoken, orders, relevant, k, asked = drawn
+    found = measured(*drawn)
+    assert (found.lost >= 0).all()
+    for language in set(spoken):
+        losses = []
+        for order, mine in zip(orders, relevant, strict=True):
+            kept = [c for c in order if c in mine or spoken[c] != language]
+            before, after = (np.sort([list(x).index(c) + 1 for c in mine]) for x in (order, kept))
+            losses.append((average_precision(ranks_of(after), k) - average_precision(ranks_of(before), k)).item())
+        for a in set(asked):
+            mean = np.mean([loss for loss, b in zip(losses, asked, strict=True) if b == a])
+            assert found.lost[a, language] == pytest.approx(mean, abs=1e-12)
+
+
+@given(searches())
+def test_the_names_of_languages_do_not_matter(drawn):
+    spoken, orders, relevant, k, asked = drawn
+    size = max(spoken) + 1
+    found = measured(*drawn)
+    back = measured([size - 1 - x for x in spoken], orders, relevant, k, [size - 1 - x for x in asked])
+    for name in ("observed", "expected", "greatest", "lost"):
+        assert getattr(back, name)[::-1, ::-1] == pytest.approx(getattr(found, name), abs=1e-12)
+    assert back.bias[::-1] == pytest.approx(found.bias, nan_ok=True)
+
+
+@given(searches())
+def test_average_precisions_are_those_of_each_question(drawn):
+    found, k = measured(*drawn), drawn[3]
+    each = [found.ranks[a:b] for a, b in itertools.pairwise(found.offsets)]
+    expected = average_precision(ranks_of(*each), k)
+    assert measure.average_precisions(found.ranks, found.offsets, k) == pytest.approx(expected)

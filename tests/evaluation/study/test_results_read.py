@@ -1,0 +1,372 @@
+"""Runs and studies read back: what is there, what is missing, and what may not be put together."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from helpers.studies import VERSIONS, Made, write_run, write_study
+from metasearch.config import yaml
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.evaluation.study.read import read_study
+from metasearch.runs.per_query_results import QuestionResults, questions_path
+
+TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
+MAML = Made(1.5, learner="maml")
+
+
+def study(folder, arms=None, **more):
+    return write_study(folder, arms, **{"folds": (0, 1), **TINY, **more})
+
+
+def run(path, made=MAML, fold=0, seed=0, **more):
+    return write_run(path, made, fold, seed, **{**TINY, **more})
+
+
+def labels(found):
+    return [arm.label for arm in found.arms]
+
+
+def where(found, label):
+    return [(scored.fold, scored.seed) for scored in found.of(found.arm(label))]
+
+
+def edit(path, change):
+    """Rewrite the lines of a file."""
+    lines = change(path.read_text(encoding="utf-8").splitlines())
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def edit_rows(path, change):
+    edit(path, lambda lines: [json.dumps(change(json.loads(line))) for line in lines])
+
+
+def message(kind, *paths, **more):
+    """Return what is said when reading fails."""
+    with pytest.raises(kind) as caught:
+        read_study(paths, **more)
+    return str(caught.value)
+
+
+# What is there.
+
+
+def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
+    found = read_study([study(tmp_path / "s", seeds=(1, 2))])
+    assert (found.name, found.task, found.data, found.versions) == ("s", "demo", "4e8ffb836c3ab809", VERSIONS)
+    assert (labels(found), found.folds, found.seeds, found.missing) == (["zero-shot", "maml"], (0, 1), (1, 2), ())
+    for label in labels(found):
+        assert where(found, label) == [(fold, seed) for fold in (0, 1) for seed in (1, 2)]
+    assert (found.measures, found.pools[0], found.languages) == (("map@20", "map"), "multilingual", ("ar", "el"))
+    assert found.baseline == found.arm("zero-shot")
+    assert len(found.runs) == 2 * 2 * 2
+
+
+def test_scores_are_the_means_of_what_was_kept_of_each_question(tmp_path):
+    for scored in read_study([study(tmp_path / "s", folds=(0,))]).scored:
+        for (measure, pool, language, inside), values in scored.questions.columns.items():
+            assert scored.values(measure, pool)[language, inside] == pytest.approx(
+                values.sum() / len(values), abs=1e-12
+            )
+
+
+def test_runs_of_similarity_are_read_with_what_was_predicted(tmp_path):
+    found = read_study([study(tmp_path / "s", kind="similarity")])
+    assert (found.measures, found.pools, found.languages) == (
+        ("pearson", "spearman"),
+        ("pairs",),
+        ("ar-ar", "ar-el", "el-el"),
+    )
+    assert len(found.scored[0].questions.columns["predicted", "pairs", "ar-el", ""]) == TINY["questions"]
+
+
+def test_zero_shot_of_every_run_counts_once(tmp_path):
+    found = read_study([study(tmp_path / "s", {"maml": 1.5, "fine-tune": 1.0})])
+    assert labels(found) == ["zero-shot", "maml", "fine-tune"]
+    assert where(found, "zero-shot") == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    "given", [("s", "s"), ("s", "s/cells/maml/fold-0-seed-0"), ("s/cells/maml/fold-0-seed-0", "s")]
+)
+def test_a_run_that_is_given_twice_counts_once(tmp_path, given):
+    study(tmp_path / "s")
+    found = read_study([tmp_path / name for name in given])
+    assert sorted(labels(found)) == ["maml", "zero-shot"]
+    assert where(found, "maml") == [(0, 0), (1, 0)]
+    assert len(found.runs) == 4
+
+
+def test_the_same_arm_of_two_studies_on_different_folds_is_one_arm(tmp_path):
+    found = read_study([study(tmp_path / "a", folds=(0, 1)), study(tmp_path / "b", folds=(2,))])
+    assert labels(found) == ["zero-shot", "maml"]
+    assert where(found, "maml") == [(0, 0), (1, 0), (2, 0)]
+    assert found.name == "a, b"
+
+
+def test_the_same_arm_of_two_studies_on_the_same_fold_is_two_arms_that_keep_all_their_folds(tmp_path):
+    found = read_study([study(tmp_path / "a", folds=(0, 1)), study(tmp_path / "b", folds=(1, 2))])
+    assert labels(found) == ["zero-shot", "maml in a", "maml in b"]
+    assert where(found, "maml in a") == [(0, 0), (1, 0)]
+    assert where(found, "maml in b") == [(1, 0), (2, 0)]
+    assert where(found, "zero-shot") == [(0, 0), (1, 0), (2, 0)]
+
+
+def test_studies_of_the_same_name_are_told_apart_by_the_folders_above(tmp_path):
+    found = read_study([study(tmp_path / "a" / "s"), study(tmp_path / "b" / "s")])
+    assert labels(found) == ["zero-shot", "maml in a/s", "maml in b/s"]
+
+
+def test_cells_that_are_named_one_by_one_are_of_their_study(tmp_path):
+    arms = {"zero-shot": 0.5, "compress": Made(1.0, mode="")}
+    folder = study(tmp_path / "s", arms)
+    for path in folder.glob("cells/compress/*/results.jsonl"):
+        edit_rows(path, lambda row: row | ({"mode": None} if row["learner"] == "compress" else {}))
+    whole, single = read_study([folder]), read_study(sorted(folder.glob("cells/*/*")))
+    assert sorted(labels(single)) == sorted(labels(whole)) == ["compress", "zero-shot"]
+    assert where(single, "compress") == [(0, 0), (1, 0)]
+
+
+def test_cells_of_two_studies_of_one_name_are_of_two_studies(tmp_path):
+    cells = []
+    for name in ("old", "new"):
+        made = study(tmp_path / name / "lareqa", {"maml": MAML})
+        cells += [path.parent for path in sorted(made.glob("cells/maml*/fold-0-seed-0/config.yaml"))]
+    assert len(cells) == 2
+    assert {run.source for run in read_study(cells).runs} == {"old/lareqa", "new/lareqa"}
+    assert {run.source for run in read_study([cells[0], cells[0].parents[2]]).runs} == {"lareqa"}
+
+
+def test_arms_are_named_by_what_differs(tmp_path):
+    arms = {
+        "one": Made(learner="maml"),
+        "two": Made(learner="maml", mode="mono-bi"),
+        "three": Made(learner="maml", mode="mono-bi", rate=1e-4),
+        "four": Made(learner="fine-tune"),
+    }
+    assert labels(read_study([study(tmp_path / "s", arms, folds=(0,))])) == [
+        "zero-shot",
+        "maml (trans)",
+        "maml (mono-bi), outer.lr=0.0003",
+        "maml (mono-bi), outer.lr=0.0001",
+        "fine-tune",
+    ]
+
+
+def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_path):
+    path = run(tmp_path / "d", Made(1.0, learner="zero-shot"))
+    origin = questions_path(path, "demo", "zero-shot", "test")
+    rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+    stages = []
+    for number, label in enumerate(("assistant, before", "1 assistant", "4 contrast")):
+        stages += [
+            row | {"learner": label, "recipe": "compress", "stage": number} for row in rows if row["split"] == "test"
+        ]
+        stages.append({"task": "dev", "learner": label, "split": "dev", "measure": "cosine", "value": 0.5})
+        shutil.copy(origin, questions_path(path, "demo", label, "test"))
+    (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stages))
+    config = {"recipe": {"recipe": "compress", "stages": {"contrast": {"learner": "mcl"}}}, "teacher": "tiny"}
+    (path / "config.yaml").write_text(yaml.dump({"data_fingerprint": "", "config": config}))
+    found = read_study([path])
+    assert (found.task, labels(found)) == ("demo", ["assistant, before", "1 assistant", "4 contrast"])
+    assert all(scored.questions.ranking is not None for scored in found.scored)
+    assert found.baseline.label == "assistant, before"
+
+
+def test_one_of_several_tasks_is_chosen(tmp_path):
+    paths = [run(tmp_path / "a"), run(tmp_path / "b", task="demo-sts", data="f00", kind="similarity")]
+    assert "several tasks: demo, demo-sts; choose one with --task" in message(ConfigError, *paths)
+    assert read_study(paths, task="demo-sts").measures == ("pearson", "spearman")
+    assert "no scores on task 'dmo'; there are some on demo, demo-sts" in message(ConfigError, *paths, task="dmo")
+
+
+# What is missing.
+
+
+def test_cells_that_are_missing_or_not_finished_are_named_and_the_others_read(tmp_path):
+    folder = study(tmp_path / "s", unfinished=["maml/fold-0-seed-0"])
+    (folder / "cells" / "maml" / "fold-1-seed-0" / "report.md").unlink()
+    found = read_study([folder])
+    assert labels(found) == ["zero-shot"]
+    assert found.missing == tuple(f"{folder}: cell maml/fold-{fold}-seed-0 is not finished" for fold in (0, 1))
+
+
+def test_a_study_of_which_nothing_is_finished_says_so(tmp_path):
+    names = ["maml/fold-0-seed-0", "maml/fold-1-seed-0"]
+    folder = study(tmp_path / "s", {"maml": 1.5}, unfinished=names)
+    said = message(RunFolderError, folder)
+    assert (
+        said == f"{folder}: no finished run has scores on a task: {folder}: cell {names[0]} is not finished, and 1 more"
+    )
+
+
+def test_a_run_that_is_not_finished_says_how_to_go_on(tmp_path):
+    path = run(tmp_path / "r")
+    (path / "report.md").unlink()
+    assert message(RunFolderError, path) == f"{path} is not finished; go on with: metasearch resume {path}"
+
+
+def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path):
+    assert "is no study and no run: no study.yaml, no config.yaml" in message(RunFolderError, tmp_path)
+    assert "nowhere does not exist" in message(RunFolderError, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("text", ["cells: maml\n", "config: {}\n", "cells: [{a: b}]\n"])
+def test_a_study_without_a_list_of_cells_is_refused(tmp_path, text):
+    (tmp_path / "study.yaml").write_text(text)
+    assert "study.yaml: cells: expected a list of names" in message(ConfigError, tmp_path)
+
+
+def test_a_configuration_of_something_else_is_refused(tmp_path):
+    path = run(tmp_path / "r")
+    (path / "config.yaml").write_text("model: bert\n")
+    assert "config.yaml: config: this key is missing; it is no run of metasearch" in message(ConfigError, path)
+
+
+def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
+    path = run(tmp_path / "r")
+    questions_path(path, "demo", "maml", "test").unlink()
+    found = read_study([path])
+    with pytest.raises(RunFolderError, match=r"demo\.maml\.test\.npz: what was kept of each question is not there"):
+        _ = found.of(found.arm("maml"))[0].questions
+
+
+# Damaged and foreign files.
+
+
+def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
+    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
+    (path,) = (each.run.path / "queries").iterdir()
+    assert each.questions is each.questions
+    QuestionResults().save(path, {})
+    os.utime(path, ns=(0, 0))
+    assert not each.questions.units
+
+
+def test_the_questions_of_a_cell_are_held_once(tmp_path):
+    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
+    assert len({id(ids) for ids in each.questions.units.values()}) == 1
+
+
+def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_path):
+    path = run(tmp_path / "r", languages=("el",), questions=1) / "results.jsonl"
+    whole = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    inside = [end - back for end in ends for back in (2, 40)]
+    for end in [0, *ends[:-1], *inside]:
+        path.write_bytes(whole[:end])
+        line = max(whole[:end].count(b"\n") + (end not in (0, *ends)), 1)
+        said = message(DataError, path.parent)
+        assert said.startswith(f"{path}:{line}: "), (end, said)
+        assert "cut off" in said
+    path.write_bytes(whole[:-1])  # all but the end of the last line
+    assert labels(read_study([path.parent])) == ["zero-shot", "maml"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("[1, 2]", "not a score of metasearch: [1, 2]"),
+        ('{"loss": 0.5}', "not a score of metasearch: it has no task, learner, encoder"),
+        ('{"task": "demo", "learner": "maml"}', "it has no encoder, split, measure"),
+        ("el,0.5", "not JSON"),
+    ],
+)
+def test_a_line_of_something_else_is_named(tmp_path, line, expected):
+    path = run(tmp_path / "r") / "results.jsonl"
+    edit(path, lambda lines: [lines[0], line, *lines[2:]])
+    said = message(DataError, path.parent)
+    assert said.startswith(f"{path}:2: ")
+    assert expected in said
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("value", "0.5", 'value: "0.5" is no number'),
+        ("value", float("nan"), "value: nan is not finite"),
+        ("value", True, "value: true is no number"),
+        ("fold", "one", 'fold: "one" is no whole number'),
+        ("language", None, "language: null is no text"),
+        ("versions", "0.1", 'versions: "0.1" is no mapping'),
+    ],
+)
+def test_a_score_of_another_form_is_named(tmp_path, key, value, expected):
+    path = run(tmp_path / "r") / "results.jsonl"
+    edit(path, lambda lines: [json.dumps(json.loads(lines[0]) | {key: value}), *lines[1:]])
+    assert message(DataError, path.parent) == f"{path}:1: {expected}"
+
+
+def test_results_that_are_gone_and_results_that_are_no_text_are_errors(tmp_path):
+    path = run(tmp_path / "r") / "results.jsonl"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "results.jsonl: damaged, or not a results file" in message(DataError, path.parent)
+    path.unlink()
+    assert "results.jsonl: missing, though the run is finished" in message(DataError, path.parent)
+
+
+def test_a_name_with_a_line_separator_does_not_break_a_line(tmp_path):
+    path = run(tmp_path / "r")
+    odd = "a\u2028b\x85c"
+    rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+    text = "".join(json.dumps(row | {"encoder": odd}, ensure_ascii=False) + "\n" for row in rows)
+    (path / "results.jsonl").write_text(text)
+    assert {arm.encoder for arm in read_study([path]).arms} == {odd}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "\x00"])
+def test_facts_that_are_damaged_are_named(tmp_path, text):
+    path = run(tmp_path / "r")
+    (path / "facts.json").write_text(text)
+    assert "facts.json: not" in message(DataError, path)
+
+
+# What may not be put together.
+
+
+def test_runs_on_different_data_are_refused(tmp_path):
+    one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, data="f00d")
+    assert message(DataError, one, other) == (
+        f"{one} and {other} cannot be compared: their data differs (fingerprints 4e8ffb836c3ab809, f00d)"
+    )
+
+
+def test_runs_whose_folds_are_cut_differently_are_refused(tmp_path):
+    one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, fold_seed=7)
+    assert "their folds are cut differently (fold_seed None and 7)" in message(ConfigError, one, other)
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [(VERSIONS | {"torch": "2.0"}, "torch 2.13.0 and 2.0"), ({"metasearch": "0.1.0"}, "python 3.11.7 and None")],
+)
+def test_runs_of_different_versions_are_put_together_only_when_that_is_asked_for(tmp_path, versions, expected):
+    one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, versions=versions)
+    assert message(ConfigError, one, other) == (
+        f"{one} and {other} cannot be compared: they were made with {expected}; --any-version compares all the same"
+    )
+    assert where(read_study([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
+
+
+def test_a_run_whose_own_scores_are_of_two_versions_is_named_once(tmp_path):
+    path = run(tmp_path / "r")
+    other = {"versions": VERSIONS | {"numpy": "1.0"}}
+    edit_rows(path / "results.jsonl", lambda row: row | (other if row["learner"] == "maml" else {}))
+    assert message(ConfigError, path).startswith(
+        f"scores of {path} cannot be compared: they were made with numpy 2.4.6"
+    )
+
+
+def test_two_cells_of_a_study_that_are_the_same_are_refused(tmp_path):
+    folder = study(tmp_path / "s", {"one": Made(learner="maml"), "two": Made(learner="maml")}, folds=(0,))
+    paths = [folder / "cells" / name / "fold-0-seed-0" for name in ("one", "two")]
+    assert message(ConfigError, folder) == f"{paths[0]} and {paths[1]} are both maml, fold 0, seed 0"
+
+
+def test_runs_from_different_encoders_of_one_name_are_refused(tmp_path):
+    one = run(tmp_path / "a")
+    other = write_run(tmp_path / "b", Made(learner="fine-tune"), start=Made(9.0), **TINY)
+    said = message(ConfigError, one, other)
+    assert said.startswith(f"{one} and {other} cannot be compared: zero-shot map@20 on test is ")
+    assert said.endswith("so 'tiny' is not the same encoder")

@@ -1,0 +1,63 @@
+"""The packages of metasearch, what each holds and what each may import: the one place where this is written down.
+
+`docs/architecture.md` has the table that `python tests/helpers/layers.py` prints; a test compares the two.
+"""
+
+import sys
+
+HOLDS = {
+    "errors": "errors that a user can act on, each with its [exit code](exit-codes.md)",
+    "io": "atomic files and folders, locks, checksums, the user's cache",
+    "config": "what a user asks for: tasks, modes, recipes and the settings of a run; finds plug-ins by name",
+    "data": "files become records and folds; readers, parallel corpora, translation, documents and chunks",
+    "runs": "the files of a run: settings, log, results, checksums; callbacks; Ctrl-C and SIGTERM",
+    "encoders": "texts become embeddings: loading, built-in encoders, static encoders, the language-neutral projection",
+    "episodes": "few-shot tasks along language arrangements",
+    "algorithms": "one formula a file (MAML, MAML-Align, distillation, ...), and the losses",
+    "compress": "smaller encoders, and `export`: ONNX, int8, static embeddings, fewer dimensions",
+    "evaluation": "metrics and scores; `study` reads runs back, `statistics` compares them, `report` shows them",
+    "training": "the training loop, optimizers, checkpoints, processes; `packing` computes gradients without padding",
+    "retrieval": "`index` (quantised embeddings and their exact search), `search`, and the HTTP `server`",
+    "pipelines": "what the commands do, a file or folder each; model cards and publishing",
+    "cli": "the command line, one file a command; options are generated from `config`",
+}
+"""Package → what it holds; the lowest comes first."""
+
+_BASE = {"errors", "io", "config"}
+_MODEL = {*_BASE, "data", "runs", "encoders"}
+MAY_IMPORT = {
+    "errors": set(),
+    "io": {"errors"},
+    "config": {"errors", "io"},
+    "data": {"errors", "io", "config"},
+    "runs": {"errors", "io", "config"},
+    "encoders": {"errors", "io", "config", "data"},
+    "episodes": {"errors", "config", "data"},
+    "algorithms": {"errors", "config", "data", "encoders", "episodes"},
+    "compress": {*_MODEL},
+    "evaluation": {*_MODEL},
+    "training": {*_BASE, "runs", "encoders", "episodes", "algorithms"},
+    "retrieval": {*_MODEL},
+    "pipelines": {*_MODEL, "episodes", "algorithms", "compress", "evaluation", "training", "retrieval"},
+    "cli": {*_MODEL, "episodes", "compress", "evaluation", "training", "retrieval", "pipelines"},
+}
+"""Package → the packages that it may import beside itself, all of them lower."""
+
+LIGHT = (
+    "errors", "io", "config", "data", "runs", "episodes", "evaluation/study", "evaluation/statistics",
+    "evaluation/report", "retrieval/index", "pipelines/publish", "__init__",
+)  # fmt: skip
+"""Packages that never import torch, so that reading, comparing and reporting answer at once."""
+
+
+def table():
+    """Return the packages, what they hold and what they may import, in Markdown."""
+    lines = ["| package | holds | may import |", "|---|---|---|"]
+    for package, holds in HOLDS.items():
+        lower = ", ".join(f"`{name}`" for name in HOLDS if name in MAY_IMPORT[package])
+        lines.append(f"| `{package}` | {holds} | {lower} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{table()}\n")

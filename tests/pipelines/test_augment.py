@@ -1,0 +1,330 @@
+"""Augmented SBERT: which pairs are made, how they are scored and written, and what a stop leaves behind."""
+
+import itertools
+import logging
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from sentence_transformers import CrossEncoder
+from transformers import BertConfig, BertForSequenceClassification, BertModel
+
+from metasearch.cli import main
+from metasearch.data.scored import read_scored
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.open import quiet
+from metasearch.errors import DataError, EncoderError, Interrupted, NonFiniteError, RunFolderError
+from metasearch.pipelines import augment as job
+from metasearch.pipelines.augment import augment, find_candidates, load_cross_encoder
+
+WORDS = ["man", "dog", "horse", "child"], ["runs", "sleeps", "sings"], ["home", "away"]
+SENTENCES = [f"A {who} {what} {where}." for who, what, where in itertools.product(*WORDS)]
+PAIRS = [(SENTENCES[i], SENTENCES[i + 1]) for i in range(0, len(SENTENCES), 2)]
+
+
+def folder_of(path, kind=BertForSequenceClassification, labels=1, seed=0):
+    """Save a BERT of one layer that scores pairs at random."""
+    tokenizer = tiny.build().model.tokenizer
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        num_labels=labels,
+        initializer_range=0.5,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        kind(config).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    """Let names that are no folder fail at once, as without a network."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny.build()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return folder_of(tmp_path_factory.mktemp("models") / "cross")
+
+
+@pytest.fixture(scope="module")
+def scorer(model):
+    return load_cross_encoder(str(model))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write train, dev and test; some rows of dev and test turn the order round."""
+    rows = {
+        "train": PAIRS,
+        "dev": [(SENTENCES[6], SENTENCES[0]), (SENTENCES[3], "Not in train.")],
+        "test": [(SENTENCES[0], SENTENCES[2]), PAIRS[0]],
+    }
+    paths = {}
+    for name, pairs in rows.items():
+        paths[name] = tmp_path / f"sts-en-{name}.csv"
+        paths[name].write_text("".join(f"{first},{second},2.5\n" for first, second in pairs))
+    return paths
+
+
+def unordered(pairs):
+    return {frozenset(pair) for pair in pairs}
+
+
+def brute_force(encoder, pairs, excluded, top):
+    """Rank all other sentences for each sentence, and take away what is known or excluded."""
+    sentences = sorted({text for pair in pairs for text in pair})
+    vector = dict(zip(sentences, encoder.encode(sentences, "text").astype(np.float64), strict=True))
+    found = set()
+    for sentence in sentences:
+        others = sorted(set(sentences) - {sentence}, key=lambda other: -vector[sentence] @ vector[other])
+        found |= {frozenset((sentence, other)) for other in others[:top]}
+    known = unordered(pairs)
+    return found, found & known, (found - known) & unordered(excluded)
+
+
+@pytest.mark.parametrize("top", [1, 3, 10])
+def test_candidates_are_those_of_brute_force(encoder, top):
+    excluded = [(SENTENCES[6], SENTENCES[0]), (SENTENCES[0], SENTENCES[2]), (SENTENCES[8], SENTENCES[2])]
+    found, known, barred = brute_force(encoder, PAIRS, excluded, top)
+
+    candidates = find_candidates(encoder, PAIRS, excluded, top)
+
+    assert unordered(candidates.pairs) == found - known - barred
+    assert len(candidates.pairs) == len(unordered(candidates.pairs))
+    assert candidates.sentences == len(SENTENCES)
+    assert (candidates.neighbours, candidates.known, candidates.excluded) == (len(found), len(known), len(barred))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_known_or_excluded_pair_is_left_out_in_either_order(encoder, turned):
+    everything = find_candidates(encoder, PAIRS, top=len(SENTENCES))
+    other = everything.pairs[5][::-1] if turned else everything.pairs[5]
+    given_pairs = [pair[::-1] for pair in PAIRS] if turned else PAIRS
+
+    found = find_candidates(encoder, given_pairs, [other], top=len(SENTENCES))
+
+    assert everything.neighbours == len(SENTENCES) * (len(SENTENCES) - 1) // 2
+    assert everything.known == len(PAIRS)
+    assert unordered(found.pairs) == unordered(everything.pairs) - {frozenset(other)}
+    assert (found.known, found.excluded) == (len(PAIRS), 1)
+
+
+def test_too_few_sentences_and_neighbours_that_are_all_known_are_refused(encoder):
+    with pytest.raises(DataError, match="no neighbours: the pairs have 1 distinct sentences"):
+        find_candidates(encoder, [("a", "a")])
+    with pytest.raises(DataError, match="of 1 pairs of neighbours 1 are known and 0 excluded; raise --top"):
+        find_candidates(encoder, [("a", "b")])
+
+
+@pytest.fixture(scope="module")
+def candidates(encoder):
+    return find_candidates(encoder, PAIRS, top=4)
+
+
+def test_scores_are_the_cross_encoders_written_as_0_to_5(candidates, scorer, tmp_path):
+    output = tmp_path / "new" / "sts-en-augmented.csv"
+
+    done = augment(candidates, scorer, output, batch_size=1)
+
+    pairs = read_scored([output])
+    expected = scorer.predict(list(candidates.pairs), batch_size=1)
+    assert tuple((pair.text1, pair.text2) for pair in pairs) == candidates.pairs
+    assert [pair.score for pair in pairs] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert np.ptp(expected) > 0.1
+    assert done.histogram == tuple(np.histogram(5 * expected, bins=[0, 1, 2, 3, 4, 5])[0])
+    assert [path.name for path in output.parent.iterdir()] == [output.name]
+
+
+def test_scores_outside_0_to_1_are_cut(candidates, model, tmp_path):
+    wide = CrossEncoder(str(model), device="cpu", activation_fn=torch.nn.Identity())
+    head = wide[0].auto_model.classifier
+    with torch.no_grad():
+        head.weight *= 10
+        head.bias += 0.5 - wide.predict(list(candidates.pairs)).mean()
+    raw = wide.predict(list(candidates.pairs))
+    assert raw.min() < 0 < 1 < raw.max()
+
+    augment(candidates, wide, tmp_path / "x-en.csv")
+
+    scores = [pair.score for pair in read_scored([tmp_path / "x-en.csv"])]
+    assert (min(scores), max(scores)) == (0, 1)
+
+
+class Stops:
+    """A cross-encoder that is interrupted in a block, and counts those that it scores."""
+
+    def __init__(self, scorer, monkeypatch, after=None):
+        self.calls = 0
+        predict = scorer.predict
+
+        def counted(*args, **options):
+            if self.calls == after:
+                raise KeyboardInterrupt
+            self.calls += 1
+            return predict(*args, **options)
+
+        monkeypatch.setattr(scorer, "predict", counted)
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_an_interrupted_call_goes_on_and_gives_the_same_file(candidates, scorer, tmp_path, monkeypatch, after):
+    monkeypatch.setattr(job, "BLOCK", 10)
+    output = tmp_path / "cut-en.csv"
+    blocks = -(-len(candidates.pairs) // 10)
+    assert blocks > 3
+    augment(candidates, scorer, tmp_path / "whole-en.csv")
+
+    with monkeypatch.context() as patch:
+        Stops(scorer, patch, after)
+        with pytest.raises(Interrupted, match=f"the same command goes on after the {10 * after} pairs in "):
+            augment(candidates, scorer, output)
+    assert not output.exists()
+    if after:  # a kill may tear the last line
+        (partial,) = tmp_path.glob("cut-en.csv.*.partial")
+        with partial.open("a") as file:
+            file.write("[0.5, 0.")
+
+    with monkeypatch.context() as patch:
+        again = Stops(scorer, patch)
+        augment(candidates, scorer, output)
+    assert again.calls == blocks - after
+    assert output.read_bytes() == (tmp_path / "whole-en.csv").read_bytes()
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_blocks_of_another_cross_encoder_or_of_other_candidates_are_not_used(
+    candidates, encoder, scorer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(job, "BLOCK", 10)
+    output = tmp_path / "cut-en.csv"
+    with monkeypatch.context() as patch:
+        Stops(scorer, patch, after=1)
+        with pytest.raises(Interrupted):
+            augment(candidates, scorer, output)
+    other = load_cross_encoder(str(folder_of(tmp_path / "other", seed=1)))
+    fewer = find_candidates(encoder, PAIRS, top=3)
+    for made, by in ((candidates, other), (fewer, scorer)):
+        augment(made, by, output)
+        expected = by.predict(list(made.pairs))
+        assert [pair.score for pair in read_scored([output])] == pytest.approx(expected.tolist(), abs=1e-5)
+        output.unlink()
+
+
+def test_progress_hears_of_every_block(candidates, scorer, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "BLOCK", 30)
+    heard = []
+    augment(candidates, scorer, tmp_path / "x-en.csv", progress=lambda *at: heard.append(at))
+    total = len(candidates.pairs)
+    assert heard == [(min(30 * (i + 1), total), total) for i in range(-(-total // 30))]
+
+
+def test_a_score_that_is_not_finite_names_the_pair(candidates, scorer, tmp_path, monkeypatch):
+    monkeypatch.setattr(scorer, "predict", lambda pairs, **options: np.full(len(pairs), np.nan))
+    with pytest.raises(NonFiniteError, match=r"A man runs home.*is nan"):
+        augment(candidates, scorer, tmp_path / "x-en.csv")
+
+
+def test_an_output_that_exists_or_cannot_be_written_is_refused(candidates, scorer, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFolderError, match="file exists already"):
+        augment(candidates, scorer, tmp_path / "file")
+    with pytest.raises(RunFolderError, match=r"x-en\.csv cannot be written: .*file is a file, not a folder$"):
+        augment(candidates, scorer, tmp_path / "file" / "x-en.csv")
+
+
+def test_a_full_disk_is_one_error_that_names_the_file(candidates, scorer, tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.open", full)
+    with pytest.raises(RunFolderError, match=r"x-en\.csv.* cannot be written: No space left"):
+        augment(candidates, scorer, tmp_path / "x-en.csv")
+
+
+def test_a_model_that_gives_no_single_score_is_refused(tmp_path, model):
+    with pytest.raises(EncoderError, match="has 3 labels"):
+        load_cross_encoder(str(folder_of(tmp_path / "three", labels=3)))
+    with pytest.raises(EncoderError, match="BertModel without a head"):
+        load_cross_encoder(str(folder_of(tmp_path / "encoder", kind=BertModel)))
+    tiny.build().model.save_pretrained(str(tmp_path / "sentences"))
+    with pytest.raises(EncoderError, match="is a sentence encoder, which reads one text; try cross-encoder/stsb-rob"):
+        load_cross_encoder(str(tmp_path / "sentences"))
+    shutil.copytree(model, tmp_path / "cut")
+    weights = tmp_path / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    for name in ("cut", "empty"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        with pytest.raises(EncoderError, match=f"{name}' cannot be loaded: "):
+            load_cross_encoder(str(tmp_path / name))
+    with pytest.raises(EncoderError, match="is no folder here, and cannot be loaded"):
+        load_cross_encoder("no-such/cross-encoder")
+    with pytest.raises(EncoderError, match=r"cross-encoder '\./no/such': no such folder"):
+        load_cross_encoder("./no/such")
+
+
+def test_a_cross_encoder_that_was_saved_by_its_library_is_taken(scorer, tmp_path):
+    scorer.save_pretrained(str(tmp_path / "saved"))
+    again = load_cross_encoder(str(tmp_path / "saved"))
+    assert again.predict(PAIRS).tolist() == scorer.predict(PAIRS).tolist()
+
+
+def test_the_libraries_say_nothing_between_the_lines_of_a_command():
+    quiet()
+    for name in ("sentence_transformers.base.model", "transformers.modeling_utils"):
+        assert not logging.getLogger(name).isEnabledFor(logging.WARNING)
+
+
+def command(*args, code=0):
+    result = CliRunner().invoke(main, ["augment", *map(str, args)])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_the_command_writes_the_file_and_prints_its_counts(files, model, encoder, tmp_path):
+    output = tmp_path / "sts-en-augmented.csv"
+    options = ["--encoder", "tiny", "--cross-encoder", model, "--top", 5, "--device", "cpu", "-o", output]
+
+    result = command(files["train"], "--exclude", files["dev"], "--exclude", files["test"], *options)
+
+    excluded = [(SENTENCES[6], SENTENCES[0]), (SENTENCES[0], SENTENCES[2])]
+    found, known, barred = brute_force(encoder, PAIRS, excluded, 5)
+    pairs = read_scored([output])
+    assert unordered((pair.text1, pair.text2) for pair in pairs) == found - known - barred
+    assert result.stdout.startswith(
+        f"24 sentences, {len(found)} pairs of neighbours; dropped {len(known)} as known and {len(barred)} as excluded; "
+        f"{len(pairs)} written to {output}\nscores 0 to 1: "
+    )
+    assert "exists already" in command(files["train"], *options, code=5).stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "says", "code"),
+    [
+        ({"--encoder": "tinny"}, "unknown encoder 'tinny'. Did you mean 'tiny'?", 6),
+        ({"--cross-encoder": "tiny"}, "cross-encoder 'tiny' is no folder here", 6),
+        ({"--exclude": "none.csv"}, "none.csv: cannot be read", 3),
+        ({"--top": 0}, "--top", 2),
+        ({"-o": "augmented-en.tsv"}, "-o augmented-en.tsv: a CSV file is written; give it a name that ends in .csv", 2),
+        ({"-o": "augmented.csv"}, "augmented.csv: its name tells no language; name it such as stsb-en-train.csv", 3),
+    ],
+)
+def test_a_wrong_argument_ends_with_its_code_and_one_line(files, model, tmp_path, change, says, code):
+    options = {"--encoder": "tiny", "--cross-encoder": model, "-o": tmp_path / "out-en.csv", **change}
+    result = command(files["train"], *itertools.chain(*options.items()), code=code)
+    assert says in result.stderr
+    assert not (tmp_path / "out-en.csv").exists()

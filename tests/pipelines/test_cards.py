@@ -1,0 +1,197 @@
+"""The model cards that commands write: their figures are those of the results, and what they say of use is so."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from huggingface_hub import ModelCard
+
+from helpers.parallel import distill, flags, save_assistant, write_corpus
+from metasearch.cli import main
+from metasearch.pipelines import factory
+from metasearch.runs.folder import RunFolder
+
+SMALL = [f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=0", "eval_every=1")]
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def train(base, folder, *more):
+    asked = ["--mode=mono-bi", "--learner=maml", "--encoder", base, "--recipe=maml-tiny", "--device=cpu"]
+    metasearch("train", *asked, *SMALL, "--prompt", "question=Q: ", *more, "-o", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """An encoder in a folder of its own, with a card that states a licence."""
+    folder = tmp_path_factory.mktemp("secret-place") / "base"
+    factory.load_encoder("tiny").save(folder)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n# A base\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(base, tmp_path_factory):
+    """A run that trained that encoder for a step."""
+    return train(base, tmp_path_factory.mktemp("runs") / "run")
+
+
+def rows_of(run, learner, split="test"):
+    lines = (run / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if (row["learner"], row["split"]) == (learner, split)]
+
+
+def text_of(model):
+    return (model / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_figures_of_the_header_are_those_of_the_results_with_zero_shot_beside_them(run):
+    found = {
+        (each.metric_type, each.dataset_config): (each.metric_value, each.metric_args["before"])
+        for each in ModelCard.load(run / "model" / "README.md").data.eval_results
+    }
+    before, after = (
+        {
+            (row["measure"], f"{row['pool']}, {row['language']}"): round(100 * row["value"], 2)
+            for row in rows_of(run, learner)
+            if row["pool"] == "multilingual" or row["language"] == "mean"
+        }
+        for learner in ("zero-shot", "maml")
+    )
+    assert found == {key: (value, before[key]) for key, value in after.items()}
+    # Two measures, in seven languages and their mean, and in four other pools the mean.
+    assert len(found) == 2 * (7 + 1 + 4)
+    first = ModelCard.load(run / "model" / "README.md").data.eval_results[0]
+    (data,) = {row["data"] for row in rows_of(run, "maml")}
+    assert (first.task_type, first.dataset_type, first.dataset_split, first.dataset_revision, first.dataset_args) == (
+        "information-retrieval", "demo", "test", data, {"fold": 0, "pool": "multilingual", "questions": 15},
+    )  # fmt: skip
+
+
+def test_the_example_of_the_card_gives_the_vectors_of_the_run_with_its_prompts_and_lengths(run, monkeypatch):
+    text = text_of(run / "model")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
+    assert len(example.strip().splitlines()) <= 10
+    monkeypatch.chdir(run / "model")
+    names = {}
+    exec(compile(example, "card", "exec"), names)
+    encoder = factory.load_encoder(str(run / "model"), device="cpu")
+    expected = encoder.encode(["Where is the key?"], "question")
+    np.testing.assert_allclose(names["questions"], expected, atol=1e-6)
+    assert np.abs(names["questions"] - encoder.encode(["Where is the key?"], "candidate")).max() > 1e-3
+    for role, method, prompt, length in (
+        ("question", "encode_query", "`Q: `", 48),
+        ("candidate", "encode_document", "none", 64),
+        ("text", "encode", "none", 64),
+    ):
+        assert re.search(rf"\| {role} +\| `{method}` +\| {prompt} +\| +{length} \|", text)
+
+
+def test_licences_are_listed_where_they_are_known_and_that_of_the_whole_is_not_guessed(run):
+    card = ModelCard.load(run / "model" / "README.md")
+    assert card.data.license == "unknown"
+    assert "- base a local checkpoint (A base): mit" in card.text
+    assert "- data `demo`: CC0 1.0" in card.text
+
+
+def test_no_path_of_this_machine_is_told(run):
+    assert "secret-place" in (run / "config.yaml").read_text(encoding="utf-8")
+    assert "secret-place" not in text_of(run / "model")
+
+
+def test_the_card_of_a_run_is_that_of_its_model(run):
+    assert metasearch("card", run).stdout == metasearch("card", run / "model").stdout == text_of(run / "model")
+
+
+@pytest.mark.slow
+def test_the_same_seed_writes_the_same_card(run, base, tmp_path):
+    assert text_of(train(base, tmp_path / "again") / "model") == text_of(run / "model")
+
+
+def test_a_licence_changes_the_header_alone_and_the_run_stays_whole(run):
+    before = text_of(run / "model")
+    licensed = before.replace("license: unknown", "license: cc0-1.0")
+    assert metasearch("card", run, "--licence", "cc0-1.0").stdout == licensed
+    assert text_of(run / "model") == before
+    assert metasearch("card", run, "--licence", "cc0-1.0", "--write").stdout == f"card: {run}/model/README.md\n"
+    assert text_of(run / "model") == licensed
+    RunFolder(run).require_unchanged()
+    metasearch("card", run / "model", "--licence", "unknown", "--write")
+    assert text_of(run / "model") == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (["{run}", "--licence", "Apache 2.0"], 2, "Did you mean 'apache-2.0'?"),
+        (["{run}/queries"], 5, "queries has no README.md, its model card"),
+        (["{run}/no"], 5, "does not exist"),
+    ],
+)
+def test_what_has_no_card_is_refused(run, flags, code, message):
+    result = metasearch("card", *(flag.format(run=run) for flag in flags), code=code)
+    assert message in result.stderr
+
+
+@pytest.mark.slow
+def test_a_map_after_training_is_the_model_whose_figures_are_shown(base, tmp_path):
+    run = train(base, tmp_path / "run", "--set", "neutralise=after")
+    card = ModelCard.load(run / "model" / "README.md")
+    (mean,) = (
+        each.metric_value
+        for each in card.data.eval_results
+        if (each.metric_type, each.dataset_config) == ("map@20", "multilingual, mean")
+    )
+    (row,) = (
+        row
+        for row in rows_of(run, "maml+neutral")
+        if (row["measure"], row["pool"], row["language"]) == ("map@20", "multilingual", "mean")
+    )
+    assert mean == round(100 * row["value"], 2)
+    assert metasearch("card", run).stdout == text_of(run / "model")
+
+
+@pytest.mark.slow
+def test_a_distillation_names_its_encoders_its_corpora_and_the_scores_of_its_last_stage(tmp_path):
+    write_corpus(tmp_path / "my-corpus")
+    save_assistant(tmp_path / "assistant")
+    asked = flags(tmp_path, "--evaluate=demo-sts", steps=1)
+    distill(
+        *(flag.replace(str(tmp_path / "corpus"), str(tmp_path / "my-corpus")) for flag in asked), "-o", tmp_path / "run"
+    )
+    card = ModelCard.load(tmp_path / "run" / "model" / "README.md")
+    assert "license: unknown" in str(card)
+    assert "my-corpus" in card.text
+    assert str(tmp_path) not in str(card)
+    assert {each.task_type for each in card.data.eval_results} == {"semantic-similarity"}
+    values = {(each.metric_type, each.dataset_config): each.metric_value for each in card.data.eval_results}
+    rows = rows_of(tmp_path / "run", "4 contrast")
+    assert values == {(row["measure"], f"pairs, {row['language']}"): round(100 * row["value"], 2) for row in rows}
+    assert "import metasearch.encoders" in card.text
+    assert card.data.library_name == "metasearch"
+    assert metasearch("card", tmp_path / "run").stdout == str(card)
+
+
+@pytest.mark.slow
+def test_a_compressed_and_a_neutral_encoder_have_cards_of_how_they_were_made(base, tmp_path):
+    metasearch("compress", base, "--bottleneck", 8, "--device", "cpu", "-o", tmp_path / "small")
+    card = ModelCard.load(tmp_path / "small" / "README.md")
+    assert "None were measured" in card.text
+    assert re.search(r"\| bottleneck +\| 8 ", card.text)
+    assert "- base a local checkpoint (A base): mit" in card.text
+    metasearch("neutralise", "tiny", "--task", "demo", "--device", "cpu", "-o", tmp_path / "neutral")
+    card = ModelCard.load(tmp_path / "neutral" / "README.md")
+    rows = json.loads((tmp_path / "neutral" / "neutral.json").read_text(encoding="utf-8"))["results"]
+    after = {
+        (row["measure"], f"{row['pool']}, {row['language']}"): row["value"] for row in rows if row["learner"] == "after"
+    }
+    found = {(each.metric_type, each.dataset_config): each.metric_value for each in card.data.eval_results}
+    assert found == {key: round(100 * value, 2) for key, value in after.items()}
+    assert "base `tiny`: apache-2.0" in card.text

@@ -1,0 +1,218 @@
+"""Cells of a study: those that fail, those that are computed once for all seeds, and how Ctrl-C ends them.
+
+They run in this process, as the processes of cells would.
+"""
+
+import json
+import signal
+
+import pytest
+
+from helpers.configs import nested
+from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
+from helpers.parallel import write_corpus
+from metasearch.config.study import StudyConfig
+from metasearch.errors import Interrupted
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines.study import pool, runner
+from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.pipelines.study.launchers import local
+from metasearch.pipelines.study.process import how_ended
+from metasearch.pipelines.study.runner import begin as crossval
+from metasearch.pipelines.study.status import Watcher
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    return inline(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "says"),
+    [
+        (["--encoder=minni"], 6, "unknown encoder 'minni'. Did you mean 'mini'?"),
+        (["--encoder=./none"], 6, "encoder './none': no such folder"),
+        (["--encoder=EMPTY"], 6, "no weights (*.safetensors or pytorch_model.bin) in it; it holds nothing"),
+        (["--encoder=nobody/no-such-model"], 6, "cannot be loaded from the model hub"),
+        (["--trim=xx"], 2, "unknown language to trim to 'xx'. Known: "),
+        (["--prompt=query=x"], 2, "no role 'query'. Known: candidate, question, text"),
+        (["--distill=ema-small", "--student=tinny", "--corpus=CORPUS"], 6, "unknown encoder 'tinny'. Did you mean"),
+    ],
+)
+def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_written(
+    tmp_path, begun, monkeypatch, wrong, code, says
+):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    (tmp_path / "empty").mkdir()
+    corpus = write_corpus(tmp_path / "corpus")
+    wrong = [each.replace("EMPTY", str(tmp_path / "empty")).replace("CORPUS", str(corpus)) for each in wrong]
+    assert says in run(*FLAGS, *wrong, "-o", tmp_path / "study", code=code).stderr
+    assert not (tmp_path / "study").exists()
+    assert begun == []
+
+
+def test_a_dry_run_lists_the_cells_and_what_they_wait_for_and_makes_nothing(tmp_path):
+    folder = tmp_path / "study"
+    names = ["zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"]
+    wanted = [*FLAGS, "--learner", "zero-shot,fine-tune:mono-bi", "--folds", "1", "--seeds", "0", "-o", folder]
+    assert run(*wanted, "--dry-run").stdout.splitlines() == [
+        f"{names[0].ljust(31)}  score    to do",
+        f"{names[1].ljust(31)}  train    to do  after {names[0]}",
+        "2 of 2 cells to do",
+    ]
+    found = json.loads(run(*wanted, "--dry-run", "--json").stdout)["cells"]
+    assert [(cell["name"], cell["needs"], cell["done"]) for cell in found] == [
+        (names[0], [], False),
+        (names[1], names[:1], False),
+    ]
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, monkeypatch):
+    lose(monkeypatch)
+    run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
+    assert not StudyFolder(tmp_path / "study").reached
+    anew = [*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study"]
+    assert "1 of 1 cells to do" in run(*anew, "--dry-run").stdout
+    run(*anew)
+    assert StudyFolder(tmp_path / "study").stored().config.encoder.name == "tiny"
+    assert StudyFolder(tmp_path / "study").reached
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
+    flags = [*FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30", "-o", tmp_path / "study"]
+    bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
+    result = run(*flags, code=7)
+    assert "1 of the study's cells failed" in result.stderr
+    assert f"{bad}: exit code 4: the meta-" in result.stderr
+    assert f"log: {tmp_path / 'study' / 'cells' / bad}.log" in result.stderr
+    assert "fine-tune" in result.stdout
+    assert f"cell {bad} is not finished" in result.stdout
+    assert begun == [ZERO, bad, good]
+    run(*flags, code=7)
+    assert begun == [ZERO, bad, good, bad]
+
+
+def test_what_needs_a_failed_cell_is_skipped_and_said_so(tmp_path, begun, monkeypatch):
+    lose(monkeypatch)
+    result = run(*FLAGS, "--encoder=tinny", "-o", tmp_path / "study", code=7)
+    assert f"{TUNED}: it needs {ZERO}, which failed" in result.stderr
+    assert begun == [ZERO]
+
+
+def lose(monkeypatch):
+    """Begin studies as if their encoder were there, and lost when the first cell begins."""
+    monkeypatch.setattr(runner, "require_encoders", lambda config: {})
+
+
+def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_path, begun, monkeypatch):
+    from metasearch.pipelines import factory as composition
+    from metasearch.pipelines import score
+
+    evaluated = []
+    load, evaluate = composition.load_encoder, score.evaluate
+
+    def same_weights(ref, *args, **keys):
+        encoder = load(ref, *args, **{**keys, "seed": 0})
+        encoder.seeded = False
+        return encoder
+
+    monkeypatch.setattr(composition, "load_encoder", same_weights)
+    monkeypatch.setattr(score, "evaluate", lambda *args: evaluated.append(args) or evaluate(*args))
+    run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
+    assert begun == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]
+    assert len(evaluated) == 2  # dev and test, with the first seed
+    by_seed = {seed: [row["value"] for row in scores(tmp_path / "study") if row["seed"] == seed] for seed in (4, 5)}
+    assert by_seed[4] == by_seed[5] != []
+
+
+def test_zero_shot_of_an_encoder_that_is_made_from_a_seed_is_computed_with_each(tmp_path, begun):
+    run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
+    by_seed = {seed: [row["value"] for row in scores(tmp_path / "study") if row["seed"] == seed] for seed in (4, 5)}
+    assert by_seed[4] != by_seed[5]
+
+
+class Busy:
+    """Stands for the process of a cell that is at work until it is stopped, or, if `deaf`, until it is killed."""
+
+    deaf = False
+    heard: list[tuple[str, str]]
+
+    def __init__(self, study, name, threads, trust_remote_code):
+        self.name, self.code = name, None
+
+    def poll(self):
+        return self.code
+
+    def terminate(self):
+        self.heard.append((self.name, "stop"))
+        self.code = None if self.deaf else Interrupted.exit_code
+
+    def kill(self):
+        self.heard.append((self.name, "kill"))
+        self.code = -signal.SIGKILL
+
+
+class Impatient(Watcher):
+    """Presses Ctrl-C so many times, each while the table is drawn."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def ticked(self, board):
+        if self.left:
+            self.left -= 1
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("times", "heard", "said"),
+    [
+        (1, ["stop"], "stopped; what was reached is saved"),
+        (2, ["stop", "kill"], "killed; the last checkpoints are there"),
+    ],
+)
+def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
+    monkeypatch.setattr(local, "start_cell", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    monkeypatch.setattr(Busy, "deaf", times == 2)
+    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    with pytest.raises(Interrupted, match=f"{said}. Go on with: metasearch resume"):
+        crossval(config, tmp_path / "study", jobs=2, watcher=Impatient(times))
+    at_work = ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
+    assert Busy.heard == [(name, what) for what in heard for name in at_work]
+
+
+def test_an_exit_code_is_said_in_words():
+    assert [how_ended(code) for code in (4, -9)] == ["exit code 4", "killed by SIGKILL"]
+
+
+@pytest.mark.slow
+def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
+    corpus = write_corpus(tmp_path / "corpus")
+    sizes = [f"--set=ema-small:stages.align.{value}" for value in ("corpus.dev=5", "budget.batch=8")]
+    flags = ["--task=demo-sts", "--encoder=tiny", "--distill=ema-small", "--student=tiny", f"--corpus={corpus}"]
+    run(*flags, *sizes, "--max-steps=2", "--folds=2", "--seeds=0", "--threads=1", "-o", tmp_path / "study")
+    assert begun[2:] == ["ema-small/seed-0", "ema-small/fold-0-seed-0", "ema-small/fold-1-seed-0"]
+    study = read_study([tmp_path / "study"])
+    assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
+    assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()
+
+
+def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp_path, monkeypatch):
+    made = []
+
+    def prepare(study, cell, stored):
+        made.append(cell.name)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "prepare", prepare)
+    monkeypatch.setattr(local, "start_cell", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
+        crossval(config, tmp_path / "study", jobs=2)
+    assert Busy.heard == []

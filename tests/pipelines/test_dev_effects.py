@@ -1,0 +1,143 @@
+"""What a dev score leaves as it was, what it tells the log, and when it warns of a collapse."""
+
+import logging
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.dev import PAIRS, SCORED, dev, distilled, fresh
+from metasearch.algorithms.ema import EMA
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.config.recipe import Loss
+from metasearch.encoders.builtin import tiny
+from metasearch.episodes.batches import Batches
+from metasearch.pipelines.distill.evaluator import Dev
+
+
+@pytest.fixture
+def encoder():
+    return fresh()
+
+
+CASES = [
+    ("accuracy", PAIRS, distilled),
+    ("cosine", PAIRS, distilled),
+    ("loss", PAIRS, distilled),
+    ("accuracy", PAIRS, lambda encoder: EMA(encoder, Loss(), EMA.Options())),
+    ("loss", PAIRS, lambda encoder: EMA(encoder, Loss(), EMA.Options())),
+    ("spearman", SCORED, lambda encoder: FineTune(encoder, Loss(), FineTune.Options())),
+    ("loss", SCORED, lambda encoder: FineTune(encoder, Loss(), FineTune.Options())),
+]
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("monitor", "pairs", "made"), CASES)
+def test_a_score_is_without_dropout_and_leaves_weights_mode_gradients_and_dropout_to_come(
+    encoder, monitor, pairs, made, training
+):
+    learner = made(encoder)
+    calm = dev(learner, pairs, monitor)()
+    weights = {name: value.clone() for name, value in learner.encoder.embedder.state_dict().items()}
+    learner.train(training)
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    assert dev(learner, pairs, monitor)() == calm
+    assert torch.equal(torch.get_rng_state(), before)
+    assert encoder.embedder.training is training
+    assert all(module.training is training for module in encoder.embedder.modules())
+    assert all(torch.equal(value, weights[name]) for name, value in encoder.embedder.state_dict().items())
+    assert all(parameter.grad is None for parameter in encoder.embedder.parameters())
+
+
+def test_the_score_follows_the_weights(encoder):
+    measured = dev(distilled(encoder), PAIRS, "cosine")
+    before = measured()
+    with torch.no_grad():
+        encoder.model[0].auto_model.embeddings.word_embeddings.weight.neg_()
+    assert abs(measured() - before) > 1e-3
+
+
+@pytest.mark.parametrize("monitor", ["accuracy", "cosine", "loss"])
+def test_the_log_hears_the_score_and_the_shape_of_the_translations_vectors(encoder, monitor):
+    heard = []
+    score = dev(distilled(encoder), PAIRS, monitor, heard=heard)()
+    (event,) = heard
+    vectors = encoder.encode([p.target for p in PAIRS], "text", "pooled").astype(np.float64)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert event[monitor] == score
+    assert event["spread"] == pytest.approx(np.sqrt(((unit - unit.mean(0)) ** 2).sum(1).mean()), rel=1e-4)
+    assert {"spread", "rank"} < event.keys()
+    assert len(event) == 4  # the score, and three numbers of the shape
+
+
+def collapse(encoder):
+    """Make every token nearly the same, in every place."""
+    with torch.no_grad():
+        block = encoder.model[0].auto_model.embeddings
+        block.word_embeddings.weight.mul_(1e-3)
+        block.position_embeddings.weight.mul_(0).add_(torch.linspace(-1, 1, tiny.DIMENSIONS))
+
+
+def test_vectors_that_collapse_while_they_are_trained_are_reported(encoder, caplog):
+    measured = dev(distilled(encoder), PAIRS, "accuracy")
+    with caplog.at_level(logging.WARNING, logger="metasearch"):
+        measured()
+        assert not caplog.records
+        collapse(encoder)
+        measured()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("collapse: all vectors are nearly the same")
+    assert "It came with training" in record.getMessage()
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_a_collapse_is_told_once_at_the_start_and_once_later_however_long_it_lasts(encoder, caplog):
+    collapse(encoder)
+    measured = dev(distilled(encoder), PAIRS, "accuracy")
+    with caplog.at_level(logging.WARNING, logger="metasearch"):
+        for _ in range(4):
+            measured()
+    first, later = warnings(caplog)
+    assert "Nothing is trained yet" in first
+    assert "It was so at step 0" in later
+
+
+def test_a_stage_that_goes_on_knows_the_shape_of_step_0_from_its_log(encoder, caplog):
+    heard = []
+    learner = distilled(encoder)
+    dev(learner, PAIRS, "accuracy", heard=heard)()
+    known = Dev.noted([{"step": 0, "dev": 0.5}, *heard, {"alike": 1.0, "spread": 0.0, "rank": 1.0}])
+    collapse(encoder)
+    measured = Dev(learner, PAIRS, Batches(PAIRS, [1] * 8, 3, 0), "accuracy", "pooled", heard.append, known)
+    with caplog.at_level(logging.WARNING, logger="metasearch"):
+        measured()
+    (warning,) = warnings(caplog)
+    assert "It came with training" in warning
+    assert f"at step 0 mean cosine {heard[0]['alike']:.2f}, spread {heard[0]['spread']:.2f}" in warning
+
+
+def test_a_log_without_a_shape_of_the_vectors_tells_none():
+    assert Dev.noted([]) is None
+    assert Dev.noted([{"step": 1, "loss": 0.5}]) is None
+
+
+@pytest.mark.parametrize(
+    ("monitor", "pairs", "made"),
+    [
+        ("cosine", PAIRS, distilled),
+        ("accuracy", PAIRS, distilled),
+        ("loss", PAIRS, distilled),
+        ("spearman", SCORED, lambda encoder: FineTune(encoder, Loss(), FineTune.Options())),
+    ],
+)
+def test_the_score_and_the_collapse_monitor_encode_each_side_once(encoder, monkeypatch, monitor, pairs, made):
+    encoded, encode = Counter(), encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda texts, *more: encoded.update(set(texts)) or encode(texts, *more))
+    dev(made(encoder), pairs, monitor, "sentence" if monitor == "spearman" else "pooled")()
+    sides = 1 if monitor == "loss" else 2
+    assert encoded == Counter(text for side in range(sides) for text in {pair.texts[1 - side] for pair in pairs})

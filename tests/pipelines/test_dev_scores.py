@@ -1,0 +1,134 @@
+"""The dev score of a stage, by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.dev import GERMAN, GREEK, KINDS, PAIRS, SCORED, cosine, dev, distilled, fresh
+from metasearch.algorithms.entailment import Entailment
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.config.recipe import Loss
+from metasearch.data.entailment import LABELS, EntailmentPair
+from metasearch.data.records import ScoredPair
+from metasearch.data.translation import Translation
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import DataError
+
+
+@pytest.fixture
+def encoder():
+    return fresh()
+
+
+def found_first(queries, candidates):
+    """Return the share of queries to which the candidate of the same number is the most alike."""
+    right = [
+        max(range(len(candidates)), key=lambda j: cosine(query, candidates[j])) == i for i, query in enumerate(queries)
+    ]
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
+def test_accuracy_is_that_of_both_directions_in_each_language_and_languages_count_the_same(encoder, output):
+    expected = []
+    for pairs in (GERMAN, GREEK):
+        source, target = (encoder.encode([pair[side] for pair in pairs], "text", output) for side in (0, 1))
+        expected.append((found_first(source, target) + found_first(target, source)) / 2)
+    score = dev(distilled(encoder, output), PAIRS, "accuracy", output)()
+    assert score == pytest.approx(sum(expected) / 2)
+    assert 0 < score < 1
+    assert expected[0] != expected[1]
+
+
+def test_a_translation_is_looked_for_among_those_of_its_language_alone(encoder):
+    """The same texts as another language would take the place of half of them."""
+    twice = [*PAIRS[:5], *(Translation(p.source, p.target, ("en", "nl")) for p in PAIRS[:5])]
+    learner = distilled(encoder)
+    assert dev(learner, twice, "accuracy")() == dev(learner, PAIRS[:5], "accuracy")()
+
+
+@pytest.mark.parametrize("target", ["source", "own"])
+@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
+def test_cosine_is_the_mean_over_both_sides_of_that_to_their_targets(encoder, output, target):
+    learner = distilled(encoder, output, target=target)
+
+    def to_target(text, of):
+        return cosine(encoder.encode([text], "text", output)[0], learner.targets.vectors([of])[0])
+
+    sides = [
+        (to_target(p.source, p.source), to_target(p.target, p.source if target == "source" else p.target))
+        for p in PAIRS
+    ]
+    expected = sum(map(sum, sides)) / (2 * len(PAIRS))
+    learner.targets.asked.clear()
+    assert dev(learner, PAIRS, "cosine", output)() == pytest.approx(expected, abs=1e-6)
+    assert learner.targets.asked == {p.source for p in PAIRS} | {p.target for p in PAIRS if target == "own"}
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 100])
+def test_the_loss_is_the_mean_over_the_pairs_however_they_are_batched_and_counts_downwards(encoder, size):
+    """(1/N) Σ (‖S(s) − T(s)‖² + ‖S(t) − T(s)‖²)/D; the last batch of 8 pairs may hold fewer."""
+    learner = distilled(encoder)
+    source, target = (encoder.encode([p.texts[side] for p in PAIRS], "text", "pooled") for side in (0, 1))
+    wanted = learner.targets.vectors([p.source for p in PAIRS])
+    errors = [
+        sum((float(a) - float(w)) ** 2 + (float(b) - float(w)) ** 2 for a, b, w in zip(*rows, strict=True))
+        for rows in zip(source, target, wanted, strict=True)
+    ]
+    expected = -sum(errors) / (len(PAIRS) * tiny.DIMENSIONS)
+    assert dev(learner, PAIRS, "loss", size=size)() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_loss_over_batches_counts_each_batch_by_its_size(encoder):
+    learner = distilled(encoder, contrast="soft")
+    measured = dev(learner, PAIRS, "loss", size=3)
+    episodes = [measured.batches.batch(step) for step in range(3)]
+    sizes = [len(batch[0].sets[0].examples) for batch in episodes]
+    assert sorted(sizes) == [2, 3, 3]
+    assert sorted(p.target for batch in episodes for p in batch[0].sets[0].examples) == sorted(p.target for p in PAIRS)
+    with torch.no_grad():
+        losses = [learner.outer_loss(batch).total.item() for batch in episodes]
+    expected = sum(n * loss for n, loss in zip(sizes, losses, strict=True)) / 8
+    assert measured() == pytest.approx(-expected, rel=1e-6)
+
+
+def rank_correlation(predicted, gold):
+    """1 − 6 Σ d²/(n (n² − 1)), where no two values are the same."""
+    n = len(gold)
+    ranks = [[sorted(values).index(value) for value in values] for values in (predicted, gold)]
+    assert len(set(ranks[0])) == len(set(ranks[1])) == n
+    return 1 - 6 * sum((a - b) ** 2 for a, b in zip(*ranks, strict=True)) / (n * (n**2 - 1))
+
+
+def test_spearman_is_the_mean_over_language_pairs_of_the_correlation_of_ranks(encoder):
+    expected = []
+    for pairs in KINDS.values():
+        predicted = [cosine(*encoder.encode([pair.text1, pair.text2], "text")) for pair in pairs]
+        expected.append(rank_correlation(predicted, [pair.score for pair in pairs]))
+    learner = FineTune(encoder, Loss(), FineTune.Options())
+    assert dev(learner, SCORED, "spearman", "sentence")() == pytest.approx(sum(expected) / 2)
+
+
+def test_spearman_of_equal_scores_is_refused(encoder):
+    same = [ScoredPair("en-en", ("en", "en"), f"text {i}", "text", 0.5, f"row {i}") for i in range(3)]
+    with pytest.raises(DataError, match="constant"):
+        dev(FineTune(encoder, Loss(), FineTune.Options()), same, "spearman", "sentence")()
+
+
+def test_the_loss_of_scored_and_of_entailment_pairs_is_that_of_their_learners(encoder):
+    tuned = FineTune(encoder, Loss(), FineTune.Options())
+    errors = [(cosine(*encoder.encode([p.text1, p.text2], "text")) - p.score) ** 2 for p in SCORED]
+    assert dev(tuned, SCORED, "loss", "sentence")() == pytest.approx(-sum(errors) / len(SCORED), rel=1e-5)
+    labels = ["entailment", "neutral", "contradiction", "neutral"]
+    pairs = [EntailmentPair(p.text1, p.text2, label) for p, label in zip(SCORED, labels, strict=False)]
+    told = Entailment(encoder, Loss(), Entailment.Options())
+    losses = []
+    for pair in pairs:
+        u, v = encoder.encode([pair.premise, pair.hypothesis], "text", "pooled").astype(np.float64)
+        logits = told.head.detach().double().numpy() @ np.concatenate([u, v, np.abs(u - v)])
+        losses.append(np.log(np.exp(logits).sum()) - logits[LABELS.index(pair.label)])
+    assert dev(told, pairs, "loss", size=3)() == pytest.approx(-sum(losses) / len(losses), rel=1e-5)
+
+
+def test_one_pair_is_enough_for_a_score(encoder):
+    assert dev(distilled(encoder), PAIRS[:1], "accuracy")() == 1

@@ -1,0 +1,274 @@
+"""What a distillation checks before its first step, and what it leaves behind where something is wrong."""
+
+import json
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import metasearch
+from helpers.parallel import (
+    BATCH,
+    DEV,
+    FOLDERS,
+    LAYERS,
+    PAIRS,
+    distill,
+    events,
+    flags,
+    results,
+    save_assistant,
+    small,
+    weights,
+    write_corpus,
+)
+from helpers.stages import written
+from metasearch.config.library import Library, overrides, shipped
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import DataError
+from metasearch.pipelines.factory import load_encoder
+from metasearch.training.trainer import Trainer
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A corpus and an assistant, which takes 64 tokens and was published with 20."""
+    folder = tmp_path_factory.mktemp("checks")
+    write_corpus(folder / "corpus", names=("en-de",))
+    save_assistant(folder / "assistant", longest=20)
+    return folder
+
+
+def ema(place, *more):
+    """Return flags of `metasearch distill` for recipe `ema`."""
+    given = ["--recipe=ema", f"--student={place / 'assistant'}", f"--corpus={place / 'corpus'}"]
+    return [*given, *small("align", corpus__max_tokens=60), *more]
+
+
+# Values put over a recipe.
+
+
+def test_lists_and_null_are_put_over_a_recipe():
+    lists = ["stages.student.corpus.languages=[de, no]", "stages.student.corpus.only=[TED2020]"]
+    found = Library().distillation("compress", overrides([*lists, "student.bottleneck=null"]))
+    assert found.stages["student"].corpus.languages == ("de", "no")
+    assert found.stages["student"].corpus.only == ("TED2020",)
+    assert found.stages["embedding"].corpus.languages == ()  # it shares its values with the other in the file
+    assert found.student.bottleneck is None
+
+
+@pytest.mark.parametrize(
+    ("assignment", "says"),
+    [
+        ("stages.student.corpus.languages=[de, no", "expected a list such as [de, fr], got '[de, no'"),
+        ("student.botleneck=8", "--set: student.botleneck: unknown key. Did you mean 'bottleneck'?"),
+        ("stages.student.corpus.dve=8", "--set: stages.student.corpus.dve: unknown key. Did you mean 'dev'?"),
+        ("stages.student.budget.batches=8", "--set: stages.student.budget.batches: unknown key. Did you mean 'batch'?"),
+        ("stages.studnt.learner=ema", "--set stages.studnt: no such stage. Did you mean 'student'?"),
+    ],
+)
+def test_a_wrong_value_over_a_recipe_ends_with_code_2_and_the_nearest_right_key(place, tmp_path, assignment, says):
+    assert says in distill(*flags(place, f"--set={assignment}"), "-o", tmp_path / "run", code=2).stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_student_without_bottleneck_has_the_whole_table_and_the_length_of_its_stage(place, tmp_path):
+    chosen = ["--stages=3", "--set=student.bottleneck=null", "--set=stages.student.max_length=48"]
+    distill(*flags(place, *chosen, steps=1), "-o", tmp_path / "run")
+    assistant, student = (
+        load_encoder(str(path), device="cpu") for path in (place / "assistant", tmp_path / "run/model")
+    )
+    assert student.model[0].auto_model.config.bottleneck is None
+    hidden = tiny.DIMENSIONS
+    square = hidden * hidden + hidden
+    layer = 4 * square + 2 * square + 2 * 2 * hidden  # attention, a feed-forward block as wide as the layer, two norms
+    # A pooler, and the layers from the second on, of which the student has none.
+    assert assistant.parameter_count - student.parameter_count == (LAYERS - 2) * layer + square
+    for folder in (tmp_path / "run", tmp_path / "run" / FOLDERS[2]):
+        assert SentenceTransformer(str(folder / "model"), device="cpu").max_seq_length == 48
+    assert assistant.model.max_seq_length == 20
+
+
+# What is given in vain, and what no stage could begin with.
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (["--scored=CORPUS"], "--scored: no chosen stage of recipe 'compress' reads it"),
+        (["--entailment=CORPUS"], "--entailment: no chosen stage of recipe 'compress' reads it"),
+        (["--stages=1", "--student=tiny"], "--student: no chosen stage of recipe 'compress' trains it"),
+        (["--recipe=similarity", "--student=tiny", "--stages=2", "--scored=CORPUS"], "--corpus: no chosen stage"),
+    ],
+)
+def test_files_and_a_student_that_no_stage_looks_at_are_refused(place, tmp_path, change, says):
+    given = [flag.replace("CORPUS", str(place / "corpus/en-de.tsv")) for flag in change]
+    settings = [] if "similarity" in change[0] else small("student")
+    roles = [f"--assistant={place / 'assistant'}", "--teacher=tiny", f"--corpus={place / 'corpus'}"]
+    assert says in distill(*roles, *settings, *given, "-o", tmp_path / "run", code=2).stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_encoder_that_no_stage_looks_at_is_told_to_do_nothing(place, tmp_path):
+    roles = [f"--student={place / 'assistant'}", "--assistant=tiny", "--teacher=tiny"]
+    given = [f"--corpus={tmp_path}", "--target-type=int8"]
+    said = distill("--recipe=ema", *roles, *given, "-o", tmp_path / "run", code=3).stderr
+    for role in ("assistant", "teacher"):
+        assert f"--{role} does nothing: no chosen stage of recipe 'ema' uses it" in said
+    assert "--target-type int8 does nothing: targets of texts in files are fp32" in said
+
+
+@pytest.mark.slow
+def test_more_pairs_for_dev_than_for_training_are_told(place, tmp_path):
+    write_corpus(tmp_path / "few", ["en-de"], 20)
+    asked = ["--recipe=align", "--student=tiny", "--teacher=tiny", f"--corpus={tmp_path / 'few'}", "--max-steps=1"]
+    said = distill(*asked, "--set=stages.align.corpus.dev=12", "-o", tmp_path / "run").stderr
+    told = (
+        "stage align: 12 pairs are held out for the dev score, more than the 8 that are trained on; lower stages.align."
+    )
+    assert told in said
+    said = distill(*asked, "--set=stages.align.corpus.dev=2", "-o", tmp_path / "run2").stderr
+    assert "more than the" not in said
+
+
+def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_before_the_first_one(place, tmp_path):
+    given = flags(place, "--stages=1-2", "--set=stages.embedding.corpus.only=[TED2020]")
+    assert "TED2020" in distill(*given, "-o", tmp_path / "run", code=3).stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_that_two_encoders_take_as_many_tokens_as_each_other_is_seen_before_an_earlier_stage_trains(place, tmp_path):
+    student = save_assistant(tmp_path / "student", layers=1, positions=32)
+    chosen = small("embedding", options__output="tokens", monitor="accuracy")
+    given = flags(place, "--stages=1-2", f"--student={student}", *chosen, steps=1)
+    assert (
+        f"output tokens: '{place / 'assistant'}' takes 64 tokens and '{student}' 32; "
+        "set max_length of the stage to the smaller number"
+    ) in distill(*given, "-o", tmp_path / "run", code=2).stderr
+    assert not (tmp_path / "run").exists()
+    distill(*given, "--set=stages.embedding.max_length=32", "-o", tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        (
+            ["--set=stages.embedding.corpus.max_lines=5"],
+            3,
+            "stage 'embedding': dev=5: de has 5 pairs",
+        ),
+        (["--set=stages.embedding.corpus.max_lines=5"], 3, "Below --set it is stages.embedding.corpus.dev"),
+        (["--set=stages.embedding.corpus.languages=[tr]"], 3, "tr"),
+        (["--evaluate=demp"], 2, "unknown task 'demp'. Did you mean 'demo'?"),
+        (["--evaluate=unmeasured"], 2, "pearsen"),
+        (["--evaluate=sts17", "--data=EMPTY"], 3, "sts17"),
+    ],
+)
+def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one(place, tmp_path, given, code, says):
+    declared = (shipped() / "demo-sts.yaml").read_text(encoding="utf-8").replace("task: demo-sts", "task: unmeasured")
+    (tmp_path / "unmeasured.yaml").write_text(declared.replace("pearson", "pearsen"), encoding="utf-8")
+    given = [each.replace("EMPTY", str(tmp_path)) for each in given]
+    run = flags(place, "--stages=1-2", f"--include={tmp_path}", f"--targets={tmp_path / 'targets'}", *given)
+    assert says in distill(*run, "-o", tmp_path / "run", code=code).stderr
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "targets").exists()
+
+
+def test_a_schedule_that_a_later_stage_cannot_keep_ends_the_run_before_the_first_one(place, tmp_path):
+    folder = stages_of(place, tmp_path, {"options": {"every": 3}, "budget": {"batch": BATCH, "steps": 2}})
+    given = [
+        f"--include={folder}",
+        "--recipe=twice",
+        f"--student={place / 'assistant'}",
+        f"--corpus={place / 'corpus'}",
+    ]
+    said = distill(*given, "-o", tmp_path / "run", code=2).stderr
+    assert "stage 'second': options.every=3: the training ends after 2 steps; choose less" in said
+    assert not (tmp_path / "run").exists()
+
+
+def stages_of(place, tmp_path, second):
+    """Write a recipe whose second stage has these values; return the folder to include."""
+    stage = {
+        "description": "aligns", "trains": "student", "learner": "ema", "outer": {"lr": 1e-3}, "max_length": 60,
+        "corpus": {"dev": DEV, "max_tokens": 59}, "budget": {"batch": BATCH, "steps": 2},
+    }  # fmt: skip
+    recipe = {"recipe": "twice", "description": "twice", "stages": {"first": stage, "second": stage | second}}
+    return written(tmp_path, json.dumps(recipe), "twice")
+
+
+# What is found wrong once the folder is made.
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (["stages.align.corpus.max_tokens=64"], 2, "reads 64 tokens, so that longer texts cannot be told"),
+        (["stages.align.corpus.max_tokens=65"], 2, "reads 64 tokens, so that longer texts cannot be told"),
+        (["stages.align.corpus.max_tokens=1"], 3, "max_tokens=1: no pair is that short"),
+        (["stages.align.options.every=3"], 2, "options.every=3: the training ends after 2 steps; choose less"),
+        ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; none with a source of its own"),
+    ],
+)
+def test_a_run_that_fails_before_its_first_step_leaves_no_folder(place, tmp_path, change, code, says):
+    sets = [f"--set={value}" for value in change]
+    assert says in distill(*ema(place, *sets), "--max-steps=2", "-o", tmp_path / "run", code=code).stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_corrected_command_has_the_folder_and_its_only_step_the_whole_rate(place, tmp_path):
+    """Of a text of 64 tokens it is known that it is longer than 63, where the encoder takes 64."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for limit, code in ((64, 2), (63, 0)):
+        limited = f"--set=stages.align.corpus.max_tokens={limit}"
+        distill(*ema(place, limited), "--max-steps=1", "-o", run, code=code)
+    (step,) = [event for event in events(run / "1-align") if "loss" in event]
+    assert step["lr"] == Library().distillation("ema").stages["align"].outer.lr
+    assert weights(run) != (place / "assistant/model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_when_targets_are_kept_stays_and_goes_on(place, tmp_path, monkeypatch):
+    def fit(self, resume):
+        raise DataError("something of the data is wrong")
+
+    given = flags(place, "--stages=1", steps=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("metasearch.pipelines.distill.stage.Trainer.fit", fit)
+        assert "something of the data is wrong" in distill(*given, "-o", tmp_path / "run", code=3).stderr
+    assert list((tmp_path / "run/targets").glob("*/*"))
+    assert not (tmp_path / "run" / FOLDERS[0] / "log.jsonl").exists()
+    monkeypatch.setattr("metasearch.pipelines.distill.target_store._encoded", None)  # no text is encoded again
+    distill("--resume", tmp_path / "run")
+    assert (tmp_path / "run/report.md").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path, monkeypatch):
+    fit = Trainer.fit
+
+    def fails(self, resume):
+        if self.schedule.phases[0].name == "embedding":
+            raise DataError("something of the data is wrong")
+        return fit(self, resume)
+
+    monkeypatch.setattr(Trainer, "fit", fails)
+    given = flags(place, "--stages=1-2", steps=1)
+    assert "something of the data is wrong" in distill(*given, "-o", tmp_path / "run", code=3).stderr
+    assert weights(tmp_path / "run" / FOLDERS[0])
+    assert [row["learner"] for row in results(tmp_path / "run")] == ["1 assistant"]
+
+
+@pytest.mark.slow
+def test_only_the_texts_of_the_steps_that_are_taken_and_of_dev_are_given_targets(place, tmp_path):
+    said = distill(*flags(place, "--stages=1", steps=2), "-o", tmp_path / "run").stderr
+    (line,) = [line for line in said.splitlines() if " texts for tiny; " in line]
+    # Of each pair the source alone is wanted, and no source stands twice in one language.
+    assert f"{2 * BATCH + 5} texts" in line
+
+
+def test_the_package_lists_the_names_that_it_offers():
+    assert dir(metasearch) == sorted(metasearch.__all__)
+    assert all(getattr(metasearch, name) is not None for name in dir(metasearch))

@@ -1,0 +1,227 @@
+"""A distillation that is stopped, in whatever way, ends as if it had never been, and does nothing twice."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from helpers.parallel import FOLDERS, distill, events, flags, results, save_assistant, small, weights, write_corpus
+from metasearch.config.distill_run import DistillConfig
+from metasearch.evaluation.collapse import Health
+from metasearch.runs.folder import RunFolder
+
+STEPS = 12
+PACE = [f"--set=stages.{stage}.budget.eval_every=4" for stage in ("assistant", "embedding", "student")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A corpus, an assistant, and a run of three stages that nothing stopped."""
+    folder = tmp_path_factory.mktemp("resume")
+    write_corpus(folder / "corpus")
+    save_assistant(folder / "assistant")
+    distill(*arguments(folder), "-o", folder / "whole")
+    return folder
+
+
+def arguments(place):
+    return flags(place, "--stages=1-3", "--evaluate=demo-sts", *PACE, steps=STEPS)
+
+
+def interrupted(args, stage, step, code=130):
+    """Run with a Ctrl-C at a step of a stage; return what was said on stderr."""
+
+    def on_step(self, done, total, phase, terms):
+        if (phase, done) == (stage, step):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("metasearch.cli._progress.ProgressBar.on_step", on_step)
+        return distill(*args, code=code).stderr
+
+
+pytestmark = pytest.mark.slow  # a distillation of all stages is made, stopped and gone on with
+
+KILLED = """
+import os, signal, sys
+from metasearch.cli import _progress, main
+
+def on_step(self, done, total, phase, terms):
+    if phase == 'student' and done == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+_progress.ProgressBar.on_step = on_step
+main(['distill', '--resume', sys.argv[1]])
+"""
+
+
+def facts(run):
+    """Return the report without how long it took."""
+    return [line for line in (run / "report.md").read_text().splitlines() if not line.startswith("| time")]
+
+
+def snapshot(folder):
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of_the_whole_one(place, tmp_path):
+    run = tmp_path / "run"
+    error = interrupted([*arguments(place), "-o", run], "assistant", 6)
+    assert f"after step 6 of 1-assistant; the checkpoint is saved. Go on with: metasearch resume {run}" in error
+    command = [sys.executable, "-c", KILLED, str(run)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert not (run / FOLDERS[2] / "report.md").exists()
+    finished = {folder: snapshot(run / folder) for folder in FOLDERS[:2]}
+    distill("--resume", run)
+    assert {folder: snapshot(run / folder) for folder in FOLDERS[:2]} == finished
+    for folder in FOLDERS[:3]:
+        assert weights(run / folder) == weights(place / "whole" / folder)
+    assert weights(run) == weights(place / "whole")
+    assert results(run) == results(place / "whole")
+    assert [row["learner"] for row in results(run) if row["task"] == "dev"] == [
+        "1 assistant",
+        "2 embedding",
+        "3 student",
+    ]
+    assert facts(run) == facts(place / "whole")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_finished_is_only_read(place):
+    before = snapshot(place / "whole")
+    said = distill("--resume", place / "whole").stdout
+    assert said == f"{(place / 'whole/report.md').read_text()}\nrun: {place / 'whole'}\n"
+    assert snapshot(place / "whole") == before
+
+
+@pytest.fixture
+def begun(place, tmp_path):
+    """A run with a corpus of its own that was interrupted in its first stage."""
+    write_corpus(tmp_path / "corpus")
+    run = tmp_path / "run"
+    given = ["--teacher=tiny", f"--assistant={place / 'assistant'}", f"--corpus={tmp_path / 'corpus'}", "--stages=1"]
+    interrupted([*given, "--max-steps=6", *small("assistant", budget__eval_every=2), "-o", run], "assistant", 3)
+    return run
+
+
+@pytest.mark.slow
+def test_a_corpus_that_changed_is_refused_and_the_stage_goes_on_when_it_is_put_back(begun):
+    file = begun.parent / "corpus" / "en-de.tsv"
+    before = file.read_text(encoding="utf-8")
+    file.write_text(before + "one more\tnoch eins\n", encoding="utf-8")
+    assert "1-assistant: the data has changed since the stage began" in distill("--resume", begun, code=3).stderr
+    file.unlink()
+    assert "the data has changed" in distill("--resume", begun, code=3).stderr
+    away = file.parent.rename(file.parent.with_name("elsewhere"))
+    assert "corpus: no such file or folder" in distill("--resume", begun, code=3).stderr
+    away.rename(file.parent)
+    file.write_text(before, encoding="utf-8")
+    assert "| 1 assistant |" in distill("--resume", begun).stdout
+
+
+def test_a_line_of_a_log_and_a_fingerprint_that_were_cut_off_do_not_end_a_run(begun):
+    stage = begun / FOLDERS[0]
+    with (stage / "log.jsonl").open("a") as file:
+        file.write('{"step": 3, "pha')
+    (stage / "data.txt").write_text("")
+    assert "| 1 assistant |" in distill("--resume", begun).stdout
+
+
+def test_a_stage_that_goes_on_looks_for_a_collapse_since_its_step_0(begun, monkeypatch):
+    seen = []
+    diagnose = "metasearch.pipelines.distill.evaluator.diagnose"
+    monkeypatch.setattr(diagnose, lambda now, before, dimension: seen.append(before))
+    distill("--resume", begun)
+    first = next(event for event in events(begun / FOLDERS[0]) if "alike" in event)
+    assert first["step"] == 0
+    assert seen == [Health(first["alike"], first["spread"], first["rank"])] * 2  # at steps 4 and 6
+
+
+def test_damaged_checkpoints_are_named(begun):
+    folders = sorted((begun / FOLDERS[0]).glob("checkpoint*"))
+    for folder in folders:
+        path = folder / "weights.safetensors"
+        path.write_bytes(path.read_bytes()[:-1])
+    error = distill("--resume", begun, code=5).stderr
+    assert f"{folders[0] / path.name}: the checkpoint is damaged" in error
+    assert f"delete {' and '.join(map(str, folders))}" in error
+
+
+def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
+    assert (
+        "is no run, distillation or study: it has neither config.yaml" in distill("--resume", tmp_path, code=5).stderr
+    )
+    for given, named in (("--seed=1", "--seed"), ("--set=x=1", "--set"), ("-o=elsewhere", "--output")):
+        assert f"leave out {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
+
+
+@pytest.mark.slow
+def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
+    kept = tmp_path / "targets"
+    given = flags(place, "--stages=1", f"--targets={kept}", steps=2)
+    distill(*given, "-o", tmp_path / "first")
+    made = snapshot(kept)
+    monkeypatch.setattr("metasearch.pipelines.distill.target_store._encoded", None)  # no text is encoded again
+    distill(*given, "-o", tmp_path / "second")
+    assert snapshot(kept) == made
+    assert not (tmp_path / "first/targets").exists()
+    assert weights(tmp_path / "first") == weights(tmp_path / "second")
+
+
+def test_targets_are_shared_by_runs_of_a_checkpoint_that_lacks_weights_which_no_vector_needs(place, tmp_path):
+    """Such as a pooler; transformers draws what a checkpoint lacks."""
+    from safetensors.torch import load_file, save_file
+
+    teacher = save_assistant(tmp_path / "teacher", layers=1)
+    found = load_file(teacher / "model.safetensors")
+    kept = {name: weight for name, weight in found.items() if not name.startswith("pooler")}
+    assert len(kept) < len(found)
+    save_file(kept, teacher / "model.safetensors", metadata={"format": "pt"})
+    given = flags(place, "--stages=1", f"--teacher={teacher}", f"--targets={tmp_path / 'targets'}", steps=1)
+    for name in ("first", "second"):
+        distill(*given, "-o", tmp_path / name)
+    assert len([path for path in (tmp_path / "targets").iterdir() if path.is_dir()]) == 1
+
+
+@pytest.mark.slow
+def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_and_loses_nothing(place, tmp_path):
+    run = tmp_path / "run"
+    error = interrupted([*arguments(place), "--stages=1-2", "-o", run], "assistant", STEPS)
+    assert f"after step {STEPS} of 1-assistant; the checkpoint is saved. " in error
+    assert f"Go on with: metasearch resume {run}" in error
+    assert not (run / FOLDERS[0] / "report.md").exists()
+    assert not (run / FOLDERS[1]).exists()
+    taken = events(run / FOLDERS[0])
+    distill("--resume", run)
+    assert events(run / FOLDERS[0]) == taken
+    for folder in FOLDERS[:2]:
+        assert weights(run / folder) == weights(place / "whole" / folder)
+    assert results(run) == [row for row in results(place / "whole") if not row["learner"].startswith("3 ")]
+
+
+def test_a_run_that_ended_between_a_dev_score_and_the_report_of_its_stage_has_the_score_once(place, tmp_path):
+    run = tmp_path / "run"
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("metasearch.pipelines.distill.job.stage_report", stop)
+        error = distill(*flags(place, "--stages=1", steps=2), "-o", run, code=130).stderr
+    assert f"stopped. Go on with: metasearch resume {run}" in error
+    (before,) = results(run)
+    distill("--resume", run)
+    assert results(run) == [before]
+
+
+@pytest.mark.parametrize("role", ["teacher", "assistant"])
+def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun, role):
+    stored = RunFolder.open(begun, DistillConfig)[1]
+    assert stored.weights.keys() >= {role}
+    RunFolder(begun).note_weights(stored, {role: "0123456789abcdef"})
+    error = distill("--resume", begun, code=6).stderr
+    assert f"{role} " in error
+    assert "has other weights, words or prompts than when the run began (fingerprint 0123456789abcdef, now" in error

@@ -1,0 +1,181 @@
+"""Stages of a distillation: each begins with what the last one made, and every recipe runs."""
+
+import numpy as np
+import pytest
+
+from helpers.parallel import (
+    DEV,
+    FOLDERS,
+    LAYERS,
+    PAIRS,
+    STAGES,
+    distill,
+    events,
+    flags,
+    save_assistant,
+    small,
+    weights,
+    write_corpus,
+)
+from metasearch.config.library import Library
+from metasearch.encoders.builtin import tiny
+from metasearch.pipelines.factory import load_encoder
+
+PAPER = ("ar", "de", "es", "fr", "it", "nl", "tr")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A corpus, an assistant, and a run of all four stages."""
+    folder = tmp_path_factory.mktemp("distillation")
+    write_corpus(folder / "corpus")
+    save_assistant(folder / "assistant")
+    distill(*flags(folder), "-o", folder / "whole")
+    return folder
+
+
+@pytest.mark.slow
+def test_every_stage_changes_the_weights_and_keeps_those_of_its_best_dev_score(place):
+    found = [weights(place / "whole" / folder) for folder in FOLDERS]
+    assert len({*found, (place / "assistant/model.safetensors").read_bytes()}) == len(FOLDERS) + 1
+    assert weights(place / "whole") == found[-1]
+
+
+@pytest.mark.slow
+def test_four_runs_of_one_stage_give_the_weights_of_one_run_of_four(place):
+    run = place / "one-by-one"
+    made = {"assistant": place / "assistant"}
+    for number, folder in enumerate(FOLDERS, 1):
+        given = [f"--{role}={path}" for role, path in made.items()]
+        # The same targets: their last bits depend on which texts were encoded together.
+        given += [f"--targets={place / 'whole' / 'targets'}"]
+        distill(*flags(place, f"--stages={number}"), *given, "-o", run / str(number))
+        assert weights(run / str(number)) == weights(place / "whole" / folder)
+        made["assistant" if number == 1 else "student"] = run / str(number) / "model"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("which", "ran"), [("assistant,embedding", FOLDERS[:2]), ("2-4", FOLDERS[1:])])
+def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path, which, ran):
+    distill(*flags(place, f"--stages={which}", steps=1), "-o", tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").glob("[0-9]-*")) == sorted(ran)
+    assert weights(tmp_path / "run") == weights(tmp_path / "run" / ran[-1])
+
+
+def test_a_stage_trains_on_all_pairs_but_those_of_sources_in_dev(place):
+    report = (place / "whole" / FOLDERS[0] / "report.md").read_text()
+    assert f"{2 * PAIRS - 2 * DEV} pairs of en with de, tr from 2 files, {2 * DEV} for dev" in report
+
+
+def test_the_student_has_a_narrow_table_half_the_layers_and_no_pooler(place):
+    assistant, student = (load_encoder(str(place / "whole" / f / "model"), device="cpu") for f in FOLDERS[::3])
+    words, hidden, bottleneck, layers = len(student.model.tokenizer), tiny.DIMENSIONS, 16, LAYERS
+    square = hidden * hidden + hidden
+    layer = 4 * square + 2 * square + 2 * 2 * hidden  # attention, a feed-forward block as wide as the layer, two norms
+    table = words * bottleneck + bottleneck * hidden
+    left_out = words * hidden - table + layers // 2 * layer + square
+    assert assistant.parameter_count - student.parameter_count == left_out
+    assert student.dimension() == assistant.dimension()
+
+
+@pytest.mark.slow
+def test_a_prefix_is_the_beginning_of_the_whole_run_with_the_same_seed_and_not_with_another(place, tmp_path):
+    for name, seed in (("same", 0), ("other", 1)):
+        distill(*flags(place, "--stages=1-2", f"--seed={seed}"), "-o", tmp_path / name)
+    assert weights(tmp_path / "same") == weights(place / "whole" / FOLDERS[1])
+    assert weights(tmp_path / "other") != weights(place / "whole" / FOLDERS[1])
+
+
+@pytest.mark.slow
+def test_the_kinds_of_contrast_share_the_first_squared_error_and_lead_to_other_weights(place, tmp_path):
+    found = {}
+    for kind in ("none", "soft", "bool", "ce"):
+        chosen = [f"--student={place / 'whole/3-student/model'}", f"--set=stages.contrast.options.contrast={kind}"]
+        distill(*flags(place, "--stages=4", *chosen, steps=2), "-o", tmp_path / kind)
+        steps = [event for event in events(tmp_path / kind / FOLDERS[3]) if "loss" in event]
+        found[kind] = (steps[0]["match"], weights(tmp_path / kind))
+        assert [step["loss"] for step in steps] == pytest.approx(
+            [step["match"] + step.get("contrast", 0.0) for step in steps], rel=1e-5
+        )
+        assert all(("contrast" in step) == (kind != "none") for step in steps)
+    assert len({match for match, _ in found.values()}) == 1
+    assert len({made for _, made in found.values()}) == 4
+
+
+@pytest.mark.parametrize("monitor", ["accuracy", "loss"])
+def test_the_second_stage_can_compare_every_token(place, tmp_path, monitor):
+    chosen = small("embedding", options__output="tokens", monitor=monitor)
+    distill(*flags(place, "--stages=2", *chosen, steps=2), "-o", tmp_path / "run")
+    scores = [event["dev"] for event in events(tmp_path / "run" / FOLDERS[1]) if "dev" in event]
+    assert np.isfinite(scores).all()
+    assert len(scores) == 2
+
+
+def test_a_student_learns_what_the_last_layer_gives_at_every_token(place, tmp_path):
+    """Of fewer layers and a narrower word table, its error is smaller after eight steps."""
+    chosen = small("student", options__output="states", options__target="own", monitor="accuracy", outer__lr=1e-3)
+    distill(*flags(place, "--stages=3", *chosen, steps=8), "-o", tmp_path / "run")
+    losses = [event["loss"] for event in events(tmp_path / "run" / FOLDERS[2]) if "loss" in event]
+    assert losses[-1] < losses[0]
+
+
+def test_the_second_stage_leaves_the_layers_as_they_were(place, tmp_path):
+    distill(*flags(place, "--stages=2", "--set=stages.embedding.outer.weight_decay=0"), "-o", tmp_path / "run")
+    made, start = (load_encoder(str(path), device="cpu") for path in (tmp_path / "run/model", place / "assistant"))
+    kept = dict(start.model[0].auto_model.encoder.named_parameters())
+    for name, weight in made.model[0].auto_model.backbone.encoder.named_parameters():
+        assert weight.equal(kept[name]), name
+
+
+def _pairs(folder):
+    labels = ("neutral", "entailment", "contradiction")
+    lines = [
+        f'{{"gold_label": "{labels[i % 3]}", "sentence1": "premise {i}", "sentence2": "hypothesis {i}"}}\n'
+        for i in range(24)
+    ]
+    (folder / "nli.jsonl").write_text("".join(lines))
+    (folder / "sts-en.csv").write_text("".join(f'"left {i}","right {i}",{i % 6}\n' for i in range(24)))
+    return {"entailment": f"--entailment={folder / 'nli.jsonl'}", "scored": f"--scored={folder / 'sts-en.csv'}"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", Library().names("distillation"))
+def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
+    declared = Library().distillation(recipe)
+    corpora = [
+        f"{name}-en-{code}" for name in ("TED2020", "WikiMatrix", "Europarl", "NewsCommentary") for code in PAPER
+    ]
+    names = corpora if recipe == "compress-paper" else ("en-de",)
+    files = {"parallel": f"--corpus={write_corpus(tmp_path / 'corpus', names, count=30)}", **_pairs(tmp_path)}
+    given = sorted({files[stage.data] for stage in declared.stages.values()})
+    if declared.student:
+        given += ["--teacher=tiny", f"--assistant={place / 'assistant'}"]
+        narrow = ["--set=student.bottleneck=16", "--set=student.recurrent=2"]
+        given += [] if declared.student.static else narrow  # word vectors have no layers
+    else:
+        given += [f"--student={place / 'assistant'}"]
+        given += [f"--teacher={place / 'assistant'}"] if any(s.against for s in declared.stages.values()) else []
+    sizes = small(*declared.stages, corpus__dev=6, corpus__max_tokens=60)
+    distill(f"--recipe={recipe}", *given, *sizes, "--max-steps=1", "-o", tmp_path / "run")
+    ran = [path.name.partition("-")[2] for path in sorted((tmp_path / "run").glob("[0-9]-*"))]
+    assert ran == list(declared.chosen)
+    assert weights(tmp_path / "run") != (place / "assistant/model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("recipe", "moves"), [("ema", False), ("ema-small", True)])
+def test_the_rate_of_an_ema_teacher_fits_the_number_of_steps_where_it_is_scaled(place, tmp_path, recipe, moves):
+    """With K = 2 the scaled 1 - τ is min(1, 1e-5 · 105000 / 2) = 0.525, so that the teacher follows the student."""
+    chosen = [f"--student={place / 'assistant'}", f"--corpus={place / 'corpus'}", "--max-steps=2"]
+    shape = {"outer__lr": 5, "outer__trust": 1, "outer__warmup": 0, "corpus__max_tokens": 60}
+    chosen += small("align", options__schedule="constant", **shape)
+    first, second = (tmp_path / name for name in ("as-declared", "frozen"))
+    distill(f"--recipe={recipe}", *chosen, "-o", first)
+    distill(f"--recipe={recipe}", *chosen, "--set=stages.align.options.tau=1", "-o", second)
+    losses = [[event["loss"] for event in events(run / "1-align") if "loss" in event] for run in (first, second)]
+    assert losses[0][0] == losses[1][0]
+    assert (abs(losses[0][1] - losses[1][1]) > 0.01 * losses[1][1]) == moves
+
+
+def test_stages_are_those_of_the_recipe_that_ships():
+    assert tuple(Library().distillation("compress").stages) == STAGES

@@ -1,0 +1,93 @@
+"""Prompts and a trimmed vocabulary as settings of a run: said once, kept with it, and the same on resume."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+
+from helpers.configs import nested
+from metasearch.cli import main
+from metasearch.config.run import ScoreConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import ConfigError
+from metasearch.evaluation.study.arms import settings_of
+from metasearch.pipelines import factory
+from metasearch.pipelines.task_encoder import encoder_of
+
+TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", "--json"]
+
+
+def call(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def trimmed(*languages):
+    config = nested(ScoreConfig, task="demo", encoder="tiny", trim=languages, device="cpu")
+    return encoder_of(config, load_benchmark("demo"))
+
+
+@pytest.mark.slow
+def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_path):
+    ended = call(*TRAIN, "--prompt", "question=q: ", "--prompt", "candidate=c: ", "--trim=task", "-o", tmp_path / "run")
+    assert ended.exit_code == 0, ended.output
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))["config"]["encoder"]
+    assert (config["prompts"], config["trim"]) == ({"question": "q: ", "candidate": "c: "}, ["task"])
+    model = SentenceTransformer(str(tmp_path / "run" / "model"), device="cpu")
+    assert (model.prompts["query"], model.prompts["document"], model.prompts["passage"]) == ("q: ", "c: ", "c: ")
+    assert len(model.tokenizer) < len(factory.load_encoder("tiny").model.tokenizer)
+
+
+def test_prompts_change_scores_as_they_change_vectors():
+    changes = ([], ["--prompt", "question=x "])
+    plain, prompted = (call("evaluate", "--encoder=tiny", "--json", *words) for words in changes)
+    values = [[row["value"] for row in json.loads(each.stdout)["results"]] for each in (plain, prompted)]
+    assert values[0] != values[1]
+
+
+def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
+    few, all_of_them, whole = trimmed("el"), trimmed("task"), factory.load_encoder("tiny", device="cpu")
+    assert few.parameter_count < all_of_them.parameter_count < whole.parameter_count
+    questions = [question.text for question in load_benchmark("demo").data.questions_by_language["el"]]
+    lengths = load_benchmark("demo").task.max_length
+    expected = factory.load_encoder("tiny", lengths, device="cpu").encode(questions, "question")
+    np.testing.assert_array_equal(few.encode(questions, "question"), expected)
+
+
+@pytest.mark.parametrize("words", ["task", "en"])
+def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vectors(words):
+    config = nested(ScoreConfig, task="demo-oracle", encoder="tiny", trim=(words,), device="cpu")
+    benchmark = load_benchmark("demo-oracle")
+    # Test is not asked in English, which train is.
+    assert "en" not in benchmark.data.languages
+    questions = [question.text for question in benchmark.split.train.questions_by_language["en"]]
+    whole = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    found = encoder_of(config, benchmark).encode(questions, "question")
+    np.testing.assert_array_equal(found, whole.encode(questions, "question"))
+
+
+def test_a_language_that_the_task_does_not_have_is_named_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"language to trim to 'gr'"):
+        trimmed("gr")
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("query: ", r"'query: ': expected ROLE=TEXT"),
+        ("questions=a", "no role 'questions'. Did you mean 'question'"),
+        ("=a", "no role ''"),
+    ],
+)
+def test_a_prompt_that_is_none_is_refused(written, said):
+    ended = call(*TRAIN, "--prompt", written)
+    assert ended.exit_code == 2
+    assert said in ended.output
+
+
+def test_settings_that_are_not_set_tell_no_arms_apart():
+    plain = {"mode": "trans", "max_steps": None, "recipe": {"learner": "maml", "neutralise": None}}
+    assert settings_of(plain) == {"mode": "trans", "recipe.learner": "maml"}
+    assert settings_of({**plain, "prompts": {}, "trim": ["task"]}) == {**settings_of(plain), "trim": '["task"]'}

@@ -1,0 +1,78 @@
+"""A loss that does not fit a task is refused before weights are loaded and a run folder is made."""
+
+import pytest
+
+from helpers.configs import nested
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import ConfigError
+from metasearch.pipelines import train
+from metasearch.pipelines.compatibility import check_loss
+
+JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "says"),
+    [
+        ("demo", JSD, r"the loss reads translations .* none are drawn; --set episodes\.translations=true draws them$"),
+        ("demo", [DRAWN], r"episodes\.translations: no loss would read them; .* --set loss\.align=jsd"),
+        ("demo", [DRAWN, "loss.name=infonce"], r"episodes\.translations: no loss would read them"),
+        # The first that fits is taken, and that is one which reads none.
+        ("demo", [DRAWN, "loss.name=[triplet, infonce]", JSD[1]], r"episodes\.translations: no loss would read them"),
+        (
+            "demo-sts",
+            [DRAWN],
+            r"episodes\.translations is about .*'demo-sts' has scored pairs; .*=false leaves it out$",
+        ),
+        (
+            "demo-sts",
+            ["loss.name=[infonce, cosine-mse]", JSD[1]],
+            r"loss\.align is about .* task 'demo-sts' has scored pairs; --set loss\.align=none leaves it out$",
+        ),
+    ],
+)
+def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, changes, says):
+    recipe = load_recipe("maml-tiny", changes)
+    config = nested(RunConfig, task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
+    with pytest.raises(ConfigError, match=f"recipe 'maml-tiny': {says}"):
+        train.begin(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "loss", "fit"),
+    [("demo", "cosine-mse", "infonce, triplet"), ("demo-sts", "infonce", "cosine-mse")],
+)
+def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path, task, loss, fit):
+    recipe = load_recipe("maml-tiny", [f"loss.name={loss}"])
+    config = nested(RunConfig, task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
+    with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
+        train.begin(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("align", "sizes", "said"), [("infonce", (8, 3), "q"), ("infonce", (4, 4), ""), ("jsd", (3, 3), "")]
+)
+def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(caplog, align, sizes, said):
+    k, q = sizes
+    changes = [DRAWN, JSD[0], f"loss.align={align}", "episodes.n_neg=3", f"episodes.k={k}", f"episodes.q={q}"]
+    check_loss(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"))
+    # One candidate language, three triplets a question: a fourth triplet is of a second question.
+    assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
+
+
+def test_each_set_of_a_chain_is_counted_by_its_own_size(caplog):
+    benchmark = load_benchmark("demo", "mono-multi")
+    several = {
+        len(variant.candidates) for chain in benchmark.arrangements["meta-train"] for variant in chain.variants[1:]
+    }
+    changes = [DRAWN, JSD[0], "loss.align=infonce", "episodes.n_neg=3", "episodes.k=4"]
+    assert min(several) > 1
+    check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * max(several) + 1}"]), benchmark)
+    assert not caplog.messages  # the support sets, of one candidate language, have two questions
+    check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * min(several)}"]), benchmark)
+    (message,) = caplog.messages
+    assert "episodes.q=" in message

@@ -1,0 +1,107 @@
+"""A task names its measures, and what comes after a run takes any of them: tables, comparison and report."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from metasearch.cli import main
+from metasearch.config.library import Library
+from metasearch.config.measure import RETRIEVAL_POOLS
+from metasearch.evaluation.study.read import read_study
+
+MEASURES = ["ndcg@10", "mrr", "recall@5", "precision@5", "complete@10", "map@20"]
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def declare(folder, measures, monitor):
+    """Write the demo task with other measures as task `mine`."""
+    origin = Library().path("task", "demo")
+    text = origin.read_text(encoding="utf-8")
+    for old, new in [
+        ("task: demo", "task: mine"),
+        ("data: demo", f"data: {origin.parent / 'demo'}"),
+        ("measures: [map@20, map]", f"measures: [{', '.join(measures)}]"),
+        ("monitor: map@20", f"monitor: {monitor}"),
+    ]:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "mine.yaml").write_text(text, encoding="utf-8")
+    return ["--task", "mine", "--include", folder]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measures")
+    flags = ["--mode", "trans", "--learner", "maml", "--encoder", "tiny", "--max-steps", "1", "-o", folder / "run"]
+    metasearch("train", *declare(folder, MEASURES, "ndcg@10"), *flags)
+    return folder / "run"
+
+
+@pytest.mark.slow
+def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
+    (arm, *_) = (scored for scored in read_study([run]).scored if scored.arm.label == "maml")
+    assert {(row["measure"], row["pool"]) for row in arm.rows if row["split"] == "test"} == {
+        (measure, pool) for measure in MEASURES for pool in RETRIEVAL_POOLS
+    }
+    for measure in MEASURES:
+        for (language, inside), value in arm.values(measure, "multilingual").items():
+            values = arm.questions.columns[measure, "multilingual", language, inside]
+            assert value == pytest.approx(values.mean(), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
+    events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    before = [
+        row["value"]
+        for row in rows
+        if (row["learner"], row["split"], row["measure"], row["language"]) == ("zero-shot", "dev", "ndcg@10", "mean")
+    ]
+    (at_the_start,) = (event["dev"] for event in events if event["step"] == 0)
+    assert [at_the_start] == before
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_runs_are_compared_by_any_of_the_measures(run, measure):
+    result = metasearch("compare", run, "--measure", measure, "--resamples", "200", "--json")
+    found = json.loads(result.stdout)
+    (arm,) = found["arms"]
+    scored = next(s for s in read_study([run]).scored if s.arm.label == "maml")
+    values = scored.values(measure, "multilingual").values()
+    assert found["measure"] == measure
+    assert arm["value"]["mean"] == pytest.approx(sum(values) / len(values))
+
+
+def test_a_measure_that_was_not_scored_is_answered_with_the_nearest(run):
+    result = metasearch("compare", run, "--measure", "ndcg@20", code=2)
+    assert "no scores of measure 'ndcg@20'. Did you mean 'ndcg@10'?" in result.stderr
+
+
+def test_a_report_is_about_any_of_the_measures(run, tmp_path):
+    metasearch("report", run, "-o", tmp_path / "report", "--measure", "mrr", "--resamples", "200")
+    tables = json.loads((tmp_path / "report" / "tables.json").read_text(encoding="utf-8"))
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert tables[0]["title"] == "mine: mrr, test, multilingual pool"
+    assert all(measure in page for measure in MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("measure", "says"),
+    [
+        ("ndgc@10", "unknown retrieval measure 'ndgc@10'. Did you mean 'ndcg@10'?"),
+        ("recall", "measure 'recall' needs a cut-off; write 'recall@10'"),
+        ("pearson@3", "unknown retrieval measure 'pearson@3'."),
+    ],
+)
+def test_a_wrong_measure_names_the_declaration_and_the_nearest_right_one(tmp_path, measure, says):
+    flags = declare(tmp_path, [measure], measure)
+    result = metasearch("evaluate", *flags, "--encoder", "tiny", code=2)
+    assert re.search(rf"mine\.yaml:\d+: measures: {re.escape(says)}", result.stderr)

@@ -1,0 +1,123 @@
+"""The stage `merge` of a run: α by the dev score, what is kept and said of it, and a run that was stopped."""
+
+import json
+
+import pytest
+import torch
+
+from helpers.configs import nested
+from helpers.training import Killed, kill
+from metasearch.compress.average import average
+from metasearch.config.library import load_recipe
+from metasearch.config.postprocessing import Merge
+from metasearch.config.recipe import Recipe
+from metasearch.config.run import RunConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import ConfigError
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import factory, train
+from metasearch.pipelines.resume import resume_run
+from metasearch.runs.callbacks import Listener
+from metasearch.runs.rows import MEAN
+
+SMALL = (
+    *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
+    "outer.lr=1e-2",
+)
+
+
+def run_of(*changes):
+    recipe = load_recipe("fine-tune-tiny", [*SMALL, *changes])
+    return nested(
+        RunConfig, task="demo-sts", mode="mono-bi", encoder="tiny", device="cpu", max_steps=2, recipe=recipe, seed=0
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The same training without the stage and with it."""
+    folder = tmp_path_factory.mktemp("runs")
+    train.begin(run_of(), folder / "plain")
+    train.begin(run_of("merge=[0.25,0.5,1]"), folder / "merged")
+    return folder
+
+
+def means(folder):
+    """Return (learner, split) → the mean Pearson correlation of a run."""
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return {
+        (row["learner"], row["split"]): row["value"]
+        for row in rows
+        if (row["language"], row["measure"]) == (MEAN, "pearson")
+    }
+
+
+@pytest.mark.slow
+def test_one_run_has_scores_with_and_without_the_stage(runs):
+    plain, merged = means(runs / "plain"), means(runs / "merged")
+    assert {learner for learner, _ in merged} == {"zero-shot", "fine-tune", "fine-tune+merge"}
+    assert merged["fine-tune", "test"] == plain["fine-tune", "test"]
+
+
+@pytest.mark.slow
+def test_the_alpha_with_the_best_dev_score_is_kept_and_the_model_has_its_weights(runs):
+    told = json.loads((runs / "merged/facts.json").read_text(encoding="utf-8"))["merge"]
+    assert set(told["dev"]) == {"0.25", "0.5", "1"}
+    assert (
+        told["dev"][f"{told['alpha']:g}"]
+        == max(told["dev"].values())
+        == means(runs / "merged")["fine-tune+merge", "dev"]
+    )
+    before = factory.load_encoder("tiny", load_benchmark("demo-sts").task.max_length, device="cpu").model.state_dict()
+    after = open_checkpoint(str(runs / "plain/model")).model.state_dict()
+    expected = average([(1 - told["alpha"], before), (told["alpha"], after)])
+    model = open_checkpoint(str(runs / "merged/model")).model.state_dict()
+    assert all(torch.equal(weight, expected[name]) for name, weight in model.items())
+
+
+@pytest.mark.slow
+def test_report_card_and_study_say_it(runs):
+    alpha = json.loads((runs / "merged/facts.json").read_text(encoding="utf-8"))["merge"]["alpha"]
+    said = f"alpha {alpha:g}, the best on dev of 0.25, 0.5, 1"
+    assert said in (runs / "merged/report.md").read_text(encoding="utf-8")
+    assert said in (runs / "merged/model/README.md").read_text(encoding="utf-8")
+    labels = {arm.label for arm in read_study([runs / "merged"]).arms}
+    assert labels == {"zero-shot", "fine-tune", "fine-tune+merge"}
+
+
+class Stop(Listener):
+    """Dies in the last step."""
+
+    def on_step(self, step, total, phase, terms):
+        """Die."""
+        if step == 2:
+            kill()
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_merges_with_the_weights_before_its_first_step(runs, tmp_path):
+    with pytest.raises(Killed):
+        train.begin(run_of("merge=[0.25,0.5,1]"), tmp_path / "run", Stop())
+    resume_run(tmp_path / "run")
+    assert means(tmp_path / "run") == means(runs / "merged")
+    made, whole = (open_checkpoint(str(place / "model")).fingerprint for place in (tmp_path / "run", runs / "merged"))
+    assert made == whole
+
+
+def test_in_place_of_a_number_a_list_is_advised():
+    says = r"--set: merge: expected a list of numbers from 0 to 1, such as \[0.5, 1\] \(got '0.5'\)"
+    with pytest.raises(ConfigError, match=says):
+        load_recipe("fine-tune", ["merge=0.5"])
+
+
+@pytest.mark.parametrize("written", ["merge=[]", "merge=[1.5]", "merge.alpha=0.5", "merge=[half]"])
+def test_a_wrong_block_is_refused(written):
+    with pytest.raises(ConfigError, match="merge"):
+        load_recipe("fine-tune", [written])
+
+
+def test_a_list_stands_for_the_block_and_an_empty_block_has_its_defaults():
+    assert load_recipe("fine-tune", ["merge=[0.5]"]).merge == Merge(alphas=(0.5,))
+    whole = load_recipe("fine-tune").model_dump() | {"merge": {}}
+    assert Recipe.model_validate(whole).merge == Merge(alphas=(0.25, 0.5, 0.75, 1.0))

@@ -1,0 +1,221 @@
+"""The stage `neutralise` of a run: before or after training, fitted on the train part; and stopped and resumed."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.configs import nested
+from helpers.training import Killed, kill
+from metasearch.config.library import load_recipe
+from metasearch.config.postprocessing import Neutralise, NeutralSettings
+from metasearch.config.run import RunConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.records import texts_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import is_neutral
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import factory, train
+from metasearch.pipelines.dev_evaluator import DevScore
+from metasearch.pipelines.neutral import neutralise, train_texts
+from metasearch.pipelines.resume import resume_run
+from metasearch.runs.callbacks import Listener
+from metasearch.runs.rows import MEAN
+
+SMALL = [
+    *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
+    "options.inner_steps=1",
+]
+FEW = NeutralSettings(texts=40)
+
+
+def run_of(*changes, **keys):
+    recipe = load_recipe("maml-tiny", [*SMALL, *changes])
+    usual = {"task": "demo-sts", "mode": "mono-bi", "encoder": "tiny", "device": "cpu", "max_steps": 2}
+    return nested(RunConfig, **{**usual, "recipe": recipe, **keys})
+
+
+def stage(when):
+    return f"neutralise.when={when}", f"neutralise.texts={FEW.texts}"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The same training without the stage, with it before, and with it after, each finished."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, changes in (("plain", ()), ("before", stage("before")), ("after", stage("after"))):
+        train.begin(run_of(*changes), folder / name)
+    return folder
+
+
+def rows_of(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def mean(folder, learner, split="test"):
+    rows = [row for row in rows_of(folder) if (row["language"], row["measure"]) == (MEAN, "pearson")]
+    named = {(row["learner"], row["split"]): row["value"] for row in rows}
+    return named[learner, split]
+
+
+def apart(encoder, benchmark):
+    """Return how far the means of languages are from each other before the last normalisation, at most."""
+    means = []
+    for tagged in train_texts(benchmark, FEW).values():
+        means.append(encoder.encode([text for _, text in tagged], "text", "pooled").astype(np.float64).mean(0))
+    return max(np.linalg.norm(one - other) for one, other in combinations(means, 2))
+
+
+def test_after_training_the_map_of_the_trained_encoder_is_at_the_end_of_the_model(runs):
+    benchmark = load_benchmark("demo-sts")
+    encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
+    assert is_neutral(encoder)
+    assert apart(encoder, benchmark) < 1e-5
+    del encoder.model[-2:]  # the map and what normalises after it
+    assert apart(encoder, benchmark) > 0.01
+
+
+def test_with_the_map_after_training_one_run_has_scores_with_and_without_it(runs):
+    assert list(dict.fromkeys(row["learner"] for row in rows_of(runs / "after"))) == [
+        "zero-shot",
+        "maml",
+        "maml+neutral",
+    ]
+    for split in ("dev", "test"):
+        assert mean(runs / "after", "zero-shot", split) == mean(runs / "plain", "zero-shot", split)
+        assert mean(runs / "after", "maml+neutral", split) != mean(runs / "after", "maml", split)
+    report = (runs / "after/report.md").read_text(encoding="utf-8")
+    assert f"→ {100 * mean(runs / 'after', 'maml+neutral'):.2f}" in report.splitlines()[3]
+    assert "| after training  " in report
+
+
+def test_the_dev_score_is_that_of_a_map_fitted_anew_at_each_step(runs):
+    events = [json.loads(line) for line in (runs / "after/log.jsonl").read_text().splitlines()]
+    dev = {event["step"]: event["dev"] for event in events if "dev" in event}
+    best = max(range(1, 3), key=lambda step: dev[step])
+    assert dev[best] == pytest.approx(mean(runs / "after", "maml+neutral", "dev"), abs=1e-6)
+    # Step 0 is the untrained encoder with a map, and so not zero-shot.
+    assert dev[0] != pytest.approx(mean(runs / "after", "zero-shot", "dev"), abs=1e-6)
+
+
+def test_before_training_zero_shot_is_the_encoder_as_it_was_and_the_map_is_trained_along(runs):
+    assert list(dict.fromkeys(row["learner"] for row in rows_of(runs / "before"))) == ["zero-shot", "maml"]
+    assert mean(runs / "before", "zero-shot") == mean(runs / "plain", "zero-shot")
+    benchmark = load_benchmark("demo-sts")
+    trained = open_checkpoint(str(runs / "before/model"))
+    fresh = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    neutralise(fresh, benchmark, FEW)
+    weights = [encoder.model[-2].linear.weight.detach() for encoder in (fresh, trained)]
+    assert not torch.equal(*weights)
+    assert (weights[0] - weights[1]).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_the_last_dev_score_encoded_is_not_encoded_again(tmp_path, monkeypatch, when):
+    asked, encode, score = [], Encoder.encode, DevScore.__call__
+    monkeypatch.setattr(Encoder, "encode", lambda self, texts, *more: asked.extend(texts) or encode(self, texts, *more))
+    monkeypatch.setattr(DevScore, "__call__", lambda self: (score(self), asked.clear())[0])
+
+    # One dev score at the end, so of the weights that are kept.
+    train.begin(run_of(*stage(when), "budget.eval_every=0"), tmp_path / "run")
+
+    test = {text for _, text, _ in texts_of(load_benchmark("demo-sts").split.test)}
+    assert sorted(asked) == sorted(test)
+
+
+def test_scores_with_the_map_are_those_of_the_saved_model(runs):
+    benchmark = load_benchmark("demo-sts")
+    encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
+    found = evaluate(encoder, benchmark.split.test, benchmark.measures).mean("pearson")
+    # The model's map is in float32, that of the scores in float64.
+    assert found == pytest.approx(mean(runs / "after", "maml+neutral"), abs=1e-6)
+
+
+def test_a_study_has_an_arm_with_and_one_without_the_map_and_names_what_differs(runs):
+    study = read_study([runs / name for name in ("plain", "before", "after")])
+    assert sorted(arm.label for arm in study.arms) == [
+        "maml+neutral",
+        "maml, neutralise.texts=40, neutralise.when=after",
+        "maml, neutralise.texts=40, neutralise.when=before",
+        "maml, neutralise.texts=none, neutralise.when=none",
+        "zero-shot",
+    ]
+
+
+class Stop(Listener):
+    """Dies in a step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step(self, step, total, phase, terms):
+        """Die."""
+        if step == self.step:
+            kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, when, tmp_path):
+    with pytest.raises(Killed):
+        train.begin(run_of(*stage(when)), tmp_path / "run", Stop(2))
+    assert (tmp_path / "run/checkpoint").is_dir()
+    resume_run(tmp_path / "run")
+    for name in ("model/model.safetensors", "model/3_Dense/model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (runs / when / name).read_bytes()
+    assert rows_of(tmp_path / "run") == rows_of(runs / when)
+
+
+def test_a_recipe_says_when_in_a_word_and_is_written_with_what_is_not_the_default():
+    recipe = load_recipe("maml-tiny", ["neutralise=after"])
+    assert recipe.neutralise == Neutralise(when="after", rank=None, texts=600, languages=())
+    assert recipe.model_dump()["neutralise"] == {"when": "after"}
+    longer = load_recipe("maml-tiny", ["neutralise.when=before", "neutralise.rank=2", "neutralise.languages=[ar, de]"])
+    assert longer.model_dump(mode="json")["neutralise"] == {"when": "before", "rank": 2, "languages": ["ar", "de"]}
+    assert type(longer).model_validate(longer.model_dump()) == longer
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (["neutralise=soon"], ConfigError, "neutralise.when: input should be 'before' or 'after' .got 'soon'"),
+        (["neutralise.rank=2"], ConfigError, "neutralise.when: this key is missing"),
+        (["neutralise.when=after", "neutralise.rank=99"], ConfigError, "rank 99 is out of range, 1 to "),
+        (["neutralise.when=after", "neutralise.languages=[xx]"], DataError, "no texts of language 'xx'"),
+        (
+            ["neutralise.when=after", "neutralise.texts=5"],
+            ConfigError,
+            "neutralise.texts: the mean of a language needs 20 texts .got '5'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_before_weights_are_loaded(changes, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        train.begin(run_of(*changes, encoder="no-such-encoder"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_from_python_the_map_is_fitted_before_the_learner_is_made():
+    benchmark = load_benchmark("demo-sts", "mono-bi")
+    recipe = load_recipe("maml-tiny", [*SMALL, "neutralise.when=before", "neutralise.texts=40"])
+    encoder = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    with pytest.raises(
+        ConfigError, match=r"trains through a map that the encoder does not have; call metasearch\.neutr"
+    ):
+        factory.fit(factory.make_learner(recipe, encoder), benchmark, recipe)
+    neutralise(encoder, benchmark, recipe.neutralise)
+    assert factory.fit(factory.make_learner(recipe, encoder), benchmark, recipe, max_steps=1).steps == 1
+    with pytest.raises(EncoderError, match="takes the language out already"):
+        neutralise(encoder, benchmark, recipe.neutralise)
+
+
+def test_an_encoder_that_has_a_map_gets_no_second_one(runs, tmp_path):
+    config = run_of("neutralise=after", encoder=str(runs / "after/model"))
+    with pytest.raises(EncoderError, match="takes the language out already"):
+        train.begin(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

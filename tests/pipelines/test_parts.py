@@ -1,0 +1,76 @@
+"""Which part of the data a score is from: the dev score from dev, never from test, and each row from its own part."""
+
+import pytest
+
+from helpers.configs import nested
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.folds import hold_out
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.pipelines import factory, train
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.versions import processor
+
+SMALL = ["budget.meta_train=4", "budget.meta_valid=4", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+TASK, MODE, MONITOR = "demo", "trans", "map@20"
+
+
+def mean(encoder, data, benchmark):
+    return evaluate(encoder, data, benchmark.measures).mean(MONITOR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("holdout", [0.0, 0.5])
+def test_the_dev_score_is_that_of_the_part_of_dev_that_gives_it(holdout):
+    benchmark = load_benchmark(TASK, MODE)
+    recipe = load_recipe("maml-tiny", [*SMALL, f"budget.dev_holdout={holdout}"])
+    encoder = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    _, scored = hold_out(benchmark.split.dev, holdout)
+    others = [benchmark.split.test, benchmark.split.train, *([benchmark.split.dev] if holdout else [])]
+    before = mean(encoder, scored, benchmark)
+    assert all(mean(encoder, other, benchmark) != before for other in others)
+    outcome = factory.fit(factory.make_learner(recipe, encoder), benchmark, recipe, max_steps=2)
+    assert outcome.baseline == before
+    assert outcome.best_score == mean(encoder, scored, benchmark)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A trained run, with its dev and its test data."""
+    folder = tmp_path_factory.mktemp("parts") / "run"
+    recipe = load_recipe("maml-tiny", SMALL)
+    train.begin(
+        nested(RunConfig, task=TASK, mode=MODE, encoder="tiny", recipe=recipe, max_steps=2, device="cpu"), folder
+    )
+    return RunFolder(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("learner", "model"), [("zero-shot", None), ("maml", "model")])
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_each_row_is_a_score_on_the_part_that_it_names(trained, learner, model, part):
+    benchmark = load_benchmark(TASK, MODE)
+    name = str(trained.path / model) if model else "tiny"
+    encoder = factory.load_encoder(name, benchmark.task.max_length, device="cpu")
+    scores = evaluate(encoder, getattr(benchmark.split, part), benchmark.measures)
+    wanted = {(row["measure"], row["language"]): row["value"] for row in scores.rows()}
+    rows = [row for row in trained.results() if (row["learner"], row["split"]) == (learner, part)]
+    found = {(r["measure"], r["language"]): r["value"] for r in rows if r["pool"] == "multilingual"}
+    assert found == pytest.approx(wanted, abs=1e-6)
+    other = benchmark.split.test if part == "dev" else benchmark.split.dev
+    assert found[MONITOR, "mean"] != pytest.approx(mean(encoder, other, benchmark), abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_dev_scores_of_the_log_are_those_of_the_rows(trained):
+    of = ("split", "language", "measure")
+    rows = {r["learner"]: r for r in trained.results() if tuple(r[key] for key in of) == ("dev", "mean", MONITOR)}
+    events = {event["step"]: event["dev"] for event in trained.events() if "dev" in event}
+    assert events[0] == rows["zero-shot"]["value"]
+    assert events[rows["maml"]["step"]] == rows["maml"]["value"]
+
+
+def test_every_row_says_on_which_processor_it_was_made(trained):
+    assert {row["processor"] for row in trained.results()} == {processor()}
+    assert processor()

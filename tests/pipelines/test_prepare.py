@@ -1,0 +1,218 @@
+"""metasearch prepare: the pairs are those of the files, every line is accounted for, and nothing is done twice."""
+
+import gzip
+import json
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.prepared import contents, prepared, write_lines
+from metasearch.config.corpus import CorpusSettings
+from metasearch.config.run import EncoderConfig
+from metasearch.data.parallel.corpus import read_corpus
+from metasearch.data.prepared.manifest import Manifest
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.prepare.begin import prepare_corpus
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write_lines(tmp_path_factory.mktemp("prepare") / "files")
+
+
+def pairs_of(corpus):
+    return [(pair.source, pair.target, pair.languages) for pair in corpus.pairs(np.arange(len(corpus)))]
+
+
+def check_as_in_memory(files, folder, **asked):
+    """Compare a prepared corpus with the same files in memory, and return its manifest."""
+    encoder, wanted = load_encoder("tiny"), CorpusSettings(**asked)
+    memory = read_corpus([files], wanted, lambda texts: encoder.lengths(texts, "text"))
+    corpus = prepared([files], folder, shard=32, block=16, settings=asked, length=60)
+    assert pairs_of(corpus) == [(pair.source, pair.target, pair.languages) for pair in memory]
+    parts = corpus.manifest.parts
+    assert [part.pairs for part in parts] == [part.pairs for part in memory.parts]
+    assert all(part.read == part.pairs + sum(part.dropped.values()) for part in parts)
+    assert sum(part.read for part in parts) == memory.report.read
+    report = json.loads((folder / "report.json").read_text())
+    assert report["dropped"] == dict(memory.report.dropped)
+    assert (report["lines read"], report["pairs kept"]) == (memory.report.read, len(memory))
+    return corpus.manifest
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"max_lines": 7}, {"max_tokens": 12}, {"max_chars": 20, "normalise": True}, {"languages": ("fr",)}],
+    ids=str,
+)
+def test_pairs_and_counts_are_those_of_the_files_in_memory(files, tmp_path, asked):
+    check_as_in_memory(files, tmp_path / "prepared", **asked)
+
+
+LINE = st.one_of(
+    st.sampled_from([b"one\teins", b"two\tzwei", b"", b"\t", b"one", b"a\0\tb", b"\xff\tx", b" \tx", b"one \teins\tx"]),
+    st.tuples(st.text(max_size=6), st.text(max_size=6)).map(lambda pair: "\t".join(pair).encode().replace(b"\n", b"")),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(LINE, min_size=1, max_size=40), min_size=1, max_size=3), st.integers(0, 5))
+def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines, most):
+    folder = tmp_path_factory.mktemp("any")
+    for code, own in zip(("de", "el", "fr"), lines, strict=False):
+        (folder / "files").mkdir(exist_ok=True)
+        (folder / "files" / f"en-{code}.tsv").write_bytes(b"".join(line + b"\n" for line in [*own, b"whole\tganz"]))
+    check_as_in_memory(folder / "files", folder / "prepared", max_lines=most)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_all_forms_of_a_corpus_give_the_same_pairs(tmp_path):
+    zstd, parquet = pytest.importorskip("backports.zstd"), pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    content = b"one\teins\ntwo\tzwei\n"
+    forms = {"en-de.tsv": content, "en-de.tsv.gz": gzip.compress(content), "en-de.tsv.zst": zstd.compress(content)}
+    for i, (name, data) in enumerate(forms.items()):
+        (tmp_path / f"{i}").mkdir()
+        (tmp_path / f"{i}" / name).write_bytes(data)
+    (tmp_path / "3").mkdir()
+    parquet.write_table(pyarrow.table({"de": ["eins", "zwei"], "en": ["one", "two"]}), tmp_path / "3" / "de-en.parquet")
+    found = [pairs_of(prepared([tmp_path / f"{i}"], tmp_path / f"prepared-{i}")) for i in range(4)]
+    assert found == [[("one", "eins", ("en", "de")), ("two", "zwei", ("en", "de"))]] * 4
+
+
+def test_a_pair_that_another_file_had_is_left_out_where_that_is_asked_for(tmp_path):
+    for name in ("A", "B"):
+        (tmp_path / "files" / name).mkdir(parents=True)
+        (tmp_path / "files" / name / "en-de.tsv").write_text(f"one\teins\n{name}\teigen\none\teins\n")
+    for across, expected in ((False, (2, 2)), (True, (2, 1))):
+        manifest = prepared([tmp_path / "files"], tmp_path / f"{across}", across=across).manifest
+        assert tuple(part.pairs for part in manifest.parts) == expected
+        assert [part.dropped["duplicate"] for part in manifest.parts] == [3 - count for count in expected]
+    with pytest.raises(ConfigError, match="--across-files and --max-lines"):
+        prepared([tmp_path / "files"], tmp_path / "x", across=True, settings={"max_lines": 1})
+
+
+@pytest.mark.slow
+def test_duplicates_are_found_bucket_by_bucket(files, tmp_path, monkeypatch):
+    whole = prepared([files], tmp_path / "whole", block=16)
+    monkeypatch.setattr("metasearch.data.prepared.duplicates._BUCKET", 7)
+    buckets = prepared([files], tmp_path / "buckets", block=16)
+    assert contents(whole.folder) == contents(buckets.folder)
+    assert sum(part.dropped["duplicate"] for part in whole.manifest.parts) == 2 * 5
+
+
+def test_texts_of_test_sets_are_left_out(files, tmp_path):
+    (tmp_path / "test.txt").write_text("ONE 10!\nnothing alike\n")
+    manifest = prepared([files], tmp_path / "prepared", exclude=[str(tmp_path / "test.txt"), "demo"]).manifest
+    # `one 10` stands once in each of the two files.
+    assert [part.dropped["in the test set test.txt"] for part in manifest.parts] == [1, 1]
+    assert set(manifest.asked.exclude) == {"test.txt", "demo"}
+    # Of a table all cells count.
+    (tmp_path / "test.csv").write_text('"One, 10?",something else,4.2\n')
+    manifest = prepared([files], tmp_path / "by-table", exclude=[str(tmp_path / "test.csv")]).manifest
+    assert [part.dropped["in the test set test.csv"] for part in manifest.parts] == [1, 1]
+    (tmp_path / "test.jsonl").write_text('{"text": "one 10"}\n')
+    with pytest.raises(
+        DataError, match=r"expected a file of texts, a line each, or a table in \.tsv or \.csv; got \.json"
+    ):
+        prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.jsonl")])
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "test.txt").write_text("another\n")
+    with pytest.raises(ConfigError, match=r"--exclude: two are called 'test\.txt', which the report could not tell"):
+        prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.txt"), str(tmp_path / "two" / "test.txt")])
+    with pytest.raises(ConfigError, match=r"--exclude demos: neither a file nor a task\. Did you mean 'demo'"):
+        prepared([files], tmp_path / "x", exclude=["demos"])
+
+
+@pytest.mark.slow
+def test_pairs_in_another_language_are_left_out(tmp_path):
+    pytest.importorskip("py3langid")
+    english, german = "The weather is very nice today, is it not?", "Das Wetter ist heute sehr schön, nicht wahr?"
+    (tmp_path / "en-de.tsv").write_text(f"{english}\t{german}\n{english}\t{english}\n{german}\t{german}\n")
+    manifest = prepared([tmp_path / "en-de.tsv"], tmp_path / "prepared", detect=("de", "en", "fr")).manifest
+    assert manifest.parts[0].dropped == {"source in another language": 1, "translation in another language": 1}
+    with pytest.raises(ConfigError, match=r"--detect en,fr: .*en-de\.tsv is in de, too; name all languages"):
+        prepared([tmp_path / "en-de.tsv"], tmp_path / "x", detect=("en", "fr"))
+    with pytest.raises(ConfigError, match="cannot detect the language 'xx'"):
+        prepared([tmp_path / "en-de.tsv"], tmp_path / "x", detect=("en", "de", "xx"))
+
+
+@pytest.mark.slow
+def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
+    one, three = (prepared([files], tmp_path / f"{n}", shard=24, block=16, processes=n) for n in (1, 3))
+    assert len(one.shards) == 100 // 24 + 1
+    assert contents(one.folder) == contents(three.folder)
+
+
+def test_a_finished_corpus_is_not_prepared_again(files, tmp_path):
+    prepared([files], tmp_path / "prepared")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")}
+    # A process that was killed before the end may have left it.
+    (tmp_path / "prepared" / "work").mkdir()
+    manifest = prepare_corpus([files], tmp_path / "prepared", "tiny")
+    assert manifest == Manifest.read(tmp_path / "prepared")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
+
+
+@pytest.mark.slow
+def test_a_corpus_of_other_files_or_settings_is_refused(files, tmp_path):
+    shutil.copytree(files, tmp_path / "files")
+    prepared([tmp_path / "files"], tmp_path / "prepared")
+    with pytest.raises(RunFolderError, match="it was begun with limit 128, not 60; prepare it in a new folder"):
+        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny", length=60)
+    with pytest.raises(RunFolderError, match="it was begun with max_chars 0, not 9; prepare it in a new folder"):
+        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny", {"max_chars": 9})
+    turned = sorted((tmp_path / "files").iterdir(), reverse=True)
+    with pytest.raises(RunFolderError, match="its files were given in another order; prepare it in a new folder"):
+        prepare_corpus(turned, tmp_path / "prepared", "tiny")
+    (tmp_path / "files" / "en-fr.tsv").write_text("new\tneuf\n")
+    with pytest.raises(RunFolderError, match=r"en-fr\.tsv was changed since this corpus was begun"):
+        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny")
+    (tmp_path / "files" / "en-fr.tsv").unlink()
+    with pytest.raises(RunFolderError, match=r"en-fr\.tsv is no longer given since this corpus was begun"):
+        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"there is something else in it: mine\.txt; choose a new folder"):
+        prepare_corpus([tmp_path / "files"], tmp_path / "notes", "tiny")
+
+
+def test_what_is_wrong_is_said(files, tmp_path):
+    with pytest.raises(ConfigError, match="--max-tokens 60: texts are cut at 60 tokens, so that longer ones cannot be"):
+        prepare_corpus([files], tmp_path / "x", "tiny", {"max_tokens": 60}, length=60)
+    with pytest.raises(DataError, match=r"en-de\.tsv: max_tokens=3: no pair is that short"):
+        prepare_corpus([files], tmp_path / "x", "tiny", {"max_tokens": 3})
+    (tmp_path / "en-de.tsv").write_text("no tab\n")
+    with pytest.raises(DataError, match=r"en-de\.tsv: no line of 1 is a pair: 1 no tab"):
+        prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "y", "tiny")
+    (tmp_path / "en-de.tsv").write_text("")
+    with pytest.raises(DataError, match=r"en-de\.tsv: the file is empty"):
+        prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "z", "tiny")
+
+
+def test_a_disk_that_is_too_full_is_said_before_anything_is_read(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("metasearch.io.free_bytes", lambda path: 99)
+    with pytest.raises(RunFolderError, match=r"too full: the texts alone need at least [\d,]+ bytes; 99 are"):
+        prepare_corpus([files], tmp_path / "prepared", "tiny")
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_named(files, tmp_path):
+    odd = tmp_path / "caf\udce9"
+    shutil.copytree(files, odd)
+    with pytest.raises(DataError, match=r"caf\\udce9/.*the name of the file or of a folder above it is not UTF-8$"):
+        prepared([odd], tmp_path / "prepared")
+
+
+def test_a_corpus_may_have_a_prompt_before_each_text(files, tmp_path):
+    """Also one whose texts the encoder has seen without it."""
+    folder = tmp_path / "encoder"
+    load_encoder("tiny", device="cpu").save(folder)
+    asked = EncoderConfig(name=str(folder), prompts={"text": "query: "})
+    manifest = prepare_corpus([files], tmp_path / "prepared", asked)
+    assert manifest.asked.tokens.prompt == "query: "

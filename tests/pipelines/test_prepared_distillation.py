@@ -1,0 +1,172 @@
+"""Distillations on a prepared corpus: the bits of those on its files, and what is refused."""
+
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from helpers.parallel import FOLDERS, STAGES, distill, flags, save_assistant, weights, write_corpus
+from helpers.prepared import prepared
+from metasearch.data.prepared.corpus import open_corpus
+from metasearch.data.prepared.manifest import Manifest
+from metasearch.errors import DataError, RunFolderError
+from metasearch.pipelines.distill.row_targets import row_targets
+from metasearch.pipelines.factory import load_encoder
+
+ASKED = {"max_chars": 250}
+SHORT = [f"--set=stages.{stage}.max_length=64" for stage in STAGES]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Files, the same prepared in several shards, and an assistant."""
+    folder = tmp_path_factory.mktemp("prepared-distillation")
+    write_corpus(folder / "corpus")
+    save_assistant(folder / "assistant")
+    prepared([folder / "corpus"], folder / "prepared", str(folder / "assistant"), shard=50, settings=ASKED, length=64)
+    return folder
+
+
+def on(place, corpus, *more, steps=3, **keys):
+    """Return flags of a distillation on a corpus."""
+    words = [word for word in flags(place, *SHORT, steps=steps) if not word.startswith("--corpus")]
+    return [*words, f"--corpus={corpus}", *more]
+
+
+@pytest.mark.slow
+def test_all_stages_come_to_the_bits_of_those_on_the_files(place, tmp_path):
+    # In one shard, so that the frozen encoders' vectors are computed in the same batches.
+    prepared([place / "corpus"], tmp_path / "one", str(place / "assistant"), settings=ASKED, length=64)
+    for name, corpus in (("files", place / "corpus"), ("prepared", tmp_path / "one")):
+        distill(*on(place, corpus, "-o", tmp_path / name))
+    for folder in FOLDERS:
+        assert weights(tmp_path / "files" / folder) == weights(tmp_path / "prepared" / folder)
+
+
+@pytest.mark.slow
+def test_a_learner_without_targets_has_these_bits_with_any_shards(place, tmp_path):
+    given = [
+        f"--student={place / 'assistant'}",
+        "--recipe=ema-small",
+        "--max-steps=4",
+        "--set=stages.align.corpus.dev=5",
+    ]
+    given += [
+        "--set=stages.align.budget.batch=8",
+        "--set=stages.align.max_length=64",
+        "--set=stages.align.corpus.max_tokens=0",
+    ]
+    given += ["--set=stages.align.corpus.normalise=false"]
+    for name in ("corpus", "prepared"):
+        distill(*given, f"--corpus={place / name}", "-o", tmp_path / name)
+    assert weights(tmp_path / "corpus") == weights(tmp_path / "prepared")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["fp16", "int8"])
+def test_smaller_targets_train_nearly_the_same_student(place, tmp_path, kind):
+    for name in ("fp32", kind):
+        distill(*on(place, place / "prepared", "--stages=1", f"--target-type={name}", "-o", tmp_path / name))
+    found = [load_encoder(str(tmp_path / name / "model")).encode(["one", "eins"], "text") for name in ("fp32", kind)]
+    assert not np.array_equal(*found)
+    assert np.abs(found[0] - found[1]).max() < 1e-3
+
+
+def wanted(corpus):
+    return [(shard, np.arange(shard.counts.texts)) for shard in corpus.shards]
+
+
+@pytest.mark.parametrize(("kind", "error"), [("fp32", 0), ("fp16", 2**-11), ("int8", 1 / 127)])
+def test_targets_are_the_encoders_vectors_up_to_rounding(place, tmp_path, kind, error):
+    corpus, encoder = open_corpus(place / "prepared"), load_encoder("tiny")
+    targets = row_targets(tmp_path, encoder, wanted(corpus), "pooled", kind)
+    for shard, rows in wanted(corpus):
+        texts = shard.texts(rows)
+        exact = encoder.encode(texts, "text", "pooled")
+        # Of a component, or with eight bits of the greatest one.
+        most = np.abs(exact).max(1, keepdims=True) if kind == "int8" else np.abs(exact)
+        assert (np.abs(targets.vectors(texts) - exact) <= error * most + 1e-7).all()
+    with pytest.raises(KeyError, match="no stored vector of the text"):
+        row_targets(tmp_path / "none", encoder, [], "pooled", kind).vectors(texts)
+
+
+def test_targets_are_computed_once_and_damaged_ones_again(place, tmp_path, monkeypatch):
+    corpus, encoder = open_corpus(place / "prepared"), load_encoder("tiny")
+    monkeypatch.setattr("metasearch.pipelines.distill.row_targets.PIECE", 20)
+    done = []
+    first = row_targets(tmp_path, encoder, wanted(corpus), "pooled", "fp32", lambda *counts: done.append(counts))
+    total = sum(shard.counts.texts for shard in corpus.shards)
+    assert done[-1] == (total, total)
+    files = sorted(tmp_path.rglob("*.safetensors"))
+    assert len(files) == sum(-(-shard.counts.texts // 20) for shard in corpus.shards)
+    again = row_targets(tmp_path, encoder, wanted(corpus), "pooled", "fp32", lambda *counts: pytest.fail("computed"))
+    texts = corpus.shards[0].texts(np.arange(30))
+    assert np.array_equal(first.vectors(texts), again.vectors(texts))
+    content = bytearray(files[0].read_bytes())
+    content[-1] ^= 1
+    files[0].write_bytes(content)
+    row_targets(tmp_path, encoder, wanted(corpus), "pooled")
+    assert sorted(tmp_path.rglob("*.safetensors")) == files
+
+
+def test_several_at_work_compute_every_target_once(place, tmp_path):
+    corpus, counts = open_corpus(place / "prepared"), [0, 0]
+    encoders = [load_encoder("tiny") for _ in counts]
+
+    def work(own):
+        def told(done, total):
+            counts[own] = done
+
+        row_targets(tmp_path, encoders[own], wanted(corpus), "pooled", "fp32", told)
+
+    both = [threading.Thread(target=work, args=(own,)) for own in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert sum(counts) == sum(shard.counts.texts for shard in corpus.shards)
+
+
+def failing(place, corpus, *more, code):
+    return " ".join(distill(*on(place, corpus, *more), code=code).output.split())
+
+
+@pytest.mark.slow
+def test_another_tokenizer_is_refused(place, tmp_path):
+    prepared([place / "corpus"], tmp_path / "mini", "mini", settings=ASKED, length=64)
+    said = failing(place, tmp_path / "mini", code=6)
+    assert "its texts are tokens of 'mini' (" in said
+    assert f"and '{place / 'assistant'}' has another tokenizer (" in said
+    assert f"prepare the corpus with --encoder {place / 'assistant'}" in said
+
+
+def test_what_was_not_done_is_refused(place):
+    said = failing(place, place / "prepared", "--set=stages.assistant.corpus.max_tokens=20", code=2)
+    assert "corpus.max_tokens=20: " in said
+    assert "was prepared with max_tokens 0. Prepare it with --max-tokens 20, or set the stage's to 0 with --set" in said
+    said = failing(place, place / "prepared", "--set=stages.assistant.corpus.languages=[de,it]", code=3)
+    assert "no parallel text of language 'it'. Did you mean 'tr'? Known: de, tr." in said
+    said = failing(place, place / "prepared", f"--corpus={place / 'corpus'}", code=2)
+    assert "a prepared corpus is trained on alone; prepare all files together" in said
+    said = failing(place, place / "prepared", "--set=stages.assistant.corpus.dev=64", code=3)
+    assert "dev=64: de has 64 pairs; none with a source of its own is left to train on. Lower dev, or add text" in said
+
+
+def test_a_damaged_shard_is_named(place, tmp_path):
+    shutil.copytree(place / "prepared", tmp_path / "prepared")
+    path = sorted((tmp_path / "prepared" / "shards").iterdir())[1]
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RunFolderError, match=f"{path.name}: its SHA-256 is not its name: the corpus is damaged"):
+        open_corpus(tmp_path / "prepared")
+    path.unlink()
+    with pytest.raises(RunFolderError, match=f"{path.name}: No such file or directory: the corpus is damaged"):
+        open_corpus(tmp_path / "prepared")
+    manifest = tmp_path / "prepared" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"pairs": 64', '"pairs": 65', 1))
+    with pytest.raises(RunFolderError, match=r"manifest\.json: it is not what was written"):
+        Manifest.read(tmp_path / "prepared")
+    with pytest.raises(DataError, match=r"it is no prepared corpus: it has no manifest\.json"):
+        Manifest.read(tmp_path)

@@ -1,0 +1,170 @@
+"""`metasearch resume FOLDER`: a run, a distillation, a study or a cell of one, whichever the folder holds."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.configs import nested
+from helpers.crossval import FLAGS, TUNED, ZERO, inline
+from helpers.parallel import flags, save_assistant, write_corpus
+from metasearch.cli import main
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import ConfigError, Interrupted, RunFolderError
+from metasearch.pipelines import score, train
+from metasearch.pipelines.resume import kind_of, resume_run
+from metasearch.runs.callbacks import Listener
+from metasearch.runs.folder import RunFolder
+
+SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+RUN = nested(
+    RunConfig,
+    task="demo-sts",
+    mode="mono-bi",
+    encoder="tiny",
+    recipe=load_recipe("maml-tiny", SMALL),
+    max_steps=2,
+    device="cpu",
+)
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def contents(folder):
+    """Return what a run came to: rows, events and weights."""
+    lines = [folder / name for name in ("results.jsonl", "log.jsonl") if (folder / name).is_file()]
+    read = {path.name: [json.loads(line) for line in path.read_text().splitlines()] for path in lines}
+    weights = folder / "model/model.safetensors"
+    return {**read, **({weights.name: weights.read_bytes()} if weights.is_file() else {})}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A run, a score, a distillation and a study, all finished."""
+    folder = tmp_path_factory.mktemp("kinds")
+    train.begin(RUN, folder / "run")
+    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score")
+    write_corpus(folder / "corpus")
+    save_assistant(folder / "assistant")
+    metasearch("distill", *flags(folder, "--stages=3", "--device=cpu", steps=2), "-o", folder / "distillation")
+    with pytest.MonkeyPatch.context() as patch:
+        inline(patch)
+        metasearch("crossval", *FLAGS, "--max-steps=2", "--keep-models", "-o", folder / "study")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("run", "train"),
+        ("score", "score"),
+        ("distillation", "distill"),
+        ("study", "study"),
+        (f"study/cells/{TUNED}", "train"),
+        (f"study/cells/{ZERO}", "score"),
+    ],
+)
+def test_what_a_folder_holds_is_told_by_its_configuration_and_a_finished_one_prints_its_report(place, name, kind):
+    folder = place / name
+    assert kind_of(folder) == kind
+    said = metasearch("resume", folder).stdout
+    assert said == f"{(folder / 'report.md').read_text()}\n{'study' if kind == 'study' else 'run'}: {folder}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["run", "score", "distillation", f"study/cells/{TUNED}"])
+def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_path, name):
+    again = tmp_path / "again"
+    again.mkdir()
+    shutil.copy(place / name / "config.yaml", again)
+    stages = [folder for folder in (place / name).glob("?-*") if folder.is_dir()]
+    metasearch("resume", again)
+    for before in (place / name, *stages):
+        assert contents(again / before.relative_to(place / name)) == contents(before)
+
+
+def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, tmp_path):
+    class Stopping(Listener):
+        def on_step(self, step, total, phase, terms):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted, match=f"Go on with: metasearch resume {tmp_path / 'run'}"):
+        train.begin(RUN, tmp_path / "run", Stopping())
+    assert not RunFolder(tmp_path / "run").finished
+    shown = json.loads(metasearch("resume", tmp_path / "run", "--json").stdout)
+    assert shown["run"] == str(tmp_path / "run")
+    assert shown["results"] == RunFolder(place / "run").results()
+    assert contents(tmp_path / "run") == contents(place / "run")
+
+
+def test_a_study_takes_jobs_and_a_run_does_not(place):
+    assert f"study: {place / 'study'}" in metasearch("resume", place / "study", "--jobs=2").stdout
+    assert "--jobs is for studies" in metasearch("resume", place / "run", "--jobs=2", code=2).stderr
+    with pytest.raises(ConfigError, match="is a study; its cells are the runs"):
+        resume_run(place / "study")
+
+
+def test_a_folder_that_holds_nothing_to_go_on_with_says_what_is_missing_and_what_is_near(place, tmp_path):
+    said = metasearch("resume", tmp_path, code=5).stderr
+    assert f"{tmp_path} is no run, distillation or study: it has neither config.yaml nor study.yaml" in said
+    assert f"Did you mean '{place / 'study'}'?" in metasearch("resume", place / "stdy", code=5).stderr
+    assert f"Did you mean {place / 'study'}?" in metasearch("resume", place / "study/cells", code=5).stderr
+    assert f"Did you mean {place / 'run'}?" in metasearch("resume", place / "run/model", code=5).stderr
+    said = metasearch("resume", place, code=5).stderr
+    assert all(str(place / name) in said for name in ("run", "score", "distillation", "study"))
+
+
+@pytest.mark.parametrize("text", ["config: 3\n", "a: b\n"])
+def test_a_configuration_that_is_none_is_named(tmp_path, text):
+    (tmp_path / "config.yaml").write_text(text)
+    said = metasearch("resume", tmp_path, code=2).stderr
+    assert f"{tmp_path / 'config.yaml'}: config: this key is missing" in said
+
+
+@pytest.mark.parametrize("config", [RUN, nested(ScoreConfig, task="demo-sts", encoder="tiny")])
+def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, config):
+    RunFolder.create(tmp_path / "other", config, "other")
+    said = metasearch("resume", tmp_path / "other", code=3).stderr
+    assert "the data has changed since the run began (fingerprint other" in said
+    encoder = config.encoder.model_copy(update={"trust_remote_code": True})
+    trusting = config.model_copy(update={"encoder": encoder})
+    RunFolder.create(tmp_path / "run", trusting, load_benchmark("demo-sts").data.fingerprint)
+    said = metasearch("resume", tmp_path / "run", code=2).stderr
+    assert "the run began with --trust-remote-code; say it again to go on" in said
+    assert metasearch("resume", tmp_path / "run", "--trust-remote-code").stdout
+
+
+@pytest.mark.slow
+def test_a_cell_stops_with_a_checkpoint_when_its_runner_is_gone_and_its_folder_is_free_again(tmp_path):
+    """The runner holds the other end of its standard input; nothing else tells it of a `kill -9`."""
+    slow = load_recipe("maml-tiny", [*SMALL, "budget.meta_train=4000", "budget.eval_every=0"])
+    config = RUN.model_copy(update={"recipe": train.compose.resolved(slow), "max_steps": None})
+    files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo-sts").data.fingerprint)
+    command = [sys.executable, "-m", "metasearch", "resume", str(files.path), "--until-eof"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as cell:
+        deadline = time.monotonic() + 120
+        while not files.events()[1:] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with pytest.raises(RunFolderError, match="another process is at work"), files.held():
+            pass
+        cell.stdin.close()
+        said = cell.stderr.read().decode()
+    assert cell.returncode == 143, said  # it ends itself as SIGTERM would
+    assert "model and checkpoint are saved. Go on with: metasearch resume" in said
+    assert (files.path / "checkpoint").is_dir()
+    with files.held():
+        pass

@@ -1,0 +1,130 @@
+"""A full disk: what is refused before it, and how a run goes on after it."""
+
+import resource
+import shlex
+import signal
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.crossval import FLAGS, inline
+from helpers.parallel import flags, save_assistant, write_corpus
+from metasearch.cli import main
+from metasearch.encoders.builtin import tiny
+from metasearch.io import OutOfRoom, unwritable
+from metasearch.training.checkpoint import CheckpointStore
+
+TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--learner=fine-tune", "--max-steps=2")
+EVERY = "--set=budget.eval_every=1"
+SMALL = 4096
+"""Bytes."""
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@contextmanager
+def full_disk():
+    """Let the disk be full when a checkpoint is written: no file can be larger than `SMALL`."""
+    save = CheckpointStore.save
+
+    def limited(self, checkpoint):
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, limits[1]))
+            save(self, checkpoint)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, ignored)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckpointStore, "save", limited)
+        yield
+
+
+def goes_on(said, run):
+    """Check that a message ends with the command that goes on, and run it."""
+    command = said.strip().partition(". Go on with: ")[2]
+    assert shlex.split(command) == ["metasearch", "resume", str(run)], said
+    assert "cannot be written: " in said
+    assert " bytes; " in said
+    metasearch(*shlex.split(command)[1:])
+    assert (run / "report.md").is_file()
+
+
+@pytest.mark.slow
+def test_a_training_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
+    run = tmp_path / "my run"
+    with full_disk():
+        error = metasearch(*TRAIN, EVERY, "-o", run, code=5).stderr.splitlines()[-1]
+    assert "/my run/checkpoint cannot be written: " in error
+    goes_on(error, run)
+
+
+@pytest.mark.exhaustive
+def test_a_distillation_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
+    write_corpus(tmp_path / "corpus", names=("en-de",))
+    save_assistant(tmp_path / "assistant")
+    run = tmp_path / "run"
+    with full_disk():
+        error = metasearch("distill", *flags(tmp_path, "--stages=1", steps=1), "-o", run, code=5).stderr
+    goes_on(error.splitlines()[-1], run)
+
+
+@pytest.mark.exhaustive
+def test_a_study_that_a_full_disk_ended_says_how_to_go_on(tmp_path, monkeypatch):
+    inline(monkeypatch)
+    study = tmp_path / "a study"
+    with full_disk():
+        error = metasearch("crossval", *FLAGS, "--max-steps=1", "-o", study, code=7).stderr
+    assert f"The same command, or metasearch resume '{study}', tries again" in error
+    assert "checkpoint cannot be written: " in error
+    metasearch("resume", study)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device. It needs 1,000 bytes; 7 are free"),
+        (OSError(122, "Disk quota exceeded"), "Disk quota exceeded. It needs 1,000 bytes; 7 are free"),
+        (Exception("I/O error: No space left on device (os error 28)"), "No space left on device. It needs 1,000 "),
+        (OSError(13, "Permission denied"), "Permission denied"),
+    ],
+)
+def test_of_a_full_disk_the_bytes_are_said_whoever_met_it(tmp_path, monkeypatch, error, says):
+    monkeypatch.setattr("metasearch.io.shutil.disk_usage", lambda path: SimpleNamespace(free=7))
+    found = unwritable(tmp_path / "file", error, 1000)
+    assert str(found).startswith(f"{tmp_path / 'file'} cannot be written: {says}")
+    assert isinstance(found, OutOfRoom) == ("free" in str(found) or "1,000" in str(found))
+
+
+# What is asked for before.
+
+
+@pytest.mark.parametrize("command", ["train", "distill"])
+def test_a_run_asks_for_three_times_its_model_before_its_folder_is_made(tmp_path, monkeypatch, command):
+    needed = 3 * tiny.build().size
+    monkeypatch.setattr("metasearch.io.shutil.disk_usage", lambda path: SimpleNamespace(free=needed - 1))
+    given = TRAIN
+    if command == "distill":
+        given = ("distill", "--recipe=align", "--student=tiny", "--teacher=tiny", "--max-steps=1")
+        given += (f"--corpus={write_corpus(tmp_path / 'corpus', names=('en-de',))}", "--set=stages.align.corpus.dev=2")
+    said = metasearch(*given, "-o", tmp_path / "run", code=5).stderr
+    assert said.splitlines()[-1].endswith(
+        f"{tmp_path / 'run'}: the disk is too full: model and checkpoints need at least {needed:,} bytes; "
+        f"{needed - 1:,} are free"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_run_with_three_times_its_model_free_begins(tmp_path, monkeypatch):
+    free = 3 * tiny.build().size
+    monkeypatch.setattr("metasearch.io.shutil.disk_usage", lambda path: SimpleNamespace(free=free))
+    metasearch(*TRAIN, "-o", tmp_path / "run")

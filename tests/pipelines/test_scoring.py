@@ -1,0 +1,221 @@
+"""An encoder is scored once in a run folder, what is kept of each question stands beside its scores, one at a time."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.configs import nested
+from metasearch.cli import main
+from metasearch.config.measure import RETRIEVAL_POOLS
+from metasearch.config.run import ScoreConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import score
+from metasearch.pipelines.resume import resume_run
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.per_query_results import load
+from metasearch.runs.versions import versions
+
+TRANSLATIONS = """\
+task: small
+description: for a test
+kind: translation
+source: {paper: none, url: https://example.org, licence: CC0}
+reader: tatoeba
+languages: [deu]
+encoder: tiny
+folds: {method: none}
+measures: [accuracy]
+monitor: accuracy
+"""
+
+
+def scored(folder, **asked):
+    """Score in a new run folder."""
+    config = nested(ScoreConfig, encoder="tiny", **asked)
+    score.begin(config, folder)
+    return RunFolder(folder), config
+
+
+@pytest.fixture(scope="module")
+def similarity(tmp_path_factory):
+    return scored(tmp_path_factory.mktemp("scores") / "run", task="demo-sts", fold=1, fold_seed=4, seed=2)
+
+
+@pytest.fixture
+def copy(similarity, tmp_path):
+    """Return the files of a run of which the last was not written, and what its files were."""
+    files, config = similarity
+    new = RunFolder.create(tmp_path / "copy", config, load_benchmark("demo-sts").data.fingerprint)
+    (new.path / "queries").mkdir()
+    for name in NAMES:
+        (new.path / name).write_bytes((files.path / name).read_bytes())
+    return new, config
+
+
+NAMES = ("results.jsonl", "queries/demo-sts.zero-shot.test.npz")
+
+
+def contents(files):
+    return [(files.path / name).read_bytes() for name in NAMES]
+
+
+def never(*args):
+    raise AssertionError("scored again")
+
+
+def test_every_score_says_of_what_it_is(similarity):
+    files, _ = similarity
+    benchmark = load_benchmark("demo-sts", fold=1, fold_seed=4)
+    facts = {"task": "demo-sts", "encoder": "tiny", "fold": 1, "fold_seed": 4, "seed": 2, "mode": None, "recipe": None}
+    facts |= {"learner": "zero-shot", "step": 0, "data": benchmark.data.fingerprint, "versions": versions()}
+    rows = files.results()
+    assert all(facts.items() <= row.items() for row in rows)
+    pairs = 6  # and their mean, by two measures on two parts
+    assert [row["split"] for row in rows] == ["dev"] * (pairs + 1) * 2 + ["test"] * (pairs + 1) * 2
+
+
+def test_facts_and_report_say_that_it_is_done(similarity):
+    files, _ = similarity
+    assert files.finished
+    facts = json.loads((files.path / "facts.json").read_text())
+    assert {"seconds", "peak_memory_mib", "processor", "cores"} <= facts.keys()
+    assert "# zero-shot on demo-sts" in files.report.read_text()
+
+
+def test_what_was_predicted_is_kept_with_its_gold(similarity):
+    files, _ = similarity
+    kept, facts = load(files.path / NAMES[1])
+    test = load_benchmark("demo-sts", fold=1, fold_seed=4).split.test
+    assert facts["fold"] == 1
+    for (name, pool, pair, _), values in kept.columns.items():
+        own = [p for p in test.pairs if p.pair == pair]
+        assert (pool, len(values)) == ("pairs", len(own))
+        assert kept.units[pool, pair, ""] == tuple(p.group for p in own)
+        if name == "gold":
+            assert values.tolist() == [p.score for p in own]
+
+
+def test_a_study_reads_such_a_run(similarity):
+    found = read_study([similarity[0].path])
+    assert [(s.arm.label, s.fold, s.seed) for s in found.scored] == [("zero-shot", 1, 2)]
+
+
+def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
+    files, _ = similarity
+    before = contents(files)
+    monkeypatch.setattr("metasearch.pipelines.factory.load_encoder", never)
+    resume_run(files.path)
+    assert contents(files) == before
+
+
+def test_a_run_that_lacks_its_report_alone_is_not_scored_again(copy, monkeypatch):
+    files, _ = copy
+    before = contents(files)
+    monkeypatch.setattr(score, "evaluate", never)
+    resume_run(files.path)
+    assert files.finished
+    assert contents(files) == before
+
+
+@pytest.mark.parametrize("lost", [NAMES[0], "half of the results"])
+def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
+    files, _ = copy
+    before = contents(files)
+    if lost in NAMES:
+        (files.path / lost).unlink()
+    else:
+        rows = (files.path / NAMES[0]).read_text().splitlines(keepends=True)
+        (files.path / NAMES[0]).write_text("".join(rows[: len(rows) // 2]))  # all of dev
+    resume_run(files.path)
+    assert contents(files) == before
+
+
+def test_scores_on_one_task_do_not_stand_for_those_on_another(tmp_path):
+    files = RunFolder(tmp_path)
+    row = {"task": "one", "learner": "4 contrast", "split": "test", "measure": "map", "language": "mean"}
+    files.add_results([row])
+    assert score.scored(files, "one", {"map"}) == {("4 contrast", "test")}
+    assert score.scored(files, "one", {"map", "map@20"}) == set()
+    assert score.scored(files, "two", {"map"}) == set()
+
+
+def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
+    (tmp_path / "small.yaml").write_text(TRANSLATIONS)
+    (tmp_path / "tatoeba.deu-eng.deu").write_text("Haus\nBaum\nKatze\n")
+    (tmp_path / "tatoeba.deu-eng.eng").write_text("house\ntree\ncat\n")
+    files, _ = scored(tmp_path / "run", task="small", data=str(tmp_path), include=[str(tmp_path)], label="ours")
+    assert {(row["split"], row["learner"]) for row in files.results()} == {("test", "ours")}
+    kept, _ = load(files.queries("small", "ours", "test"))
+    assert set(kept.units.values()) == {("house", "tree", "cat")}
+    into, out = kept.columns["accuracy", "xx-en", "deu", "eng"], kept.columns["accuracy", "en-xx", "deu", "deu"]
+    assert kept.columns["accuracy", "both", "deu", ""].tolist() == ((into + out) / 2).tolist()
+    assert [arm.label for arm in read_study([files.path]).arms] == ["ours"]
+
+
+@pytest.mark.slow
+def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(tmp_path):
+    flags = ["--mode=trans", "--learner=maml", "--encoder=tiny", "--max-steps=1", "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, ["train", *flags])
+    assert result.exit_code == 0, result.output
+    found = read_study([tmp_path / "run"])
+    assert [arm.label for arm in found.arms] == ["zero-shot", "maml"]
+    for each in found.scored:
+        assert each.questions.ranking is not None
+        assert {pool for _, pool, *_ in each.questions.columns} == {*RETRIEVAL_POOLS}
+        for (measure, pool, *cell), values in each.questions.columns.items():
+            assert each.values(measure, pool)[tuple(cell)] == pytest.approx(sum(values) / len(values), abs=1e-12)
+    assert found.runs[0].facts["steps"] == 1
+
+
+HOLDER = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1] + "/.lock"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def held_elsewhere(tmp_path):
+    """A run folder, not finished, that another process holds."""
+    from metasearch.config.library import load_recipe
+    from metasearch.config.run import RunConfig
+
+    config = nested(RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), max_steps=1)
+    files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo").data.fingerprint)
+    command = [sys.executable, "-c", HOLDER, str(files.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield files, process
+        process.kill()
+
+
+def test_a_folder_that_another_process_holds_is_refused_and_left_as_it_is(held_elsewhere):
+    files, _ = held_elsewhere
+    before = {path.name for path in files.path.iterdir()}
+    result = CliRunner().invoke(main, ["train", "--resume", str(files.path)])
+    assert result.exit_code == RunFolderError.exit_code == 5
+    assert f"{files.path}: another process is at work in this folder; wait for it to end" in result.output
+    assert {path.name for path in files.path.iterdir()} == before
+
+
+def test_the_lock_goes_with_the_process_that_held_it(held_elsewhere):
+    files, process = held_elsewhere
+    with pytest.raises(RunFolderError, match="another process is at work"), files.held():
+        pass
+    process.kill()
+    process.wait()
+    with files.held():
+        pass
+
+
+@pytest.mark.parametrize(("task", "how"), [("stsb-mt", "comes split"), ("sts17", "is all test")])
+def test_a_fold_seed_where_there_are_no_folds_to_cut_is_refused(task, how):
+    with pytest.raises(ConfigError, match=f"^task '{task}' {how}: there are no folds to cut with fold seed 3$"):
+        load_benchmark(task, fold_seed=3)

@@ -1,0 +1,71 @@
+"""The learner of a stage: its options, the targets that it wants, and the data that it reads."""
+
+import pytest
+
+from metasearch.algorithms.base import Wanted
+from metasearch.algorithms.distill import Distill
+from metasearch.algorithms.ema import EMA
+from metasearch.config.distillation import Stage
+from metasearch.errors import ConfigError
+from metasearch.pipelines.distill.stage import learner_of
+
+
+def stage(**changed):
+    tree = {"description": "d", "trains": "student", "against": "teacher", "learner": "distill", "outer": {"lr": "1"}}
+    return Stage.model_validate({key: value for key, value in {**tree, **changed}.items() if value is not None})
+
+
+def test_the_learner_its_options_and_the_targets_it_wants_are_known_before_weights_are_loaded():
+    kind, options, wanted = learner_of(stage(options={"output": "embedding", "target": "own"}), "here")
+    assert kind is Distill
+    assert (options.output, options.target, options.contrast_weight) == ("embedding", "own", 1)
+    assert wanted == Wanted("embedding", translations=True)
+    kind, options, wanted = learner_of(stage(learner="ema", against=None, options={"tau": "0.5"}), "here")
+    assert (kind, options.tau, wanted) == (EMA, 0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"learner": "distil"}, "unknown learner 'distil'. Did you mean 'distill'?"),
+        ({"learner": "maml"}, "here: learner 'maml' learns from episodes; it is run by `metasearch train`"),
+        (
+            {"learner": "maml", "data": "scored", "monitor": "loss", "against": None},
+            "here: learner 'maml' learns from episodes; it is run by `metasearch train`",
+        ),
+        ({"options": {"temprature": "1"}}, "here: options: temprature: unknown key. Did you mean 'temperature'?"),
+        ({"options": {"temperature": "0"}}, "here: options: temperature: input should be greater than 0 (got '0')"),
+        ({"options": {"output": "tokens"}}, "options.output: tokens of a translation have no counterpart"),
+        ({"against": None}, "here: learner 'distill' needs a frozen role to learn from, under `against`"),
+        ({"learner": "ema"}, "here: learner 'ema' takes no targets; leave out `against`"),
+        (
+            {"options": {"output": "tokens", "target": "own"}, "monitor": "cosine"},
+            "here: monitor: cosine is between vectors of texts; options.output is tokens",
+        ),
+    ],
+)
+def test_a_learner_that_does_not_fit_its_stage_is_refused(changed, says):
+    with pytest.raises(ConfigError) as caught:
+        learner_of(stage(**changed), "here")
+    assert str(caught.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("learner", "reads", "data", "against"),
+    [
+        ("distill", "parallel", "scored", "teacher"),
+        ("distill", "parallel", "entailment", "teacher"),
+        ("ema", "parallel", "scored", None),
+        ("ema", "parallel", "entailment", None),
+        ("entailment", "entailment", "parallel", None),
+        ("entailment", "entailment", "scored", None),
+        ("fine-tune", "scored", "parallel", None),
+    ],
+)
+def test_a_learner_and_data_of_another_kind_are_refused_before_weights_are_loaded(learner, reads, data, against):
+    with pytest.raises(ConfigError, match=f"^here: learner '{learner}' learns from {reads} data, not {data}$"):
+        learner_of(stage(learner=learner, data=data, against=against, monitor="loss"), "here")
+
+
+def test_fine_tuning_learns_from_scored_pairs():
+    assert learner_of(stage(learner="fine-tune", data="scored", monitor="spearman", against=None), "here")[2] is None

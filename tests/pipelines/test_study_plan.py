@@ -1,0 +1,144 @@
+"""The cells of a study: which there are, in which order, and which wait for which."""
+
+import pytest
+from pydantic import ValidationError
+
+from helpers.configs import nested
+from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Distillation
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.recipe import Outer, Recipe
+from metasearch.config.run import RunConfig, ScoreConfig, flat
+from metasearch.config.study import StudyConfig, Trained
+from metasearch.pipelines.study.plan import Cell, plan
+from metasearch.pipelines.study.status import StatusBoard
+
+RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
+STAGES = {
+    "one": {
+        "trains": "student", "against": "teacher", "data": "parallel", "learner": "distill", "outer": {"lr": 1e-3},
+        "description": "",
+    }
+}  # fmt: skip
+
+
+def study(**more):
+    """Return a study of one arm in one mode."""
+    trained = (Trained(arm="maml-trans", mode="trans", recipe=RECIPE),)
+    return nested(
+        StudyConfig, **{"task": "demo", "encoder": "tiny", "trained": trained, "folds": (0, 1), "seeds": (4, 5), **more}
+    )
+
+
+def distillation():
+    recipe = Distillation.model_validate({"recipe": "small", "description": "", "stages": STAGES})
+    return nested(DistillConfig, recipe=recipe, teacher="tiny", student="tiny", corpus=("corpus",))
+
+
+def named(cells):
+    return {cell.name: cell for cell in cells}
+
+
+def test_there_is_a_cell_for_every_arm_fold_and_seed_zero_shot_first(tmp_path):
+    assert [cell.name for cell in plan(study(), tmp_path)] == [
+        f"{arm}/fold-{fold}-seed-{seed}" for arm in ("zero-shot", "maml-trans") for seed in (4, 5) for fold in (0, 1)
+    ]
+
+
+def test_what_is_trained_waits_for_zero_shot_of_its_fold_and_seed_and_takes_its_scores_over(tmp_path):
+    cell = named(plan(study(), tmp_path))["maml-trans/fold-1-seed-5"]
+    assert (cell.kind, cell.needs, cell.origin) == (
+        "train", ("zero-shot/fold-1-seed-5",), "zero-shot/fold-1-seed-5",
+    )  # fmt: skip
+
+
+def test_zero_shot_with_further_seeds_waits_for_that_with_the_first(tmp_path):
+    cells = named(plan(study(), tmp_path))
+    assert cells["zero-shot/fold-1-seed-4"].needs == ()
+    assert cells["zero-shot/fold-1-seed-5"].needs == ("zero-shot/fold-1-seed-4",)
+
+
+def test_the_neutral_encoder_is_scored_after_zero_shot_and_further_seeds_take_its_scores_over(tmp_path):
+    settings = NeutralSettings(rank=2)
+    cells = plan(study(neutral=settings), tmp_path)
+    assert [cell.arm for cell in cells] == [arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)]
+    first, last = (named(cells)[f"neutral/fold-1-seed-{seed}"] for seed in (4, 5))
+    asked = nested(ScoreConfig, task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
+    assert (first.kind, first.config, first.needs, first.origin) == ("score", asked, (), None)
+    assert (last.needs, last.origin) == ((first.name,), first.name)
+
+
+def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold(tmp_path):
+    cells = plan(study(trained=(), distilled=(distillation(),)), tmp_path)
+    made = [cell for cell in cells if not cell.listed]
+    assert [(cell.name, cell.config.seed, cell.needs) for cell in made] == [
+        ("small/seed-4", 4, ()),
+        ("small/seed-5", 5, ()),
+    ]
+    scored = named(cells)["small/fold-1-seed-5"]
+    model = str(tmp_path.resolve() / "cells" / "small" / "seed-5" / "model")
+    assert scored.config == nested(ScoreConfig, task="demo", encoder=model, label="small", fold=1, seed=5)
+    assert (scored.needs, scored.origin) == (("small/seed-5",), None)
+
+
+def test_what_the_cells_share_comes_from_the_study(tmp_path):
+    shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
+    config = study(**shared, max_steps=3, precision="bf16", include=("/more",))
+    for cell in plan(config, tmp_path):
+        settings = flat(cell.config.model_dump())
+        assert {key: settings[key] for key in shared} == shared
+        assert settings["include"] == ("/more",)
+    run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].config
+    assert isinstance(run, RunConfig)
+    assert (run.max_steps, run.compute.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
+
+
+def test_two_arms_cannot_have_one_name():
+    arm = Trained(arm="zero-shot", mode="trans", recipe=RECIPE)
+    with pytest.raises(ValidationError, match="two arms are called 'zero-shot'"):
+        study(trained=(arm,))
+
+
+def board(*done):
+    """Return a board of a → b → c and d."""
+    needs = {"a": (), "b": ("a",), "c": ("b",), "d": ()}
+    config = nested(ScoreConfig, task="demo", encoder="tiny")
+    return StatusBoard.of([Cell(name, "score", config, name, of) for name, of in needs.items()], done)
+
+
+def test_the_next_cell_is_the_first_that_has_all_it_needs():
+    assert board().next().cell.name == "a"
+    assert board("a").next().cell.name == "b"
+    assert board("a", "b", "c", "d").next() is None
+    running = board()
+    running.cells["a"].state = "running"
+    assert running.next().cell.name == "d"
+
+
+def test_what_needs_a_cell_that_failed_is_skipped_and_so_is_what_needs_that():
+    found = board()
+    found.cells["a"].state = "failed"
+    assert found.next().cell.name == "d"
+    assert [(status.cell.name, status.error) for status in found.within("skipped")] == [
+        ("b", "it needs a, which failed"),
+        ("c", "it needs b, which is skipped"),
+    ]
+
+
+def test_the_time_left_is_the_mean_of_the_arm_or_else_of_the_kind_shared_by_the_cells_at_work(tmp_path):
+    cells = plan(study(folds=(0, 1, 2), seeds=(4,)), tmp_path)
+    found = StatusBoard.of(cells, ["zero-shot/fold-0-seed-4"])
+    # Nothing took any time in this call yet: one cell was done before it.
+    assert found.seconds_left is None
+    for fold, seconds in ((1, 10.0), (2, 20.0)):
+        status = found.cells[f"zero-shot/fold-{fold}-seed-4"]
+        status.state, status.seconds = "done", seconds
+    # Three cells are to be trained, and no trained one is done.
+    assert found.seconds_left is None
+    first, second, third = (found.cells[f"maml-trans/fold-{fold}-seed-4"] for fold in range(3))
+    first.state, first.seconds = "done", 100.0
+    assert found.seconds_left == 2 * 100
+    second.state = third.state = "queued"
+    assert found.seconds_left == 2 * 100 / 2
+    second.state, third.state = "done", "failed"
+    assert found.seconds_left == 0

@@ -1,0 +1,258 @@
+"""Names become a study; what a study has already may grow, but does not change."""
+
+from pathlib import Path
+
+import pytest
+
+from metasearch.cli.crossval import configure
+from metasearch.config.library import Library
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.errors import ConfigError, DataError
+from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.pipelines.study.merge import merged
+from metasearch.pipelines.study.resolve import folds_of
+
+DEMO = Library().task("demo")
+
+
+def asked(**more):
+    """Return the configuration of a study, as the command line makes it."""
+    flags = {
+        "folder": Path("no-study"),
+        "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
+        "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
+        "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (), "threads": None,
+    }  # fmt: skip
+    return configure(**{**flags, **more})
+
+
+def arms(**more):
+    return [arm.arm for arm in asked(**more).trained]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, (0, 1, 2, 3, 4)),
+        ("5", (0, 1, 2, 3, 4)),
+        ("3", (0, 1, 2)),
+        ("0,2", (0, 2)),
+        ("3,", (3,)),
+        ("2,0,2", (0, 2)),
+    ],
+)
+def test_a_number_means_the_first_folds_and_a_list_names_them(written, expected):
+    assert folds_of(written, DEMO) == expected
+
+
+def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one(caplog):
+    caplog.set_level("INFO")
+    assert asked().seeds == (0, 1, 2)
+    assert "seeds 0, 1, 2; --seeds 0 is a third of the work, for a trial" in caplog.text
+    assert asked(learner="zero-shot").seeds == (0,)
+    assert asked(seeds="4").seeds == (4,)
+
+
+def test_a_study_that_is_there_keeps_its_seeds_unless_others_are_named(tmp_path):
+    with StudyFolder(tmp_path).held():
+        config = asked(seeds="0", folder=tmp_path)
+        parts = {"data_fingerprint": "d", "versions": {}, "cells": [], "made": []}
+        StudyFolder(tmp_path).store(Stored(config=config, **parts))
+    assert asked(folder=tmp_path).seeds == (0, 1, 2)  # it has come to nothing yet, and is configured anew
+    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "checkpoint").mkdir(parents=True)
+    assert asked(folder=tmp_path).seeds == (0,)
+    assert asked(folder=tmp_path, seeds="0,5").seeds == (0, 5)
+
+
+@pytest.mark.parametrize("written", ["6", "0", "0,5"])
+def test_folds_that_the_task_does_not_have_are_refused_with_those_it_has(written):
+    with pytest.raises(ConfigError, match="task 'demo' has 5 folds, 0 to 4"):
+        folds_of(written, DEMO)
+
+
+@pytest.mark.parametrize("written", ["", "x", "1-3", "0,,2", "-1"])
+def test_folds_are_numbers(written):
+    with pytest.raises(ConfigError, match="expected how many, such as 5, or which, such as 0,2"):
+        folds_of(written, DEMO)
+
+
+def test_a_task_that_comes_split_has_one_fold():
+    task = DEMO.model_copy(update={"folds": DEMO.folds.model_copy(update={"method": "given"})})
+    assert folds_of(None, task) == (0,)
+    with pytest.raises(ConfigError, match="has one fold, 0"):
+        folds_of("5", task)
+
+
+def test_each_learner_is_run_in_each_mode_that_it_fits():
+    found = arms(learner="fine-tune,maml,maml-align", mode="trans,mono-bi-multi")
+    assert found == [
+        "fine-tune-trans", "fine-tune-mono-bi-multi", "maml-trans", "maml-mono-bi-multi", "maml-align-mono-bi-multi",
+    ]  # fmt: skip
+
+
+def test_a_learner_may_have_a_mode_of_its_own():
+    named = asked(learner="fine-tune:mono-mono,maml,maml-align:mono-bi-multi", mode="trans", recipe="reptile:mono-bi")
+    assert [(arm.arm, arm.mode) for arm in named.trained] == [
+        ("fine-tune-mono-mono", "mono-mono"),
+        ("maml-trans", "trans"),
+        ("maml-align-mono-bi-multi", "mono-bi-multi"),
+        ("reptile-mono-bi", "mono-bi"),
+    ]
+    assert arms(learner="maml:trans", mode=None, assignments=("maml:outer.lr=1e-4",)) == ["maml-trans"]
+
+
+def test_a_learner_that_fits_no_mode_is_refused():
+    with pytest.raises(ConfigError, match="'maml-align' needs a mode of 3 links; none of trans is one"):
+        arms(learner="maml-align")
+
+
+def test_a_default_learner_that_fits_no_mode_is_left_out_and_said_so(caplog):
+    with caplog.at_level("INFO"):
+        assert arms(learner=None) == ["fine-tune-trans", "maml-trans"]
+    assert "maml-align is left out in mode trans, which has 2 links; it needs 3" in caplog.text
+    with pytest.raises(ConfigError, match="'maml-align' needs a mode of 3 links"):
+        arms(learner=None, assignments=("maml-align:outer.lr=0.5",))
+    with pytest.raises(ConfigError, match="'maml-align-tiny' needs a mode of 3 links"):
+        arms(learner=None, recipe="maml-align-tiny")
+
+
+def test_a_recipe_of_its_own_name_is_an_arm_beside_the_learners():
+    assert arms(learner="zero-shot", recipe="maml-tiny,reptile-tiny") == ["maml-tiny-trans", "reptile-tiny-trans"]
+
+
+def test_learner_and_recipe_of_one_name_are_one_arm_unless_they_differ():
+    with pytest.raises(ConfigError, match="learner and recipe 'maml' are both called so and differ"):
+        arms(learner="maml", recipe="maml")
+
+
+def test_values_are_put_over_all_recipes_or_one():
+    config = asked(learner="fine-tune,maml", assignments=("outer.eps=1e-6", "maml:outer.lr=0.5"))
+    rates = {arm.arm: (arm.recipe.outer.lr, arm.recipe.outer.eps) for arm in config.trained}
+    assert rates["maml-trans"] == (0.5, 1e-6)
+    assert rates["fine-tune-trans"][0] != 0.5
+    assert rates["fine-tune-trans"][1] == 1e-6
+    with pytest.raises(ConfigError, match=r"'mamml' is not trained in this study\. Did you mean 'maml'"):
+        asked(assignments=("mamml:outer.lr=0.5",))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"mode": None}, "--mode is missing; one of bi-multi"),
+        ({"mode": "trams"}, "unknown mode 'trams'. Did you mean 'trans'"),
+        ({"learner": "mamml"}, "Did you mean 'maml'"),
+        ({"learner": "maml:"}, "--learner maml:: expected a name and its mode, such as maml:trans"),
+        ({"learner": "maml,"}, "--learner maml,: expected names with a comma between them"),
+        ({"mode": "trams", "learner": "maml:trans"}, "unknown mode 'trams'. Did you mean 'trans'"),
+        ({"learner": ""}, "--learner : expected names with a comma between them"),
+        ({"learner": "zero-shot:trans"}, "zero-shot trains nothing and has no mode"),
+        (
+            {"learner": "zero-shot,maml", "assignments": ("zero-shot:outer.lr=3",)},
+            "'zero-shot' is not trained in this study",
+        ),
+        ({"learner": "neutral:trans"}, "neutral trains nothing and has no mode"),
+        ({"learner": "neutral", "assignments": ("neutral:rank=9",)}, "rank 9 is out of range, 1 to 6"),
+        ({"learner": "neutral", "assignments": ("neutral:rnk=9",)}, "rnk: unknown key. Did you mean 'rank'"),
+        ({"learner": "zero-shot", "assignments": ("outer.lr=3",)}, "--set outer.lr=3 changes nothing"),
+        ({"seeds": ""}, "'' is no seed; expected whole numbers such as 1,2,3"),
+        ({"seeds": "1,x"}, "--seeds 1,x: 'x' is no seed"),
+        ({"teacher": "tiny"}, "--teacher goes with --distill RECIPE"),
+        ({"task": "tatoeba"}, "for evaluation only"),
+        ({"learner": None, "recipe": None, "distill": "compres"}, "Did you mean 'compress'"),
+    ],
+)
+def test_what_is_wrong_is_named(flags, message):
+    with pytest.raises(ConfigError) as error:
+        asked(**flags)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"learner": "maml:mono-bi"}, "--mode trans does nothing: no learner without a mode of its own is trained"),
+        ({"learner": "zero-shot"}, "--mode trans does nothing: no learner without a mode of its own is trained"),
+        ({"learner": "zero-shot", "mode": None, "max_steps": 3}, "--max-steps does nothing: nothing is trained"),
+        ({"learner": "neutral", "mode": None, "keep_models": True}, "--keep-models does nothing: nothing is trained"),
+    ],
+)
+def test_what_does_nothing_is_said(flags, message, caplog):
+    asked(**flags)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [message]
+
+
+def test_what_is_used_is_not_said_to_do_nothing(caplog):
+    asked(learner="maml:mono-bi,fine-tune", max_steps=3, keep_models=True)
+    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_an_arm_that_leaves_out_translations_that_there_are_not_is_told_so_once(caplog):
+    asked(assignments=("translate=false",))
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["translate=false does nothing: task 'demo' declares no translations"]
+
+
+def test_a_fold_that_is_too_small_for_a_recipe_is_found_before_any_is_trained_on(tmp_path):
+    """Nineteen rows in five folds: those of the first four have four rows in dev, that of the last has three."""
+    rows = "".join(f'{{"question": "{i}?", "answer": "{i}."}}\n' for i in range(19))
+    for language in ("en", "de"):
+        (tmp_path / f"{language}.jsonl").write_text(rows)
+    (tmp_path / "own.yaml").write_text(
+        "{task: own, description: 19 rows, kind: retrieval, reader: jsonl, data: ., languages: [en, de],\n"
+        "source: {paper: none, url: none, licence: own}, encoder: tiny, measures: [map], monitor: map,\n"
+        "arrangements: {mono -> bi: [en_en -> en_de]}}\n"
+    )
+    own = {"task": "own", "mode": "mono-bi", "include": (str(tmp_path),)}
+    sizes = tuple(f"episodes.{name}=1" for name in ("q", "n_neg"))
+    assert asked(**own, assignments=("episodes.k=3", *sizes)).folds == (0, 1, 2, 3, 4)
+    assert asked(**own, assignments=("episodes.k=4", *sizes), folds="2").folds == (0, 1)
+    with pytest.raises(DataError, match=r"^fold 4: .* need 4 questions with answers in en; there are 3"):
+        asked(**own, assignments=("episodes.k=4", *sizes))
+
+
+def test_options_of_a_study_that_is_there_are_not_said_to_do_nothing(tmp_path, caplog):
+    """What is added to it is not all that there is: the study may train."""
+    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0").mkdir(parents=True)
+    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "results.jsonl").touch()
+    asked(folder=tmp_path, learner="neutral", mode=None, max_steps=3, seeds="0")
+    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_seed_that_is_named_twice_is_one():
+    assert asked(seeds="3,0,3").seeds == (3, 0)
+
+
+def test_the_neutral_encoder_is_an_arm_that_a_study_may_get_later_and_then_keeps(tmp_path):
+    plain, neutral = asked(), asked(learner="neutral", assignments=("neutral:rank=2",))
+    assert (plain.neutral, neutral.neutral, neutral.trained) == (None, NeutralSettings(rank=2), ())
+    assert merged(plain, neutral, tmp_path).neutral == NeutralSettings(rank=2)
+    assert merged(neutral, plain, tmp_path).neutral == NeutralSettings(rank=2)
+    with pytest.raises(ConfigError, match=r"the study has neutral\.rank '2', not none"):
+        merged(neutral, asked(learner="neutral"), tmp_path)
+
+
+def test_a_study_grows_by_folds_seeds_and_arms(tmp_path):
+    old, new = asked(folds="2", seeds="3"), asked(folds="0,4", seeds="1,3", learner="fine-tune")
+    found = merged(old.model_copy(update={"threads": 2}), new, tmp_path)
+    assert (found.folds, found.seeds, found.threads) == ((0, 1, 4), (3, 1), 2)
+    assert [arm.arm for arm in found.trained] == ["maml-trans", "fine-tune-trans"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_steps": 3}, "the study has max_steps none, not '3'"),
+        ({"encoder": "minilm"}, "the study has encoder 'tiny', not 'minilm'"),
+        ({"threads": 1}, "the study has threads '2', not '1'"),
+        ({"assignments": ("outer.lr=0.5",)}, "the study has maml-trans.recipe.outer.lr '0.0003', not '0.5'"),
+        ({"fold_seed": 1}, "the study has fold_seed none, not '1'"),
+    ],
+)
+def test_what_cells_share_does_not_change(tmp_path, change, message):
+    old = asked().model_copy(update={"threads": 2})
+    if "encoder" in change:
+        change = {**change, "recipe": "maml-tiny", "learner": "zero-shot"}
+    with pytest.raises(ConfigError) as error:
+        merged(old, asked(**change), tmp_path)
+    assert message in str(error.value)
+    assert "-o" in str(error.value)

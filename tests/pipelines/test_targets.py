@@ -1,0 +1,350 @@
+"""Vectors of frozen encoders are computed once, kept whole or not at all, and read back bit for bit."""
+
+import copy
+import hashlib
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from metasearch.config.recipe import MaxLength
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import NonFiniteError, RunFolderError
+from metasearch.pipelines.distill import target_store
+from metasearch.pipelines.distill.target_store import stored_targets
+
+TEXTS = [f"{'a small house ' * (i % 7)}number {i}" for i in range(150)]
+PROCESSES = multiprocessing.get_context("fork")
+
+
+class Plain:
+    """An encoder of numpy alone, for what is about files: a vector is the hash of its text. It counts its texts."""
+
+    name, fingerprint = "plain", "0" * 16
+
+    def __init__(self):
+        self.encoded = []
+
+    def limit(self, role):
+        return 100
+
+    def dimension(self, output):
+        return 8
+
+    def lengths(self, texts, role):
+        return np.array([len(text.split()) for text in texts])
+
+    def encode(self, texts, role, output="sentence"):
+        self.encoded += texts
+        rows = [np.frombuffer(hashlib.sha256(text.encode()).digest(), "<u4") for text in texts]
+        return np.array(rows, np.float32).reshape(len(texts), 8)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny.build(MaxLength(text=100))
+
+
+@pytest.fixture
+def small_segments(monkeypatch):
+    """Make segments of one batch of texts."""
+    monkeypatch.setattr(target_store, "SEGMENT", 64)
+
+
+def count_passes(encoder, monkeypatch):
+    """Return a list that grows with every forward pass."""
+    passes = []
+    forward = encoder.embedder.forward
+    monkeypatch.setattr(encoder.embedder, "forward", lambda *args: passes.append(1) or forward(*args))
+    return passes
+
+
+def segment_folders(folder):
+    return sorted(folder.glob("*/segment-*"))
+
+
+def assert_kept(folder, texts=TEXTS):
+    """Assert that a new store has the vectors of all texts and asks for none."""
+    plain = Plain()
+    found = stored_targets(folder, plain, texts, "text").vectors(texts)
+    assert np.array_equal(found, Plain().encode(texts, "text"))
+    assert plain.encoded == []
+
+
+@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding"])
+def test_vectors_are_those_of_the_encoder_bit_for_bit(tmp_path, encoder, output, small_segments):
+    expected = encoder.encode(TEXTS, "text", output)
+    targets = stored_targets(tmp_path, encoder, TEXTS, "text", output)
+    found = targets.vectors(TEXTS)
+    assert found.dtype == np.float32
+    assert found.tobytes() == expected.tobytes()
+    assert targets.dimension == expected.shape[1]
+    assert len(segment_folders(tmp_path)) == 3  # of 64, 64 and 22 texts
+
+
+def test_vectors_come_in_the_order_asked_for_and_more_than_once(tmp_path, encoder):
+    targets = stored_targets(tmp_path, encoder, [*TEXTS, *TEXTS], "text")
+    asked = [TEXTS[5], TEXTS[140], TEXTS[5]]
+    assert np.array_equal(targets.vectors(asked), targets.vectors(TEXTS)[[5, 140, 5]])
+
+
+def test_the_second_time_nothing_is_encoded_here_or_in_a_new_store(tmp_path, encoder, monkeypatch):
+    passes = count_passes(encoder, monkeypatch)
+    first = stored_targets(tmp_path, encoder, TEXTS, "text").vectors(TEXTS)
+    assert len(passes) == 4  # batches of 64, 64 and 22 texts, the first, of 64 long ones, in two halves
+    for _ in range(2):
+        assert np.array_equal(stored_targets(tmp_path, encoder, TEXTS, "text").vectors(TEXTS), first)
+    assert len(passes) == 4
+
+
+def test_only_new_texts_are_encoded_and_the_old_keep_their_bits(tmp_path):
+    plain = Plain()
+    stored_targets(tmp_path, plain, TEXTS[:100], "text")
+    plain.encoded.clear()
+    found = stored_targets(tmp_path, plain, TEXTS, "text").vectors(TEXTS)
+    assert sorted(plain.encoded) == sorted(TEXTS[100:])
+    assert np.array_equal(found, Plain().encode(TEXTS, "text"))
+
+
+def test_another_encoder_role_length_or_output_has_its_own_vectors(tmp_path, encoder):
+    asked = [
+        (encoder, "text", "sentence"),
+        (tiny.build(seed=1), "text", "sentence"),
+        (encoder, "question", "sentence"),
+        (tiny.build(MaxLength(text=5)), "text", "sentence"),
+        (encoder, "text", "pooled"),
+        (encoder, "text", "embedding"),
+    ]
+    for number, (other, role, output) in enumerate(asked, 1):
+        found = stored_targets(tmp_path, other, TEXTS[:9], role, output).vectors(TEXTS[:9])
+        assert np.array_equal(found, other.encode(TEXTS[:9], role, output))
+        assert len(list(tmp_path.iterdir())) == number
+
+
+@pytest.mark.parametrize("change", ["side", "length"])
+def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path, encoder, change):
+    texts = ["the key " * 100 + "is here", "a mat"]
+    stored_targets(tmp_path, encoder, texts, "text")
+    other = Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=80 if change == "length" else 100))
+    if change == "side":
+        other.model.tokenizer.truncation_side = "left"
+    found = stored_targets(tmp_path, other, texts, "text").vectors(texts)
+    np.testing.assert_array_equal(found, other.encode(texts, "text"))
+    assert not np.allclose(found[0], encoder.encode(texts, "text")[0], atol=1e-4)
+
+
+def test_a_folder_says_what_it_holds(tmp_path, encoder):
+    stored_targets(tmp_path, encoder, TEXTS[:3], "text", "pooled")
+    (path,) = tmp_path.glob("*/about.json")
+    assert json.loads(path.read_text()) == {
+        "encoder": "tiny",
+        "fingerprint": encoder.fingerprint,
+        "role": "text",
+        "max_length": 100,
+        "output": "pooled",
+        "dimension": 128,
+    }
+
+
+def test_no_texts_are_no_vectors_and_no_files(tmp_path, encoder):
+    targets = stored_targets(tmp_path, encoder, [], "text")
+    assert targets.vectors([]).shape == (0, 128)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyError, match="unknown"):
+        targets.vectors(["unknown"])
+
+
+def test_a_text_that_was_not_asked_for_is_named(tmp_path, encoder):
+    targets = stored_targets(tmp_path, encoder, TEXTS[:9], "text")
+    with pytest.raises(KeyError, match="no stored vector of the text 'unknown'"):
+        targets.vectors([TEXTS[0], "unknown", TEXTS[1]])
+
+
+def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, monkeypatch):
+    def halved(texts):
+        return np.array([[7, 1000 + sum(text.encode())] for text in texts], "<u8").reshape(-1, 2)
+
+    monkeypatch.setattr(target_store, "digests_of", halved)
+    monkeypatch.setattr(target_store, "digests_of", halved)
+    texts = ["a", "b", "c", "d"]
+    targets = stored_targets(tmp_path, Plain(), texts, "text")
+    assert np.array_equal(targets.vectors(["d", "a", "c", "b"]), Plain().encode(["d", "a", "c", "b"], "text"))
+    for other in ("A", "z"):  # before and behind all of them
+        with pytest.raises(KeyError):
+            targets.vectors(["a", other])
+
+
+def test_the_longest_texts_come_first_and_progress_is_told_by_the_segment(tmp_path, small_segments):
+    plain, told = Plain(), []
+    stored_targets(tmp_path, plain, TEXTS, "text", on_progress=lambda *count: told.append(count))
+    assert told == [(64, 150), (128, 150), (150, 150)]
+    lengths = plain.lengths(plain.encoded, "text").tolist()
+    assert lengths == sorted(lengths, reverse=True)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupt_keeps_the_finished_segments(tmp_path, small_segments, stop):
+    def stop_at_the_second(done, total):
+        if done == 128:
+            raise stop
+
+    with pytest.raises(stop):
+        stored_targets(tmp_path, Plain(), TEXTS, "text", on_progress=stop_at_the_second)
+    plain = Plain()
+    stored_targets(tmp_path, plain, TEXTS, "text")
+    assert len(plain.encoded) == 150 - 128
+    assert_kept(tmp_path)
+
+
+def write_until_killed(folder, at):
+    """Compute in a process that dies, as by `kill -9`, at the n-th time that a file or folder is made safe."""
+    calls = iter(range(1, 100))
+    target_store.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == at else None
+    stored_targets(folder, Plain(), TEXTS, "text")
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 7, 8])
+def test_a_writer_that_is_killed_leaves_whole_segments_and_the_next_goes_on(tmp_path, small_segments, at):
+    process = PROCESSES.Process(target=write_until_killed, args=(tmp_path, at))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    # Of each segment two files, the folder once it has `about.json`, and again once it has the segment.
+    whole, inside = divmod(at, 4)
+    assert len(segment_folders(tmp_path)) == whole
+    assert len(list(tmp_path.glob("*/new-*"))) == (inside > 0)
+    plain = Plain()
+    stored_targets(tmp_path, plain, TEXTS, "text")
+    assert len(plain.encoded) == 150 - 64 * whole
+    assert list(tmp_path.glob("*/new-*")) == []
+    assert_kept(tmp_path)
+
+
+def test_what_another_machine_writes_at_the_same_time_is_left_to_it(tmp_path, small_segments):
+    """Where its locks are its own, its process may be at work."""
+    stored_targets(tmp_path, Plain(), TEXTS, "text")
+    (folder,) = tmp_path.iterdir()
+    (folder / "new-elsewhere-1").mkdir()
+    stored_targets(tmp_path, Plain(), [*TEXTS, "one more"], "text")
+    assert (folder / "new-elsewhere-1").is_dir()
+    os.utime(folder / "new-elsewhere-1", (0, 0))  # for days nothing was written there
+    stored_targets(tmp_path, Plain(), [*TEXTS, "and another"], "text")
+    assert not (folder / "new-elsewhere-1").exists()
+
+
+def test_a_segment_that_is_there_already_is_not_written_over(tmp_path, small_segments, monkeypatch):
+    """Another machine has encoded the same texts meanwhile."""
+    stored_targets(tmp_path, Plain(), TEXTS, "text")
+    before = segment_folders(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    late = target_store.SegmentFolder(folder, json.loads((folder / "about.json").read_text()), [])
+    one = next(iter(before))
+    digests, vectors = (np.load(one / f"{name}.npy") for name in ("texts", "vectors"))
+    late.add({row.tobytes(): "" for row in digests}, vectors)
+    assert segment_folders(tmp_path) == before
+    assert list(folder.glob("new-*")) == []
+
+
+def compute_and_count(folder, texts, together, counts):
+    plain = Plain()
+    together.wait(60)
+    stored_targets(folder, plain, texts, "text")
+    counts.put(len(plain.encoded))
+
+
+def test_two_processes_at_once_share_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(target_store, "SEGMENT", 4)
+    together, counts = PROCESSES.Barrier(2), PROCESSES.Queue()
+    halves = (TEXTS[:100], TEXTS[50:])
+    processes = [
+        PROCESSES.Process(target=compute_and_count, args=(tmp_path, half, together, counts)) for half in halves
+    ]
+    for process in processes:
+        process.start()
+    found = [counts.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert sum(found) == len(TEXTS)  # none of the 50 that both need was computed twice
+    assert_kept(tmp_path)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [cut, flip, empty, os.remove])
+@pytest.mark.parametrize("name", ["texts.npy", "vectors.npy"])
+def test_a_damaged_segment_is_dropped_with_one_warning_and_computed_again(
+    tmp_path, small_segments, caplog, name, damage
+):
+    stored_targets(tmp_path, Plain(), TEXTS, "text")
+    damaged = segment_folders(tmp_path)[1]
+    size = len(np.load(damaged / "texts.npy"))
+    damage(damaged / name)
+    plain = Plain()
+    stored_targets(tmp_path, plain, TEXTS, "text")
+    assert len(plain.encoded) == size
+    (record,) = caplog.records
+    assert "is damaged and computed again" in record.getMessage()
+    assert_kept(tmp_path)
+
+
+def test_a_swapped_file_of_another_segment_is_damage(tmp_path, small_segments, caplog):
+    stored_targets(tmp_path, Plain(), TEXTS[:128], "text")
+    first, second = segment_folders(tmp_path)
+    shutil.copy(first / "vectors.npy", second / "vectors.npy")
+    found = stored_targets(tmp_path, Plain(), TEXTS[:128], "text").vectors(TEXTS[:128])
+    assert np.array_equal(found, Plain().encode(TEXTS[:128], "text"))
+    assert len(caplog.records) == 1
+
+
+def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp_path):
+    stored_targets(tmp_path, Plain(), TEXTS[:10], "text")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+        with pytest.raises(RunFolderError) as caught:
+            stored_targets(tmp_path, Plain(), TEXTS, "text")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert f"File too large. It needs {140 * (2 * 8 + 8 * 4):,} bytes; " in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert list(tmp_path.glob("*/new-*")) == []
+    assert_kept(tmp_path, TEXTS[:10])
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunFolderError, match="cannot be written: Not a directory"):
+        stored_targets(tmp_path / "file", Plain(), TEXTS[:3], "text")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_vector_that_is_not_finite_names_the_encoder_and_the_text_and_is_not_kept(tmp_path):
+    encoder = tiny.build()
+    long = "other " * 50
+    _, bad = encoder.features([long, "broken"], "text")["input_ids"]
+    encoder.embedder.model[0].auto_model.embeddings.word_embeddings.weight.data[bad[1]] = torch.nan
+    with pytest.raises(NonFiniteError, match="encoder tiny: its pooled vector of the text 'broken' is not finite"):
+        stored_targets(tmp_path, encoder, [long, "broken"], "text", "pooled")
+    assert segment_folders(tmp_path) == []

@@ -1,0 +1,181 @@
+"""`validate` says of a user's own data how much is there, and what would be enough."""
+
+import json
+import re
+from itertools import islice
+
+import pytest
+
+from metasearch.config.library import load_recipe
+from metasearch.data.benchmark import load_benchmark
+from metasearch.episodes.samplers import check_sizes
+from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.pipelines.validate import validate
+
+TASK = """
+task: own
+description: questions and answers of one's own
+kind: retrieval
+reader: jsonl
+data: own
+source: {paper: none, url: none, licence: own}
+languages: [en, de]
+encoder: tiny
+measures: [map@20]
+monitor: map@20
+arrangements: {mono -> bi: ["en_en -> en_de"]}
+"""
+K = Q = 8
+"""Examples of a set in the recipe of the encoder `tiny`."""
+FOLDS = 5
+
+
+def validate_own(tmp_path, task):
+    (tmp_path / "own.yaml").write_text(task)
+    return validate("own", include=[str(tmp_path)])
+
+
+def checked(tmp_path, rows):
+    (tmp_path / "own").mkdir(exist_ok=True)
+    for language in ("en", "de"):
+        lines = [json.dumps({"question": f"{language} {i}?", "answer": f"{language} {i}."}) for i in range(rows)]
+        (tmp_path / "own" / f"{language}.jsonl").write_text("\n".join(lines))
+    return list(validate_own(tmp_path, TASK))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "says"),
+    [("tiny", "tiny, built in"), ("somebody/e5", "somebody/e5, of a model hub, which is not asked here")],
+)
+def test_the_encoder_is_named_with_where_it_is_from(encoder, says, tmp_path):
+    lines = validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}"))
+    assert next(lines).startswith("declaration")
+    assert next(lines) == f"encoder: {says}"
+
+
+def test_an_export_to_onnx_is_the_encoder_of_a_task_that_is_only_evaluated_on(tmp_path):
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "metasearch.json").write_text("{}")
+    task = TASK.replace("encoder: tiny", f"encoder: {tmp_path / 'graph'}")
+    with pytest.raises(EncoderError, match="is an export to ONNX"):
+        list(islice(validate_own(tmp_path, task), 2))
+    only = task[: task.index("arrangements")] + "folds: {method: none}\n"
+    assert list(islice(validate_own(tmp_path, only), 2))[-1] == f"encoder: {tmp_path / 'graph'}, an export to ONNX"
+
+
+@pytest.mark.parametrize(("encoder", "says"), [("tinny", "Did you mean 'tiny'"), ("./none", "no such folder")])
+def test_an_encoder_that_cannot_be_is_refused(encoder, says, tmp_path):
+    with pytest.raises(EncoderError, match=says):
+        list(validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}")))
+
+
+def test_a_reader_that_there_is_not_is_named_with_file_and_key(tmp_path):
+    with pytest.raises(ConfigError, match=r"own\.yaml:5: reader: unknown reader 'jsonk'\. Did you mean 'jsonl'"):
+        list(validate_own(tmp_path, TASK.replace("reader: jsonl", "reader: jsonk")))
+
+
+@pytest.mark.parametrize(
+    "written", ["measures: [map@0, map@20, pearson]", "measures:\n  - map@0\n  - map@20\n  - pearson"]
+)
+def test_every_wrong_measure_is_named_with_its_line(tmp_path, written):
+    task = TASK.replace("measures: [map@20]", written)
+    with pytest.raises(ConfigError) as caught:
+        list(validate_own(tmp_path, task))
+    lines = task.splitlines()
+    expected = [1 + next(i for i, line in enumerate(lines) if name in line) for name in ("map@0", "pearson")]
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{tmp_path / 'own.yaml'}:{expected[0]}: measures: unknown retrieval measure 'map@0'.")
+    assert second.startswith(f"{tmp_path / 'own.yaml'}:{expected[1]}: measures: unknown retrieval measure 'pearson'.")
+
+
+def test_scores_of_a_part_that_are_all_the_same_are_refused(tmp_path):
+    """Of ten rows in five folds, dev of fold 0 has the third and the fourth."""
+    scores = [0, 5, 3, 3, 1, 2, 0, 5, 4, 1]
+    rows = [{"text1": f"a {i}", "text2": f"b {i}", "score": score} for i, score in enumerate(scores)]
+    (tmp_path / "en-de.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    similar = TASK.replace("retrieval", "similarity\npairs: [en-de]").replace("map@20", "pearson")
+    with pytest.raises(DataError, match=r"the scores of en-de in (dev|test) are all 3 \(2 rows\)"):
+        list(validate_own(tmp_path, similar.replace("data: own", "data: .")))
+
+
+def test_questions_that_do_not_stand_in_all_languages_are_counted(tmp_path):
+    for i, language in enumerate(("en", "de")):
+        rows = [{"id": f"q{n + (n == 7) * i}", "question": f"{n}?", "answer": f"{n}."} for n in range(8)]
+        (tmp_path / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lines = validate_own(tmp_path, TASK.replace("data: own", "data: ."))
+    says = "2 of 9 questions do not stand in all of de, en, such as 'q7' in en alone"
+    assert list(islice(lines, 4))[-1] == f"parallel: {says}"
+
+
+IDS = {
+    "the same": ("q{}", "q{}", None),
+    "other words": (
+        "frage-{}",
+        "question-{}",
+        "no id occurs in two languages ('frage-0' in de, 'question-0' in en). Tr",
+    ),
+    "another case": (
+        "q{}",
+        "Q{}",
+        "no id occurs in two languages ('q0' in de, 'Q0' in en); some ids differ only in case",
+    ),
+    "NFC and NFD": ("caf\u00e9-{}", "cafe\u0301-{}", None),
+}
+
+
+@pytest.mark.parametrize(("german", "english", "says"), IDS.values(), ids=IDS)
+def test_ids_that_join_no_languages_are_a_warning_and_forms_of_unicode_do_not_matter(
+    german, english, says, tmp_path, caplog
+):
+    for language, form in (("de", german), ("en", english)):
+        rows = [{"id": form.format(n), "question": f"{n}?", "answer": f"{n}."} for n in range(8)]
+        (tmp_path / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "own.yaml").write_text(TASK.replace("data: own", "data: ."))
+    data = load_benchmark("own", include=[str(tmp_path)]).data
+    joined = sum(len(by_language) == 2 for by_language in data.answers.values())
+    assert joined == (0 if says else 8)
+    assert [message for message in caplog.messages if "no id occurs" in message] == caplog.messages
+    assert len(caplog.messages) == bool(says)
+    assert (says or "") in caplog.text
+    assert not says or caplog.messages[0].endswith("so usually one candidate of the whole pool")
+
+
+def test_a_row_in_each_fold_for_every_example_of_a_set_is_enough(tmp_path):
+    assert "2 episodes drawn and embedded" in checked(tmp_path, K * FOLDS)[-1]
+
+
+def test_what_would_fit_is_said_with_the_settings_that_fit_what_is_there(tmp_path):
+    """Dev has a fifth of 20 rows, 4, of which a set can have 4 examples; 8 need twice as many rows."""
+    says = f"--set episodes.k=4 --set episodes.q=4 fits, and so do about {20 * K // 4} articles or rows; there are 20$"
+    with pytest.raises(DataError, match=says):
+        checked(tmp_path, 20)
+
+
+def test_data_for_which_no_setting_is_small_enough_is_told_how_much_would_do(tmp_path):
+    with pytest.raises(DataError, match=f"no setting fits, but about {Q * FOLDS} articles or rows do; there are 5$"):
+        checked(tmp_path, 5)
+
+
+@pytest.mark.parametrize("rows", [8, 13, 32])
+def test_as_many_rows_as_are_advised_are_accepted_and_no_fewer(tmp_path, rows):
+    with pytest.raises(DataError) as caught:
+        checked(tmp_path, rows)
+    (advised,) = map(int, re.findall(r"so do about (\d+) articles or rows", str(caught.value)))
+    assert "2 episodes drawn and embedded" in checked(tmp_path, advised)[-1]
+    with pytest.raises(DataError):
+        checked(tmp_path, advised - 1)
+
+
+@pytest.mark.parametrize(("asked", "enough"), [(10**9, str(FOLDS * 10**9)), (10**30, r"\d+")])
+def test_what_would_fit_is_found_at_once_however_much_is_asked_for(tmp_path, asked, enough):
+    checked(tmp_path, K * FOLDS)
+    benchmark = load_benchmark("own", "mono-bi", include=[str(tmp_path)])
+    recipe = load_recipe("maml-tiny", [f"episodes.k={asked}"])
+    with pytest.raises(DataError, match=rf"--set episodes\.k={K} fits, and so do about {enough} articles or"):
+        check_sizes(benchmark, recipe, 0)
+
+
+def test_the_smallest_fold_decides(tmp_path):
+    """Of 39 rows the first four folds have 8, and the last one 7."""
+    with pytest.raises(DataError, match=r"there are 7\. .*--set episodes.k=7 --set episodes.q=7 fits"):
+        checked(tmp_path, K * FOLDS - 1)

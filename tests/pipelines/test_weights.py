@@ -1,0 +1,124 @@
+"""Another encoder under the same name: a run holds to the weights that it began with, and tables to one encoder."""
+
+import json
+import shutil
+
+import pytest
+
+from helpers.configs import nested
+from helpers.crossval import inline
+from helpers.crossval import run as crossval
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.errors import ConfigError, EncoderError
+from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import factory, score, train
+from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.runs.folder import RunFolder
+
+SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    return replaced(tmp_path / "encoder", seed=1)
+
+
+def replaced(folder, seed):
+    """Write the tiny encoder of a seed in place of what is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    factory.load_encoder("tiny", seed=seed, device="cpu").save(folder)
+    return folder
+
+
+def fingerprint(folder):
+    return factory.load_encoder(str(folder), identify=True, device="cpu").origin
+
+
+def scored(encoder, folder, fold=0):
+    score.begin(nested(ScoreConfig, task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder)
+    return folder
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.slow
+def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every_row(encoder, tmp_path):
+    folder = scored(encoder, tmp_path / "run")
+    assert RunFolder.open(folder, ScoreConfig)[1].weights == {"encoder": fingerprint(encoder)}
+    assert {row["weights"] for row in rows(folder)} == {fingerprint(encoder)}
+    assert not any("seeded" in row for row in rows(folder))
+
+
+def test_it_is_of_the_checkpoint_whatever_prompts_and_words_a_run_gives_it(encoder):
+    asked = {"device": "cpu", "prompts": {"question": "query: "}}
+    assert factory.load_encoder(str(encoder), identify=True, **asked).origin == fingerprint(encoder)
+
+
+@pytest.mark.slow
+def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
+    """Fold 0 with one checkpoint, and fold 1 with another that took its place."""
+    before = fingerprint(encoder)
+    first = scored(encoder, tmp_path / "first", fold=0)
+    second = scored(replaced(encoder, seed=2), tmp_path / "second", fold=1)
+    with pytest.raises(ConfigError, match="was not the same encoder in both") as caught:
+        read_study([first, second])
+    assert f"(fingerprints {before} and {fingerprint(encoder)})" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_weights_that_are_drawn_from_the_seed_may_differ_with_it(tmp_path):
+    folders = [tmp_path / f"seed-{seed}" for seed in (0, 1)]
+    for seed, folder in enumerate(folders):
+        score.begin(nested(ScoreConfig, task="demo", encoder="tiny", seed=seed, device="cpu"), folder)
+    assert {row["seeded"] for folder in folders for row in rows(folder)} == {True}
+    assert len({row["weights"] for folder in folders for row in rows(folder)}) == 2
+    assert len(read_study(folders).scored) == 2
+
+
+def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
+    config = nested(
+        RunConfig,
+        task="demo-sts",
+        mode="mono-bi",
+        encoder=str(encoder),
+        recipe=load_recipe("maml-tiny", SMALL),
+        device="cpu",
+    )
+    train.begin(config, tmp_path / "run")
+    (tmp_path / "run" / "report.md").unlink()
+    replaced(encoder, seed=2)
+    with pytest.raises(EncoderError, match="its encoder has other weights, words or prompts than when the run began"):
+        resume_run(tmp_path / "run")
+    replaced(encoder, seed=1)
+    assert resume_run(tmp_path / "run").rows
+
+
+def test_a_cell_does_not_train_beside_scores_that_other_weights_made(encoder, tmp_path):
+    """The runner makes the folder of a cell, and takes scores over, before any weights are loaded."""
+    donor = scored(encoder, tmp_path / "donor")
+    config = nested(ScoreConfig, task="demo", encoder=str(encoder), device="cpu", label="again")
+    stamp = RunFolder.open(donor, ScoreConfig)[1].data_fingerprint
+    files = RunFolder.create(tmp_path / "cell", config, stamp)
+    files.add_results(rows(donor))
+    replaced(encoder, seed=2)
+    with pytest.raises(EncoderError, match="its encoder has other weights"):
+        resume_run(files.path)
+
+
+@pytest.mark.slow
+def test_a_study_holds_to_the_encoder_that_it_began_with(encoder, tmp_path, monkeypatch):
+    """The folder is overwritten between fold 0 and fold 1."""
+    inline(monkeypatch)
+    flags = ["--task=demo-sts", f"--encoder={encoder}", "--learner=zero-shot", "--seeds=0", "--device=cpu"]
+    crossval(*flags, "--folds=0,", "-o", tmp_path / "study")
+    before = fingerprint(encoder)
+    assert StudyFolder(tmp_path / "study").stored().weights == {"encoder": before}
+    replaced(encoder, seed=2)
+    said = crossval(*flags, "--folds=0,1", "-o", tmp_path / "study", code=7).output
+    assert f"other weights, words or prompts than when the run began (fingerprint {before}, now" in said
+    replaced(encoder, seed=1)
+    crossval(*flags, "--folds=0,1", "-o", tmp_path / "study")

@@ -1,0 +1,105 @@
+"""BM25 over the texts of an index, and what is kept of it."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from helpers.indexes import Made, key_of, made, write_index
+from metasearch.data.documents.passage import Passage
+from metasearch.errors import ConfigError
+from metasearch.retrieval.index import bm25
+from metasearch.retrieval.index.bm25 import Bm25
+from metasearch.retrieval.index.index import Index
+
+TEXTS = ("red fox red", "blue fox", "green bird in a tree", "red", "grün bird")
+LANGUAGES = ("en", "en", "en", "en", "de")
+NUMBERS = {word: i for i, word in enumerate(sorted({word for text in TEXTS for word in text.split()} | {"cow"}), 100)}
+
+
+def words(texts):
+    return [[NUMBERS[word] for word in text.split()] for text in texts]
+
+
+@pytest.fixture
+def index(tmp_path):
+    passages = [Passage(text, "a.txt", i + 1, tag) for i, (text, tag) in enumerate(zip(TEXTS, LANGUAGES, strict=True))]
+    content = Made(made(5).vectors, passages, np.array([key_of(passage) for passage in passages]))
+    return Index.open(write_index(tmp_path / "index", content))
+
+
+def weight(word, text):
+    """Return what a word of a query adds to the score of a text, as Lucene has it, with k1 = 1.5 and b = 0.75."""
+    texts = [each.split() for each in TEXTS]
+    having = sum(word in each for each in texts)
+    mean = sum(map(len, texts)) / len(texts)
+    count, length = text.split().count(word), len(text.split())
+    idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+    return idf * count / (count + 1.5 * (1 - 0.75 + 0.75 * length / mean))
+
+
+def test_scores_are_those_of_the_formula(index):
+    ((rows, scores),) = Bm25.of(index, words, "w").search(["red fox"], 10)
+    expected = [weight("red", text) + weight("fox", text) for text in TEXTS]
+    assert rows.tolist() == sorted(np.flatnonzero(expected).tolist(), key=lambda row: -expected[row])
+    np.testing.assert_allclose(scores, [expected[row] for row in rows], rtol=1e-5)
+
+
+def test_what_has_no_word_of_the_query_is_no_hit(index):
+    found = Bm25.of(index, words, "w").search(["cow", "bird cow", ""], 10)
+    assert [rows.tolist() for rows, _ in found] == [[], [4, 2], []]
+
+
+def test_languages_are_chosen_before_the_ranking(index):
+    found = Bm25.of(index, words, "w")
+    assert found.search(["bird"], 1, ["en"])[0][0].tolist() == [2]
+    with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
+        found.search(["bird"], 1, ["fr"])
+
+
+def test_it_is_counted_once_and_kept(index, monkeypatch):
+    first = Bm25.of(index, words, "w").search(["red fox"], 10)
+    monkeypatch.setattr(bm25, "_made", lambda *_: pytest.fail("counted again"))
+    again = Bm25.of(index, words, "w").search(["red fox"], 10)
+    for ours, theirs in zip(first[0], again[0], strict=True):
+        assert (ours == theirs).all()
+
+
+def test_other_words_or_texts_are_counted_anew(index, monkeypatch):
+    Bm25.of(index, words, "w")
+    calls = []
+    count = bm25._made
+    monkeypatch.setattr(bm25, "_made", lambda *given: calls.append(1) or count(*given))
+    Bm25.of(index, words, "other")
+    assert len(calls) == 1
+    # What was kept of the first is gone: one set is kept.
+    assert len(list((index.folder / "bm25").glob("*.json"))) == 1
+    Bm25.of(index, words, "w")
+    assert len(calls) == 2
+
+
+def test_what_is_damaged_is_counted_anew(index):
+    first = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
+    for path in list((index.folder / "bm25").glob("*.*")):
+        if path.name == ".lock":
+            continue
+        content = path.read_bytes()
+        for damage in (content[:-1], b"", content[: len(content) // 2] + b"x" + content[len(content) // 2 + 1 :]):
+            path.write_bytes(damage)
+            again = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
+            assert (again[0] == first[0]).all()
+            assert (again[1] == first[1]).all()
+
+
+def test_a_folder_that_cannot_be_written_costs_time_alone(index, caplog):
+    (index.folder / "bm25").write_text("in the way")
+    with caplog.at_level(logging.WARNING):
+        found = Bm25.of(index, words, "w").search(["red"], 1)
+    assert found[0][0].tolist() == [3]
+    assert "counted again the next time" in caplog.text
+
+
+def test_an_index_without_texts_has_no_hits(tmp_path):
+    index = Index.open(write_index(tmp_path / "index", made(0)))
+    assert Bm25.of(index, words, "w").search(["red"], 3)[0][0].tolist() == []

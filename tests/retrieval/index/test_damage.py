@@ -1,0 +1,198 @@
+"""A damaged index is named, or not believed; it never gives a wrong answer."""
+
+import errno
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from helpers.indexes import kind, made, queries, write_index
+from metasearch.errors import RunFolderError
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.writer import writing
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("damage") / "index"
+    content = made(6, dimension=4, per_file=3)
+    with writing(folder, kind(4, "bits")) as writer:
+        writer.keep({"centre": np.ones(4)})
+        writer.add(content.vectors, content.passages, content.keys)
+        writer.finish(content.files())
+    return folder
+
+
+def answer(folder):
+    index = Index.open(folder, threads=1)
+    rows, scores = index.search(queries(2, 4), 6)
+    return [index.hits(own, of) for own, of in zip(rows, scores, strict=True)], index.arrays["centre"].tolist()
+
+
+def segments_of(folder):
+    """Return the files of the segments, in the order of the manifest."""
+    parts = json.loads((folder / "manifest.json").read_text())["segments"]
+    return [folder / "segments" / f"{part['stored']['name']}.safetensors" for part in parts]
+
+
+def flipped(content, bit):
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def of(folder, which):
+    (path,) = [
+        path for path in folder.rglob("*.*") if path.is_file() and path.relative_to(folder).as_posix().startswith(which)
+    ]
+    return path
+
+
+@pytest.mark.parametrize("which", ["segments", "locations", "arrays", "manifest"])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 61])
+def test_every_bit_that_flips_is_found(sound, tmp_path, which, step):
+    right = answer(sound)
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    path = of(folder, which)
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), step):
+        path.write_bytes(flipped(content, bit))
+        with pytest.raises(RunFolderError) as error:
+            answer(folder)
+        assert path.name in str(error.value), bit
+    path.write_bytes(content)
+    assert answer(folder) == right
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 97])
+def test_without_hashes_a_flipped_bit_gives_an_answer_or_an_error_and_never_a_crash(sound, tmp_path, step):
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    path = of(folder, "segments")
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), step):
+        path.write_bytes(flipped(content, bit))
+        try:
+            index = Index.open(folder, checked=False, threads=1)
+            rows, scores = index.search(queries(2, 4), 6)
+            for own, of_rows in zip(rows, scores, strict=True):
+                index.hits(own, of_rows)
+        except RunFolderError:
+            continue
+        with pytest.raises(RunFolderError, match=path.name):
+            index.verify()
+
+
+@pytest.mark.parametrize("which", ["segments", "locations", "arrays"])
+def test_a_missing_or_shorter_file_is_named_when_the_index_is_opened(sound, tmp_path, which):
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    path = of(folder, which)
+    content = path.read_bytes()
+    for size in (0, 1, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(RunFolderError, match=f"{path.name}.*the index is damaged"):
+            Index.open(folder)
+    path.unlink()
+    with pytest.raises(RunFolderError, match=f"{path.name}: No such file"):
+        Index.open(folder)
+
+
+def test_verify_names_all_that_is_damaged(sound, tmp_path):
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    index = Index.open(folder)
+    names = []
+    for which in ("segments", "locations", "arrays"):
+        path = of(folder, which)
+        path.write_bytes(flipped(path.read_bytes(), 8 * path.stat().st_size - 3))
+        names.append(path.name)
+    with pytest.raises(RunFolderError) as error:
+        index.verify()
+    assert all(name in str(error.value) for name in names)
+
+
+def test_a_folder_that_is_no_index_says_so(tmp_path):
+    with pytest.raises(RunFolderError, match=r"is no index: it has no manifest.json; make one with metasearch index"):
+        Index.open(tmp_path)
+    with pytest.raises(RunFolderError, match="does not exist"):
+        Index.open(tmp_path / "no")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "it has schema 2, and this release of metasearch reads schema 1"),
+        ({"format": "x"}, "is not the"),
+    ],
+)
+def test_another_schema_is_told_apart_from_damage(sound, tmp_path, change, message):
+    from metasearch.retrieval.index import manifest
+
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    tree = {**json.loads((folder / "manifest.json").read_text()), **change}
+    del tree["sha256"]
+    text = json.dumps({**tree, "sha256": manifest._hash(tree)}, ensure_ascii=False, indent=1) + "\n"
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(RunFolderError, match=message):
+        Index.open(folder)
+
+
+def test_a_checked_index_reads_each_hash_once(sound, monkeypatch):
+    from metasearch.retrieval.index.segment import Segment
+
+    checked = []
+    check = Segment.check
+    monkeypatch.setattr(Segment, "check", lambda segment: checked.append(segment) or check(segment))
+    index = Index.open(sound)
+    for _ in range(3):
+        index.search(queries(1, 4), 2)
+    assert len(checked) == 1
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
+    content, asked = made(150), queries(3)
+    write_index(tmp_path, content, rows=50, portions=3)
+    right = [each.tolist() for each in Index.open(tmp_path).search(asked, 20)]
+    path = segments_of(tmp_path)[number]
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    write_index(tmp_path, content, rows=50)
+    assert [each.tolist() for each in Index.open(tmp_path).search(asked, 20)] == right
+    Index.open(tmp_path).verify()
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkeypatch):
+    write_index(tmp_path, made(20))
+
+    def full(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("mmap.mmap", full)
+    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files; raise the limit with"):
+        write_index(tmp_path, made(20))
+
+
+def test_documents_do_not_leave_an_index_whose_list_of_them_cannot_be_read_now(tmp_path, monkeypatch):
+    write_index(tmp_path, made(20))
+
+    def full(*of):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("metasearch.data.formats.arrays.digest", full)
+    with pytest.raises(RunFolderError, match=r"locations.*cannot be read"), writing(tmp_path, kind()):
+        pass
+
+
+def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):
+    before = Index.open(write_index(tmp_path, made(20)))
+    write_index(tmp_path, made(30, seed=5))
+    before.verify()
+    (path,) = segments_of(tmp_path)
+    path.unlink()
+    with pytest.raises(RunFolderError, match=path.name):
+        before.verify()

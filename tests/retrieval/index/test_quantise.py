@@ -1,0 +1,82 @@
+"""Vectors as whole numbers."""
+
+import numpy as np
+import pytest
+
+from metasearch.retrieval.index.quantise import Queries, to_bits, to_int8
+
+
+def test_the_greatest_component_has_the_code_127_and_the_others_their_share_of_it():
+    codes, _ = to_int8(np.array([[0.5, -0.25, 0.1, 0.0]], np.float32))
+    assert codes.tolist() == [[127, round(-0.25 / 0.5 * 127), round(0.1 / 0.5 * 127), 0]]
+
+
+def test_a_step_keeps_the_length_of_a_vector():
+    vectors = np.random.default_rng(0).standard_normal((50, 33)).astype(np.float32)
+    codes, steps = to_int8(vectors)
+    rounded = codes.astype(np.float64) * steps[:, None]
+    np.testing.assert_allclose(np.linalg.norm(rounded, axis=1), np.linalg.norm(vectors, axis=1), rtol=1e-6)
+    plain = np.abs(vectors).max(1, keepdims=True) / 127
+    assert (np.abs(codes * plain - vectors) <= 0.501 * plain).all()
+    np.testing.assert_allclose(steps[:, None], plain, rtol=0.01)
+
+
+def test_a_vector_is_rounded_alike_whatever_stands_beside_it():
+    vectors = np.random.default_rng(1).standard_normal((64, 20)).astype(np.float32)
+    codes, steps = to_int8(vectors)
+    for i in range(64):
+        alone = to_int8(vectors[i : i + 1])
+        assert (alone[0][0] == codes[i]).all()
+        assert alone[1][0] == steps[i]
+
+
+def test_a_vector_of_zeros_has_the_step_0():
+    codes, steps = to_int8(np.zeros((1, 4), np.float32))
+    assert (codes == 0).all()
+    assert steps.tolist() == [0.0]
+
+
+def test_no_vectors_have_no_codes():
+    codes, steps = to_int8(np.zeros((0, 4), np.float32))
+    assert (codes.shape, steps.shape) == ((0, 4), (0,))
+
+
+def test_bits_are_set_above_0():
+    # 10010000 and, in the second byte, 1 before seven bits that are not used.
+    bits = to_bits(np.array([[5, 0, -1, 9, 0, 0, 0, -3, 2]], np.int8))
+    assert bits.tolist() == [[0b10010000, 0b10000000]]
+
+
+@pytest.mark.parametrize("dimension", [1, 24, 1024, 1100, 4096])
+def test_no_product_of_a_query_with_codes_leaves_32_bits(dimension):
+    numbers = Queries.of(np.ones((1, dimension), np.float32)).numbers.astype(np.int64)
+    assert 2**29 * min(1, dimension / 1024) <= abs(numbers.sum() * 127) < 2**31
+
+
+def test_halves_make_up_the_numbers():
+    asked = Queries.of(np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32))
+    halves = asked.halves().astype(np.int64)
+    assert (128 * halves[:3] + halves[3:] == asked.numbers).all()
+    codes = np.random.default_rng(3).integers(-127, 128, (10, 40))
+    joined = Queries.joined((codes @ halves.T).astype(np.int32))
+    assert (joined == codes @ asked.numbers.astype(np.int64).T).all()
+
+
+def test_planes_make_up_the_query_in_eight_bits():
+    asked = Queries.of(np.array([[1.0, -0.5, 0.25, 0.0, -1.0]], np.float32))
+    # A vector that has one bit set alone is scored by the query's number there.
+    vectors = np.packbits(np.eye(5, dtype=bool), axis=1)
+    counts = np.bitwise_count(vectors[:, None] & asked.planes()[None]).sum(-1)
+    assert Queries.weighted(counts.astype(np.uint32))[:, 0].tolist() == [
+        127,
+        round(-0.5 * 127),
+        round(0.25 * 127),
+        0,
+        -127,
+    ]
+
+
+def test_a_query_of_zeros_scores_0():
+    asked = Queries.of(np.zeros((1, 8), np.float32))
+    assert (asked.numbers == 0).all()
+    assert (asked.planes() == 0).all()

@@ -1,0 +1,194 @@
+"""A search finds what float64 products find, in the same order."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.indexes import DIMENSION, expected, found_by, made, queries, texts_of, write_index
+from metasearch.errors import ConfigError, EncoderError, NonFiniteError
+from metasearch.retrieval.index import scan
+from metasearch.retrieval.index.index import Index
+
+
+@pytest.fixture(scope="module")
+def content():
+    return made(300)
+
+
+@pytest.fixture(scope="module")
+def index(content, tmp_path_factory):
+    return Index.open(write_index(tmp_path_factory.mktemp("index") / "own", content, rows=70), threads=2)
+
+
+def rounding(asked):
+    """Return how far a score may be off: half a step of a query of 15 bits in each dimension of a unit vector."""
+    return np.abs(asked).max() / 16256 / 2 * DIMENSION**0.5 * 1.01
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    top=st.integers(1, 320),
+    languages=st.sets(st.sampled_from(["de", "el", "tr"])),
+    cells=st.sampled_from([1, 64, 2**18]),
+    threads=st.integers(1, 3),
+)
+def test_a_search_is_exact(content, index, seed, top, languages, cells, threads):
+    asked = queries(3, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "_CELLS", cells)
+        patch.setattr(scan, "_LEAST_ROWS", 1 if cells == 1 and top < 20 else 17)
+        patch.setattr(index, "threads", threads)
+        found = found_by(index, asked, top, languages)
+    wanted = expected(content, asked, top, languages)
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose([s for _, s in ours], [s for _, s in theirs], atol=rounding(asked))
+    # Scores that are told apart by more than the rounding of a query to 15 bits are in the same order.
+    exact = {text: score for ranking in expected(content, asked[:1], 300) for text, score in ranking}
+    ours = [exact[text] for text, _ in found[0]]
+    assert (np.diff(ours) <= 2 * rounding(asked[:1])).all()
+
+
+def test_neither_blocks_nor_threads_nor_other_queries_change_a_bit(index, monkeypatch):
+    asked = queries(5)
+    rows, scores = index.search(asked, 25)
+    monkeypatch.setattr(scan, "_CELLS", 1)
+    monkeypatch.setattr(scan, "_LEAST_ROWS", 13)
+    for threads in (1, 3):
+        monkeypatch.setattr(index, "threads", threads)
+        again = [index.search(asked[i : i + 1], 25) for i in range(5)]
+        assert (np.concatenate([r for r, _ in again]) == rows).all()
+        assert (np.concatenate([s for _, s in again]) == scores).all()
+
+
+def test_languages_are_chosen_before_the_ranking_not_after(content, index):
+    asked = content.vectors[:1]  # a German passage itself: it and its like come first
+    hits = index.hits(*(part[0] for part in index.search(asked, 100, ["tr"])))
+    assert len(hits) == 100
+    assert {hit.passage.language for hit in hits} == {"tr"}
+
+
+@pytest.mark.parametrize("storage", ["int8", "bits"])
+@pytest.mark.parametrize("number", [1, 5])
+def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(content, tmp_path, storage, number):
+    groups, asked = [["el"], ["tr", "de"]], queries(number)
+    index = Index.open(write_index(tmp_path / "index", content, rows=70, storage=storage), threads=2)
+    together = index.search_each(asked, 25, groups)
+    for languages, (rows, scores) in zip(groups, together, strict=True):
+        wanted = index.search(asked, 25, languages)
+        assert (rows == wanted[0]).all()
+        assert (scores == wanted[1]).all()
+    assert [rows.shape for rows, _ in index.search_each(asked[:0], 25, groups)] == [(0, 25), (0, 25)]
+    for overlapping in ([[], ["de"]], [["de", "el"], ["de"]]):
+        with pytest.raises(ValueError, match="a language is in two of the groups"):
+            index.search_each(asked, 25, overlapping)
+
+
+def test_of_equal_scores_the_first_place_is_first(tmp_path):
+    content = made(90)
+    content.vectors[:] = content.vectors[0]
+    index = Index.open(write_index(tmp_path / "index", content, rows=7), threads=3)
+    rows, scores = index.search(content.vectors[:1], 40)
+    assert rows[0].tolist() == list(range(40))
+    assert set(scores[0].tolist()) == {scores[0, 0]}
+
+
+def test_a_unit_vector_has_the_similarity_1_to_itself(content, index):
+    _, scores = index.search(content.vectors[:20], 1)
+    np.testing.assert_allclose(scores[:, 0], 1, atol=1e-4)
+
+
+def test_top_may_be_more_than_there_are(index):
+    assert index.search(queries(2), 1000)[0].shape == (2, 300)
+    assert index.search(queries(0), 5)[0].shape == (0, 5)
+
+
+def test_bits_find_what_eight_bits_find_where_all_are_scored_again(content, index, tmp_path):
+    bits = Index.open(write_index(tmp_path / "bits", content, "bits", rows=70), threads=2)
+    asked = queries(6)
+    # 30 are wanted, so that 300 are scored again, which is all.
+    for ours, theirs in zip(bits.search(asked, 30), index.search(asked, 30), strict=True):
+        assert (ours == theirs).all()
+    found = texts_of(found_by(bits, asked, 5, ["el"]))
+    assert found == texts_of(found_by(index, asked, 5, ["el"]))
+
+
+def test_both_ways_to_score_bits_find_the_same(tmp_path, monkeypatch):
+    bits = Index.open(write_index(tmp_path / "bits", made(900, dimension=20), "bits", rows=200), threads=2)
+    asked = queries(5, 20)
+    likely, scanned = [], scan._scan
+    for unpacked in (1, 99):
+        monkeypatch.setattr(scan, "_UNPACKED", unpacked)
+        found = []
+        monkeypatch.setattr(scan, "_scan", lambda *given, found=found: found.append(scanned(*given)) or found[-1])
+        bits.search(asked, 5)
+        likely += found[0]
+    for ours, theirs in zip(likely[0].rows, likely[1].rows, strict=True):
+        assert (ours == theirs).all()
+    for ours, theirs in zip(likely[0].scores, likely[1].scores, strict=True):
+        assert (ours == theirs).all()
+
+
+def test_bits_come_near_eight_bits(tmp_path):
+    content = made(3000, dimension=64)
+    indexes = [Index.open(write_index(tmp_path / storage, content, storage, rows=1000)) for storage in ("int8", "bits")]
+    asked = content.vectors[::100] + 0.1 * queries(30, 64)
+    exact, near = (index.search(asked, 10)[0] for index in indexes)
+    assert np.mean([len({*a} & {*b}) / 10 for a, b in zip(exact.tolist(), near.tolist(), strict=True)]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("languages", "top", "message"),
+    [
+        (["dee"], 5, "no passage is in language 'dee'. Did you mean 'de'? Known: de, el, tr."),
+        ([], 0, "top 0: expected 1 or more"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(index, languages, top, message):
+    with pytest.raises(ConfigError, match=f"^{message.replace('?', '[?]')}$"):
+        index.search(queries(1), top, languages)
+
+
+def test_a_query_that_is_not_finite_is_refused(index):
+    with pytest.raises(NonFiniteError, match="query"):
+        index.search(np.full((1, DIMENSION), np.nan, np.float32))
+
+
+def test_vectors_of_another_encoder_are_refused(index):
+    index.require("fingerprint-1", DIMENSION, "mini")
+    with pytest.raises(EncoderError, match=r"encoder 'mini' \(fingerprint-1, 24 dimensions\), not of 'e5' \(f2, 384"):
+        index.require("f2", 384, "e5")
+
+
+def test_languages_are_counted(index):
+    assert index.languages == {"de": 100, "el": 100, "tr": 100}
+    assert (len(index), index.files, index.places) == (300, 10, 300)
+
+
+@pytest.mark.slow
+def test_every_kind_of_processor_gives_the_same_scores(index, tmp_path):
+    """The library of the products has a way for each set of instructions; here all of them are left out by turns."""
+    asked = queries(3)
+    np.save(tmp_path / "asked.npy", asked)
+    code = (
+        "import sys, numkong, numpy as np\n"
+        "from pathlib import Path\n"
+        "from metasearch.retrieval.index.index import Index\n"
+        "index, asked = Index.open(Path(sys.argv[1])), np.load(sys.argv[2])\n"
+        "there = [name for name, on in numkong.get_capabilities().items() if on and name != 'serial']\n"
+        "found = [index.search(asked, 40)]\n"
+        "for name in reversed(there):\n"
+        "    numkong.disable_capability(name)\n"
+        "    found.append(index.search(asked, 40))\n"
+        "np.savez(sys.argv[3], rows=[r for r, _ in found], scores=[s for _, s in found])\n"
+    )
+    words = [str(index.folder), str(tmp_path / "asked.npy"), str(tmp_path / "found.npz")]
+    subprocess.run([sys.executable, "-c", code, *words], check=True)
+    found = np.load(tmp_path / "found.npz")
+    rows, scores = index.search(asked, 40)
+    assert (found["rows"] == rows).all()
+    assert (found["scores"] == scores).all()

@@ -1,0 +1,125 @@
+"""A search whose scores are balanced between languages, in every kind of index."""
+
+import numpy as np
+import pytest
+
+from helpers.indexes import made, queries, write_index
+from metasearch.config.languages import UNKNOWN
+from metasearch.data.documents.passage import Passage
+from metasearch.encoders.rerank import balance
+from metasearch.errors import ConfigError
+from metasearch.retrieval.index.fusion import fuse
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.quantise import to_int8
+from metasearch.retrieval.search.expansion import Expansion
+from metasearch.retrieval.search.searcher import Searcher
+
+
+class Given:
+    """An encoder that has the vectors of queries already: a query is its number."""
+
+    name, fingerprint = "mini", "fingerprint-1"
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def dimension(self):
+        return self.vectors.shape[1]
+
+    def forget(self):
+        pass
+
+    def encode(self, texts, role):
+        return self.vectors[[int(text) for text in texts]]
+
+
+def searcher(folder, content, asked, **keys):
+    """Return a searcher of content whose queries `0`, `1`, … have the given vectors."""
+    return Searcher(Index.open(write_index(folder, content, **keys)), Given(asked))
+
+
+def balanced(scores, tags):
+    own = np.float32(scores).copy()
+    balance(own, [np.array([i for i, tag in enumerate(tags) if tag == one]) for one in dict.fromkeys(tags)])
+    return own
+
+
+@pytest.mark.parametrize("keys", [{}, {"storage": "bits"}, {"rows": 7, "portions": 3}])
+@pytest.mark.parametrize("expand", [False, True])
+def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, expand):
+    content, asked = made(60), queries()
+    found = searcher(tmp_path / "index", content, asked, **keys)
+    codes, steps = to_int8(content.vectors)
+    tags = [passage.language for passage in content.passages]
+    texts = [str(i) for i in range(len(asked))]
+    plain = np.float32(asked @ (codes * steps[:, None]).T)
+    if expand:
+        rows = Expansion.of(found.index).search(asked, 60)
+        where = {passage.text: i for i, passage in enumerate(content.passages)}
+        for query, (numbers, scores) in enumerate(rows):
+            plain[query, [where[hit.passage.text] for hit in found.index.hits(numbers, scores)]] = scores
+    for hits, wanted in zip(
+        found.search(texts, top=9, expand=expand, balance=True), balanced(plain, tags), strict=True
+    ):
+        assert [hit.score for hit in hits] == pytest.approx(np.sort(wanted)[::-1][:9], abs=4e-4)  # queries are rounded
+        assert [hit.passage.text for hit in hits] == [content.passages[i].text for i in np.argsort(-wanted)[:9]]
+
+
+def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
+    content, asked = made(60), queries()
+    found = searcher(tmp_path / "index", content, asked)
+    both = found.search(["0"], top=60, languages=["de", "tr"], balance=True)[0]
+    assert {hit.passage.language for hit in both} == {"de", "tr"}
+    plain = {hit.passage.text: hit.score for hit in found.search(["0"], top=60)[0]}
+    assert [hit.score for hit in both] != [plain[hit.passage.text] for hit in both]
+    whole = [hit for hit in found.search(["0"], top=60, balance=True)[0] if hit.passage.language != "el"]
+    assert [(hit.passage.text, hit.score) for hit in both] == [(hit.passage.text, hit.score) for hit in whole]
+
+
+def test_with_words_the_balanced_ranking_is_the_one_that_is_fused(tmp_path, monkeypatch):
+    content, asked = made(60), queries()
+    found = searcher(tmp_path / "index", content, asked)
+    monkeypatch.setattr(found, "_bm25", lambda: Words())
+    near = [hit.passage.text for hit in found.search(["0"], top=100, balance=True)[0]]
+    rows = {hit.passage.text: row for row, hit in enumerate(found.index.hits(np.arange(60), np.zeros(60)))}
+    expected, scores = fuse([np.array([rows[text] for text in near]), Words.ROWS], 9)
+    hits = found.search(["0"], top=9, balance=True, hybrid=True)[0]
+    assert [rows[hit.passage.text] for hit in hits] == expected.tolist()
+    assert [hit.score for hit in hits] == scores.tolist()
+
+
+class Words:
+    """Stands for BM25: always the same rows."""
+
+    ROWS = np.array([5, 41, 17])
+
+    def search(self, texts, top, languages):
+        return [(self.ROWS, np.float32([3, 2, 1])) for _ in texts]
+
+
+def test_passages_of_unknown_languages_are_one_language(tmp_path):
+    content, asked = made(30), queries()
+    tags = [UNKNOWN if i % 4 == 0 else passage.language for i, passage in enumerate(content.passages)]
+    passages = [Passage(p.text, p.file, p.line, tag) for p, tag in zip(content.passages, tags, strict=True)]
+    content = type(content)(content.vectors, passages, content.keys)
+    hits = searcher(tmp_path / "index", content, asked).search(["0"], top=30, balance=True)[0]
+    codes, steps = to_int8(content.vectors)
+    wanted = balanced(asked[:1] @ (codes * steps[:, None]).T, tags)[0]
+    assert [hit.score for hit in hits] == pytest.approx(np.sort(wanted)[::-1], abs=4e-4)
+
+
+def test_one_language_alone_has_nothing_to_be_balanced_with_and_that_is_said(tmp_path, caplog):
+    found = searcher(tmp_path / "index", made(30), queries())
+    plain, same = (found.search(["0"], top=5, languages=["de"], balance=way)[0] for way in (False, True))
+    assert [hit.passage.text for hit in same] == [hit.passage.text for hit in plain]
+    found.search(["1"], top=5, languages=["de"], balance=True)
+    said = "balance changes no order: all passages that are searched are in 'de'"
+    assert [record.getMessage() for record in caplog.records] == [said]  # once, whatever is asked
+
+
+@pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])
+def test_a_language_that_no_passage_is_in_is_refused_and_no_more_is_said(tmp_path, languages, caplog):
+    found = searcher(tmp_path / "index", made(30), queries())
+    with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
+        found.search(["0"], languages=languages, balance=True)
+    assert not caplog.records

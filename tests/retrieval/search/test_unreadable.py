@@ -1,0 +1,182 @@
+"""One bad document does not stop an index, and none leaves it because it cannot be read for a while."""
+
+from pathlib import Path
+
+import pytest
+
+from metasearch.config.index import IndexSettings
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import DataError
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.search.update import update
+
+ENCODER = tiny.build(seed=0)
+DE = '{"text": "Der Schlüssel liegt unter der Matte."}\n'
+EN = '{"text": "The key is under the mat."}\n{"text": "The bus leaves at noon."}\n'
+MATTER = "---\ntitle: Keys: where\n---\nUnder the mat.\n"
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    """A folder of documents in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "old").mkdir(parents=True)
+    (tmp_path / "docs" / "a.de.jsonl").write_text(DE, encoding="utf-8")
+    (tmp_path / "docs" / "old" / "b.en.jsonl").write_text(EN, encoding="utf-8")
+    return tmp_path / "docs"
+
+
+def index(*paths, **how):
+    """Bring the index beside the documents up to date."""
+    return update(Path("one"), paths or ["docs"], ENCODER, IndexSettings(), **how)
+
+
+def texts(tmp_path):
+    """Return the texts that the index has, with their files."""
+    found = Index.open(tmp_path / "one")
+    rows, scores = found.search(ENCODER.encode(["key"], "question"), top=100)
+    return sorted((hit.passage.file, hit.passage.text) for hit in found.hits(rows[0], scores[0]))
+
+
+BAD = {
+    "not UTF-8": lambda path: path.write_bytes(b"\xff\xfeT\0"),
+    "a NUL": lambda path: path.write_bytes(b'{"text": "a\0"}\n'),
+    "no text": lambda path: path.write_text('{"name": "Rex"}\n'),
+    "a broken link": lambda path: (path.unlink(), path.symlink_to("nothing")),
+    "a link to itself": lambda path: (path.unlink(), path.symlink_to(path.name)),
+}
+
+
+@pytest.mark.parametrize("damage", BAD.values(), ids=BAD)
+def test_a_document_that_cannot_be_read_stays_as_it_was_indexed_until_it_can(damage, docs, tmp_path, caplog):
+    index()
+    before = texts(tmp_path)
+    damage(docs / "a.de.jsonl")
+    (docs / "new.txt").write_text("New.", encoding="utf-8")
+    for _ in range(2):
+        caplog.clear()
+        done = index()
+        assert (done.documents, done.kept, done.skipped, done.dropped, done.changed) == (3, 1, 0, 0, 0)
+        (said,) = [message for message in caplog.messages if message.startswith("kept")]
+        assert said.startswith("kept as indexed before, 1 documents: docs/a.de.jsonl")
+    assert texts(tmp_path) == sorted([*before, ("docs/new.txt", "New.")])
+    (docs / "a.de.jsonl").unlink()
+    (docs / "a.de.jsonl").write_text(DE, encoding="utf-8")
+    done = index()
+    assert (done.documents, done.kept, done.encoded) == (3, 0, 0)
+    (docs / "a.de.jsonl").unlink()
+    assert index().dropped == 1
+
+
+@pytest.mark.parametrize("damage", BAD.values(), ids=BAD)
+def test_a_new_document_of_a_folder_that_cannot_be_read_is_skipped_and_the_others_are_indexed(
+    damage, docs, tmp_path, caplog
+):
+    (docs / "bad.jsonl").touch()
+    damage(docs / "bad.jsonl")
+    done = index()
+    assert (done.documents, done.skipped, done.kept) == (2, 1, 0)
+    assert [message for message in caplog.messages if message.startswith("skipped: docs/bad.jsonl")]
+    assert {file for file, _ in texts(tmp_path)} == {"docs/a.de.jsonl", "docs/old/b.en.jsonl"}
+
+
+def test_a_folder_that_cannot_be_read_keeps_its_documents(docs, tmp_path, caplog):
+    (docs / "old" / "c.txt").write_text("Old.", encoding="utf-8")
+    index()
+    before = texts(tmp_path)
+    (docs / "old").rename(tmp_path / "elsewhere")
+    (docs / "old").symlink_to("old")
+    for drop in (False, True):
+        done = index(drop=drop)
+        assert (done.documents, done.kept, done.dropped) == (3, 2, 0)
+        assert texts(tmp_path) == before
+    assert "kept as indexed before, 2 documents: docs/old: cannot be read: Too many levels" in caplog.text
+    (docs / "old").unlink()
+    assert index().dropped == 2
+
+
+def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all_and_changes_nothing(docs, tmp_path):
+    index()
+    before = texts(tmp_path)
+    (docs / "pets.csv").write_text("name\nRex\n", encoding="utf-8")
+    (docs / "cafe.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(DataError) as caught:
+        index("docs/pets.csv", "docs/cafe.txt", "docs")
+    assert str(caught.value).splitlines() == [
+        "docs/pets.csv:1: the header has no column 'text' with the text. Known: name.",
+        "docs/cafe.txt:1: not UTF-8: byte 3 is 0xe9",
+    ]
+    assert texts(tmp_path) == before
+    assert index().skipped == 2
+
+
+def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_change(docs, tmp_path, caplog):
+    (docs / "c.md").write_text(MATTER, encoding="utf-8")
+    (docs / "d.jsonl").write_text(f'{EN}half\n{{"text": "a", "language": "german"}}\n', encoding="utf-8")
+    (docs / "e.csv").write_text("name\nRex\n", encoding="utf-8")
+    (docs / "f.txt").symlink_to("nothing")
+    expected = [
+        "docs/c.md:2: not YAML: ",
+        "docs/d.jsonl:3: not JSON: ",
+        "docs/d.jsonl:4: language: 'german' is not a language tag",
+        "docs/e.csv:1: the header has no column 'text'",
+        "docs/f.txt: cannot be read: No such file",
+    ]
+    for _ in range(2):
+        with pytest.raises(DataError) as caught:
+            index(strict=True)
+        lines = str(caught.value).splitlines()
+        assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
+        # The first time there is no index yet; the second time all of these documents are in it as they are.
+        caplog.clear()
+        done = index()
+        assert (done.documents, done.skipped) == (4, 2)
+    assert ("docs/c.md", "Keys: where\nUnder the mat.") in texts(tmp_path)
+    for name in ("c.md", "d.jsonl", "e.csv", "f.txt"):
+        (docs / name).unlink()
+    assert index(strict=True).documents == 2
+
+
+def test_rows_that_cannot_be_read_are_counted_and_named(docs, caplog):
+    (docs / "d.jsonl").write_text(f"half\n{EN}" + "[]\n" * 30, encoding="utf-8")
+    done = index()
+    assert (done.skipped_rows, done.skipped) == (31, 0)
+    named = [message for message in caplog.messages if message.startswith("row skipped: docs/d.jsonl:")]
+    assert len(named) == 20
+    assert "rows skipped: docs/d.jsonl: 11 more" in caplog.messages
+
+
+def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, tmp_path):
+    (docs / "long.txt").write_bytes(b"A sentence that is long enough. " * 20_000 + b"\xff")
+    done = index()
+    assert (done.documents, done.passages, done.languages) == (2, 3, {"en": 2, "de": 1})
+
+
+def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_it(docs, tmp_path):
+    index()
+    (segment,) = (tmp_path / "one" / "segments").iterdir()
+    content = bytearray(segment.read_bytes())
+    content[-1] ^= 1
+    segment.write_bytes(content)
+    (docs / "a.de.jsonl").write_bytes(b"\xff")
+    with pytest.raises(
+        DataError, match=r"a\.de\.jsonl:1: .*; the index is damaged and cannot keep what it has of 'docs/a"
+    ):
+        index()
+
+
+def test_a_document_whose_siblings_tell_another_language_is_read_again(docs):
+    (docs / "de").mkdir()
+    (docs / "de" / "faq.ar.txt").write_text("Text.", encoding="utf-8")
+    assert index().languages == {"de": 2, "en": 2}
+    (docs / "de" / "faq.fr.txt").write_text("Texte.", encoding="utf-8")
+    assert index().languages == {"en": 2, "ar": 1, "de": 1, "fr": 1}
+    assert index().encoded == 0
+
+
+def test_without_any_document_that_can_be_read_there_is_no_index(docs, tmp_path):
+    for path in (docs / "a.de.jsonl", docs / "old" / "b.en.jsonl"):
+        path.write_bytes(b"\xff")
+    with pytest.raises(DataError, match="no document has text"):
+        index()
+    assert not (tmp_path / "one" / "manifest.json").exists()

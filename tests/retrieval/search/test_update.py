@@ -1,0 +1,304 @@
+"""Documents go into an index: what is new is encoded, what is gone is found no more, all else stays."""
+
+import json
+from functools import cache
+
+import pytest
+
+from metasearch.config.index import IndexSettings
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, RunFolderError
+from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.search.searcher import Searcher
+from metasearch.retrieval.search.update import update
+
+DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.", "Das Brot backt im Ofen.")
+EN = ("The key is under the mat.", "The bus leaves at noon.")
+
+
+@cache
+def encoder(seed=0):
+    return tiny.build(seed=seed)
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    """A folder of two documents, and the index beside it is where the test runs."""
+    monkeypatch.chdir(tmp_path)
+    write_rows("docs/faq.de.jsonl", DE)
+    write_rows("docs/faq.en.jsonl", EN)
+    return tmp_path / "docs"
+
+
+def write_rows(path, texts):
+    from pathlib import Path
+
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+
+
+def index(folder, *paths, name="one", by=None, drop=False, **settings):
+    return update(folder.parent / name, paths or ["docs"], by or encoder(), IndexSettings(**settings), drop=drop)
+
+
+def searcher(docs, name="one"):
+    return Searcher(Index.open(docs.parent / name), encoder())
+
+
+def found(docs, query, name="one", **asked):
+    hits = searcher(docs, name).search([query], top=20, **asked)[0]
+    return [(hit.passage.language, hit.passage.file, hit.passage.line, hit.passage.text) for hit in hits]
+
+
+def everything(docs, name="one"):
+    """All that a search gives, scores to three digits: their last bits depend on which texts are encoded together."""
+    hits = searcher(docs, name).search(list(DE + EN), top=20)
+    return [{(hit.passage, hit.places, round(hit.score, 3)) for hit in each} for each in hits]
+
+
+def test_a_passage_is_found_with_its_language_file_and_line(docs):
+    done = index(docs)
+    assert (done.documents, done.passages, done.encoded, done.languages) == (2, 5, 5, {"de": 3, "en": 2})
+    assert found(docs, DE[1])[0] == ("de", "docs/faq.de.jsonl", 2, DE[1])
+    assert {text for *_, text in found(docs, EN[0], languages=["en"])} == set(EN)
+
+
+def test_scores_are_those_of_the_encoders_vectors_but_for_the_rounding_to_eight_bits(docs):
+    index(docs)
+    scores = {hit.passage.text: hit.score for hit in searcher(docs).search([EN[1]], top=5)[0]}
+    (query,) = encoder().encode([EN[1]], "question")
+    for text, vector in zip(DE + EN, encoder().encode(list(DE + EN), "candidate"), strict=True):
+        assert abs(scores[text] - query @ vector) < 0.02
+
+
+def test_called_again_nothing_is_encoded_and_nothing_changes(docs):
+    index(docs)
+    before = everything(docs)
+    done = index(docs)
+    assert (done.encoded, done.added, done.changed, done.dropped) == (0, 0, 0, 0)
+    assert everything(docs) == before
+
+
+def test_of_a_document_that_changed_only_the_new_text_is_encoded(docs):
+    index(docs)
+    write_rows("docs/faq.de.jsonl", ("Ganz neu.", *DE[:2]))
+    done = index(docs)
+    assert (done.encoded, done.changed, done.passages) == (1, 1, 5)
+    assert found(docs, DE[0])[0] == ("de", "docs/faq.de.jsonl", 2, DE[0])
+    assert DE[2] not in [text for *_, text in found(docs, DE[2])]
+
+
+def test_a_document_that_moved_costs_nothing(docs):
+    index(docs)
+    (docs / "old").mkdir()
+    (docs / "faq.en.jsonl").rename(docs / "old" / "faq.en.jsonl")
+    done = index(docs)
+    assert (done.encoded, done.added, done.dropped) == (0, 1, 1)
+    assert found(docs, EN[0], languages=["en"])[0][1] == "docs/old/faq.en.jsonl"
+
+
+def test_what_is_gone_is_found_no_more(docs):
+    index(docs)
+    (docs / "faq.en.jsonl").unlink()
+    assert index(docs).languages == {"de": 3}
+    assert {language for language, *_ in found(docs, EN[0])} == {"de"}
+
+
+def test_a_text_at_two_places_is_one_hit_that_counts_them(docs):
+    write_rows("docs/more.en.jsonl", (EN[0], EN[0]))
+    done = index(docs)
+    assert (done.passages, done.encoded) == (7, 5)
+    (hit,) = [hit for hit in searcher(docs).search([EN[0]])[0] if hit.passage.text == EN[0]]
+    assert (hit.passage.file, hit.places) == ("docs/faq.en.jsonl", 3)
+
+
+def test_documents_that_were_forgotten_are_no_reason_to_drop_them(docs):
+    index(docs)
+    with pytest.raises(ConfigError, match=r"1 documents that are there and were not named, such as 'docs/faq\.en"):
+        index(docs, "docs/faq.de.jsonl")
+    assert {language for language, *_ in found(docs, EN[0])} == {"de", "en"}
+    assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
+
+
+def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatch):
+    index(docs)
+    elsewhere = docs.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    write_rows("news/a.jsonl", ("It rains.",))
+    with pytest.raises(
+        ConfigError, match=r"of the 2 documents of .*, such as 'docs/faq\.de\.jsonl', none was named, under"
+    ):
+        index(docs, "news")
+    assert index(docs, "news", drop=True).dropped == 2
+
+
+def test_documents_that_were_all_renamed_are_known_by_their_content(docs):
+    index(docs)
+    docs.rename(docs.parent / "pages")
+    done = index(docs, "pages")
+    assert (done.encoded, done.added, done.dropped) == (0, 2, 2)
+
+
+def test_a_document_that_has_become_empty_is_gone(docs):
+    index(docs)
+    (docs / "faq.en.jsonl").write_text("", encoding="utf-8")
+    assert index(docs).dropped == 1
+    assert {language for language, *_ in found(docs, EN[0])} == {"de"}
+
+
+@pytest.mark.parametrize("damaged", ["segments", "locations"])
+def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs, damaged, caplog):
+    index(docs)
+    (file,) = (docs.parent / "one" / damaged).iterdir()
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    if damaged == "segments":
+        with pytest.raises(ConfigError, match="1 documents that are there and were not named"):
+            index(docs, "docs/faq.de.jsonl")
+        assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
+    else:  # which documents it had is known no more
+        index(docs, "docs/faq.de.jsonl")
+        assert "documents that are not named now leave the index" in caplog.text
+    assert index(docs).documents == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"length": 20}, r"it was made with length 128, not 20"),
+        ({"overlap": 4}, r"it was made with overlap 0, not 4"),
+        ({"storage": "bits"}, r'it was made with storage "int8", not "bits"'),
+        ({"language": "fr"}, r'it was made with language null, not "fr"'),
+        ({"neutral": True}, r"it was made with neutral false, not true"),
+    ],
+)
+def test_an_index_keeps_the_settings_that_it_was_made_with(docs, asked, says):
+    index(docs)
+    before = everything(docs)
+    with pytest.raises(ConfigError, match=says):
+        index(docs, **asked)
+    assert everything(docs) == before
+
+
+def test_another_encoder_is_refused_to_write_and_to_search(docs):
+    index(docs)
+    other = encoder(seed=1)
+    with pytest.raises(EncoderError, match=r"its vectors are of encoder 'tiny'"):
+        index(docs, by=other)
+    with pytest.raises(EncoderError, match=r"its vectors are of encoder 'tiny'"):
+        Searcher(Index.open(docs.parent / "one"), other)
+
+
+def test_a_passage_longer_than_the_encoder_reads_is_refused(docs):
+    with pytest.raises(ConfigError, match=r"length 5000: encoder 'tiny' reads \d+ tokens of a passage"):
+        index(docs, length=5000)
+    assert not (docs.parent / "one").exists()
+
+
+def test_no_passage_has_more_tokens_than_was_asked(docs):
+    (docs / "long.en.txt").write_text(" ".join(f"Word {n} and then one more." for n in range(100)), encoding="utf-8")
+    index(docs, length=12)
+    texts = [hit.passage.text for hit in searcher(docs).search(["word"], top=200)[0]]
+    lengths = encoder().lengths(texts, "candidate")
+    assert len(texts) > 20
+    assert lengths.max() <= 12 < lengths.sum()
+
+
+def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, monkeypatch):
+    monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 2)
+    encode, calls = encoder().encode, []
+
+    def stopping(texts, *rest, **keys):
+        calls.append(len(texts))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return encode(texts, *rest, **keys)
+
+    monkeypatch.setattr(encoder(), "encode", stopping)
+    with pytest.raises(Interrupted, match="2 of 5 new texts are encoded and kept"):
+        index(docs)
+    with pytest.raises(RunFolderError, match="never finished"):
+        Index.open(docs.parent / "one")
+    index(docs)
+    assert calls == [2, 2, 2, 1]  # two are in, three are encoded after that
+    monkeypatch.undo()
+    monkeypatch.chdir(docs.parent)
+    index(docs, name="whole")
+    assert everything(docs) == everything(docs, "whole")
+
+
+def test_a_document_that_changes_while_it_is_read_is_an_error(docs, monkeypatch):
+    encode = encoder().encode
+
+    def changing(*args, **keys):
+        write_rows("docs/faq.en.jsonl", ("Something else.",))
+        return encode(*args, **keys)
+
+    monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 1)
+    monkeypatch.setattr(encoder(), "encode", changing)
+    with pytest.raises(
+        DataError, match=r"docs/faq\.en\.jsonl: it was changed while it was read; call metasearch index"
+    ):
+        index(docs)
+
+
+def test_what_was_left_out_is_told_once_with_the_number_of_documents(docs, caplog):
+    for name in ("a", "b"):
+        (docs / f"{name}.txt").write_text("\u200b\n", encoding="utf-8")
+    index(docs)
+    assert "documents without text: 2, the first in 'docs/a.txt'" in caplog.text
+
+
+def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(docs):
+    index(docs)
+    before = everything(docs)
+    (docs / "a.txt").write_text("\u200b\n", encoding="utf-8")
+    for name in ("one", "new"):
+        with pytest.raises(DataError, match=rf"{name}: no document has text, so that there is nothing to find"):
+            index(docs, "docs/a.txt", name=name, drop=True)
+    assert everything(docs) == before
+
+
+def test_a_column_is_told_to_do_nothing_where_no_document_has_columns(docs, caplog):
+    (docs / "a.txt").write_text("A text.\n", encoding="utf-8")
+    index(docs, "docs/a.txt", column="answer")
+    assert "column 'answer' does nothing: no document is jsonl, csv or tsv" in caplog.text
+    caplog.clear()
+    index(docs, "docs/a.txt", "docs/faq.de.jsonl", name="two")
+    assert "does nothing" not in caplog.text
+
+
+def test_that_no_text_is_left_to_tell_the_language_of_is_said(docs, caplog):
+    pytest.importorskip("py3langid")
+    index(docs, language="de", detect=("de", "en"))
+    assert "detect does nothing: texts that tell no language are given 'de'" in caplog.text
+    caplog.clear()
+    index(docs, name="two", detect=("de", "en"))
+    index(docs, name="three", language="und", detect=("de", "en"))
+    assert "does nothing" not in caplog.text
+
+
+@pytest.mark.parametrize(("names", "said"), [(True, True), (False, False)])
+def test_the_languages_that_names_tell_are_logged_where_they_count(docs, caplog, names, said):
+    caplog.set_level("INFO")
+    index(docs, names=names)
+    assert ("languages that names tell: de 1 (docs/faq.de.jsonl)" in caplog.text) == said
+
+
+def test_bits_find_the_same_passage_first(docs):
+    index(docs, storage="bits")
+    assert [found(docs, text)[0][3] for text in DE + EN] == list(DE + EN)
+
+
+def test_by_words_too_a_number_that_one_passage_has_comes_first(docs):
+    write_rows("docs/parts.en.jsonl", [f"The spare part for your device is number {n}." for n in range(7300, 7340)])
+    index(docs)
+    assert found(docs, "7317", hybrid=True)[0][3] == "The spare part for your device is number 7317."
+
+
+def test_settings_and_vectors_are_the_same_in_whatever_order_documents_are_named(docs):
+    index(docs, "docs/faq.de.jsonl", "docs/faq.en.jsonl")
+    index(docs, "docs/faq.en.jsonl", "docs/faq.de.jsonl", name="two")
+    assert everything(docs) == everything(docs, "two")

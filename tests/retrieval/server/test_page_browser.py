@@ -1,0 +1,256 @@
+"""The page in a real browser: wide and narrow, light and dark, with a keyboard, by its address, and behind a token."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from helpers.browser import CONTRAST, chromium, visited
+from helpers.serving import MemorySearcher, Passage, demo_passages, running
+from metasearch.pipelines.factory import load_encoder
+
+pytestmark = pytest.mark.slow  # a browser is begun
+
+SCREENS = [(width, scheme) for width in (1200, 390) for scheme in ("light", "dark")]
+BEES = "/?q=How+do+bees+tell+each+other+where+the+flowers+are%3F"
+EVIL = "Where is <img src=x onerror=alert(1)> & why? <script>alert(1)</script>"
+TOKEN = "a-token-of-the-tests"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Return the embedded benchmark in eight languages, with a passage that holds markup."""
+    passages = demo_passages("ar", "de", "el", "en", "hi", "ru", "th", "tr")
+    passages.append(Passage(EVIL, "<b>evil</b>.txt", 1, "und"))
+    with running(MemorySearcher(passages, load_encoder("mini", device="cpu"))) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=SCREENS, ids=lambda screen: f"{screen[0]}-{screen[1]}")
+def screen(request, browser, site):
+    """Return the page with hits at each width, light and dark."""
+    width, scheme = request.param
+    with visited(browser, site.address, BEES, width, scheme) as found:
+        found.page.locator("#hits li").first.wait_for()
+        yield found
+
+
+@pytest.fixture
+def page(browser, site):
+    """Return the page as it is when it was just opened, with nothing searched for."""
+    with visited(browser, site.address, "/", 1200) as found:
+        found.page.locator("#filter").wait_for()
+        yield found
+
+
+@pytest.fixture
+def hits(browser, site):
+    """Return the page with hits."""
+    with visited(browser, site.address, BEES, 1200) as found:
+        found.page.locator("#hits li").first.wait_for()
+        yield found
+
+
+def asked(found):
+    """Return what the address of a page says."""
+    return parse_qs(urlsplit(found.page.url).query)
+
+
+def answered(found, do):
+    """Do something that searches, and wait for the answer to be shown."""
+    with found.page.expect_response("**/search"):
+        do()
+    # Not by a function to wait for: the page's policy forbids to evaluate any text but its own script.
+    found.page.locator("#results:not(.busy)").wait_for()
+
+
+class TestEveryScreen:
+    def test_nothing_is_complained_about_and_no_other_host_is_asked(self, screen):
+        assert screen.said == []
+        assert screen.asked == []
+
+    def test_the_page_does_not_scroll_sideways(self, screen):
+        assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    def test_text_stands_out_from_its_background(self, screen):
+        """WCAG AA asks for 4.5 to 1; the check reads what the browser computed."""
+        assert screen.page.evaluate(CONTRAST) == []
+
+    def test_every_control_has_a_name(self, screen):
+        unnamed = "[...document.querySelectorAll('input, select, button')].filter(it => it.checkVisibility() && "
+        unnamed += "!it.labels?.length && !it.getAttribute('aria-label') && !it.textContent.trim()).map(it => it.id)"
+        assert screen.page.evaluate(unnamed) == []
+
+
+class TestSearching:
+    def test_hits_are_those_of_the_server_with_their_place_language_and_score(self, hits, site):
+        query = "How do bees tell each other where the flowers are?"
+        _, answer = site.post("/search", {"query": query})
+        expected = answer["results"][0]["hits"]
+        assert hits.page.locator("#hits .passage").all_text_contents() == [hit["text"] for hit in expected]
+        places = [f"{hit['file']}:{hit['line']}" for hit in expected]
+        assert hits.page.locator("#hits .file").all_text_contents() == places
+        assert hits.page.locator("#hits .tag").all_text_contents() == [hit["language"] for hit in expected]
+        assert hits.page.locator("#hits .score").all_text_contents() == [f"{hit['score']:.3f}" for hit in expected]
+
+    def test_the_shares_of_the_languages_are_those_of_the_hits(self, hits):
+        tags = hits.page.locator("#hits .tag").all_text_contents()
+        counts = sorted((tags.count(tag) for tag in set(tags)), reverse=True)
+        widths = hits.page.evaluate("[...document.querySelectorAll('#share span')].map(it => it.offsetWidth)")
+        assert len(widths) == len(counts)
+        assert [round(len(tags) * width / sum(widths)) for width in widths] == counts
+        assert "Hindi" in hits.page.locator("#share").get_attribute("aria-label")
+        assert f"{len(tags)} hits in {len(counts)} languages" in hits.text("#summary")
+        assert f"{len(tags)} hits in {len(counts)} languages." == hits.text("#said")
+
+    def test_arabic_stands_right_to_left_and_every_passage_says_its_language(self, hits):
+        arabic = hits.page.locator(".passage[lang=ar]").first
+        assert arabic.evaluate("it => getComputedStyle(it).direction") == "rtl"
+        assert hits.page.locator(".passage[lang=el]").first.evaluate("it => getComputedStyle(it).direction") == "ltr"
+        tags = hits.page.locator("#hits .tag").all_text_contents()
+        assert [each.get_attribute("lang") for each in hits.page.locator(".passage").all()] == tags
+
+    def test_markup_in_documents_stays_text(self, page):
+        page.page.locator("#query").fill(EVIL)
+        answered(page, lambda: page.press("Enter"))
+        assert page.page.locator(".passage").first.text_content() == EVIL
+        assert page.page.locator(".file").first.text_content() == "<b>evil</b>.txt:1"
+        assert page.page.locator("#hits img, #hits script, #hits b").count() == 0
+        assert page.page.locator(".passage").first.get_attribute("lang") is None  # it is not known
+        assert page.said == []
+
+    def test_a_filter_searches_at_once_and_leaves_the_other_languages_out(self, hits):
+        answered(hits, lambda: hits.page.get_by_role("checkbox", name="Thai").check())
+        answered(hits, lambda: hits.page.get_by_role("checkbox", name="German").check())
+        assert set(hits.page.locator("#hits .tag").all_text_contents()) == {"de", "th"}
+        answered(hits, lambda: hits.page.locator("#top").select_option("20"))
+        assert hits.page.locator("#hits li").count() == 20
+        answered(hits, lambda: hits.page.get_by_label("match words, too").check())
+        assert {name: values for name, values in asked(hits).items() if name != "q"} == {
+            "language": ["de", "th"], "top": ["20"], "hybrid": ["1"],
+        }  # fmt: skip
+
+    def test_nothing_is_searched_for_where_nothing_is_asked(self, page):
+        page.press("Enter")
+        assert page.page.locator("#hits li").count() == 0
+        assert asked(page) == {}
+
+
+class TestTheAddress:
+    def test_is_a_search_that_can_be_linked(self, browser, site):
+        with visited(browser, site.address, f"{BEES}&language=ar&language=el&top=5", 1200) as found:
+            found.page.locator("#hits li").first.wait_for()
+            assert found.page.locator("#query").input_value() == "How do bees tell each other where the flowers are?"
+            assert found.page.get_by_role("checkbox", name="Greek").is_checked()
+            assert found.page.locator("#hits li").count() == 5
+            assert set(found.page.locator("#hits .tag").all_text_contents()) <= {"ar", "el"}
+
+    def test_back_goes_to_the_search_before(self, hits):
+        first = hits.page.locator(".passage").first.text_content()
+        hits.page.locator("#query").fill("What is the highest bridge?")
+        answered(hits, lambda: hits.press("Enter"))
+        assert hits.page.locator(".passage").first.text_content() != first
+        answered(hits, lambda: hits.page.go_back())
+        assert hits.page.locator(".passage").first.text_content() == first
+        assert hits.page.locator("#query").input_value().startswith("How do bees")
+
+    def test_with_a_language_that_is_not_there_says_so(self, browser, site):
+        with visited(browser, site.address, f"{BEES}&language=fr", 1200) as found:
+            found.page.locator("#hits li").first.wait_for()
+            assert "No passage is in fr" in found.page.get_by_role("alert").text_content()
+
+    def test_with_a_number_that_the_server_refuses_shows_its_words(self, browser, site):
+        with visited(browser, site.address, f"{BEES}&top=5000", 1200) as found:
+            found.page.locator("#problem").wait_for()
+            assert "top: 5000; choose a number from 1 to 100" in found.page.get_by_role("alert").text_content()
+
+
+class TestTheKeyboard:
+    def test_enter_searches_and_arrows_go_from_hit_to_hit(self, page):
+        assert page.focused("it.id") == "query"
+        page.page.keyboard.type("Where do penguins live?")
+        answered(page, lambda: page.press("Enter"))
+        place = "[...it.parentElement.children].indexOf(it)"
+        page.press("ArrowDown")
+        assert page.focused(place) == 0
+        page.press("ArrowDown", "ArrowDown")
+        assert page.focused(place) == 2
+        page.press("ArrowUp")
+        assert page.focused(place) == 1
+        page.press("End", "ArrowDown")
+        assert page.focused(place) == 9
+        page.press("Home", "ArrowUp")
+        assert page.focused("it.id") == "query"
+
+    def test_escape_and_slash_go_to_the_search_box(self, hits):
+        for key in ("Escape", "/"):
+            hits.page.locator("#hits li").nth(3).focus()
+            hits.press(key)
+            assert hits.focused("it.id") == "query"
+        assert "/" not in hits.page.locator("#query").input_value()
+        hits.press("End")
+        hits.page.keyboard.type("/")
+        assert hits.page.locator("#query").input_value().endswith("?/")
+
+    def test_the_hits_are_one_stop_of_the_tab_key(self, hits):
+        hits.page.locator("#hits li").first.focus()
+        hits.press("ArrowDown", "Tab")
+        assert hits.focused("it.closest('#hits') === null")
+        hits.press("Shift+Tab")
+        assert hits.focused("[...it.parentElement.children].indexOf(it)") == 1
+
+    def test_focus_can_be_seen(self, hits):
+        hits.press("ArrowDown")
+        assert hits.focused("(s => s.outlineStyle != 'none' && parseFloat(s.outlineWidth) >= 2)(getComputedStyle(it))")
+
+
+def test_colours_are_those_of_the_system_until_the_reader_chooses_and_stay_chosen(page):
+    def paper():
+        return page.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = paper()
+    page.page.emulate_media(color_scheme="dark")
+    dark = paper()
+    assert light != dark
+    page.page.get_by_role("button", name="Light colours").click()
+    assert paper() == light
+    page.reload()
+    assert paper() == light
+    page.page.get_by_role("button", name="Dark colours").click()
+    assert paper() == dark
+
+
+def test_behind_a_token_the_page_asks_for_it_once(browser, searcher):
+    with running(searcher, TOKEN) as locked, visited(browser, locked.address, BEES, 1200) as found:
+        found.page.get_by_label("This server asks for a token.").fill("wrong")
+        found.press("Enter")
+        found.page.locator("#problem").wait_for()
+        assert "the token is missing or wrong" in found.text("#problem")
+        found.page.get_by_label("This server asks for a token.").fill(TOKEN)
+        answered(found, lambda: found.press("Enter"))
+        assert found.page.locator("#hits li").count() == 10
+        assert not found.page.locator("#unlock").is_visible()
+        found.reload()
+        found.page.locator("#hits li").first.wait_for()
+        assert TOKEN not in found.page.url
+
+
+def test_a_server_that_is_gone_is_told_of(browser, searcher):
+    with running(searcher) as ends, visited(browser, ends.address, "/", 1200) as found:
+        found.page.locator("#filter").wait_for()
+        ends.server.should_exit = True
+        ends.server_thread.join(60)
+        found.page.locator("#query").fill("bees")
+        found.press("Enter")
+        found.page.locator("#problem").wait_for()
+        assert found.text("#problem") == "The server does not answer."
+
+
+def test_without_scripts_the_page_says_what_to_do(browser, site):
+    with visited(browser, site.address, "/", 390, scripts=False) as found:
+        assert "POST /search" in found.text("noscript")

@@ -1,0 +1,168 @@
+"""Ctrl-C and SIGTERM of a real server, with a request under way: what was begun is finished."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import metasearch
+from helpers.moments import NUMBERS
+from helpers.serving import eventually
+
+pytestmark = pytest.mark.slow  # a process is begun for each
+
+# The command, with an index in memory in the place of one in a folder; each text takes so many seconds, and the first
+# is done without delay, as the server encodes one before it answers.
+SERVER = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from metasearch import signals
+signals.listen()
+from helpers import serving
+from metasearch.pipelines import search
+from metasearch.pipelines.factory import load_encoder
+
+def open_searcher(path, *rest):
+    found = serving.MemorySearcher(serving.demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
+    encode = found.encoder.encode
+    def slow(texts, role):
+        time.sleep(sum(float(text.split()[1]) for text in texts if text.startswith("sleep ")))
+        return encode(texts, role)
+    found.encoder.encode = slow
+    return found
+
+search.open_searcher = open_searcher
+from metasearch.cli import main
+main(["serve", "index", "--port=0", "--json", *sys.argv[1:]])
+"""
+OPEN = "everyone who can reach it can search: no --token-file"
+
+
+@contextmanager
+def server(*flags):
+    """Run `metasearch serve` in a process of its own; yields it with its port."""
+    places = [str(Path(__file__).parents[1]), str(Path(metasearch.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*places, *sys.path])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, *flags],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        yield process, int(json.loads(line)["address"].rstrip("/").rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def embed(port, text):
+    """Return status and body of a request; None where the connection is closed without an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", "/v1/embeddings", json.dumps({"input": text}), {"content-type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+def waiting(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    return float(next(line for line in lines if line.startswith("metasearch_waiting_requests ")).split()[1])
+
+
+def under_way(port, count=1):
+    eventually(lambda: waiting(port) == count)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
+def test_what_was_begun_is_finished_and_the_command_is_done(number):
+    with server() as (process, port), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(embed, port, "sleep 3")
+        under_way(port)
+        process.send_signal(number)
+        status, content = asked.result()
+        _, said = process.communicate(timeout=30)
+        assert status == 200
+        assert len(content["data"]) == 1
+        assert process.returncode == 0, said
+        assert "stopping: requests to finish first: 1" in said
+        assert "Traceback" not in said
+        assert embed(port, "too late") is None
+
+
+def test_a_server_with_nothing_to_do_ends_at_once():
+    with server("--grace=60") as (process, port):
+        idle = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        idle.request("GET", "/health")
+        assert idle.getresponse().read()
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert time.monotonic() - began < 20
+        assert OPEN not in said  # nobody else can reach it
+        idle.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)])
+def test_what_takes_longer_than_the_grace_is_given_up_and_told_so(number):
+    with server("--grace=1") as (process, port), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(embed, port, "sleep 6")
+        under_way(port)
+        process.send_signal(number)
+        status, content = asked.result()
+        _, said = process.communicate(timeout=30)
+        assert (status, content["error"]["code"]) == (503, "stopping")
+        assert process.returncode == NUMBERS[number], said
+        assert said.endswith("metasearch: error: stopped; 1 of the requests that were begun was not finished\n")
+        assert "Traceback" not in said
+
+
+def test_a_second_signal_does_not_wait():
+    with server("--grace=60") as (process, port), ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(embed, port, "sleep 4") for _ in range(2)]
+        under_way(port, 2)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        assert [each.result()[0] for each in asked] == [503, 503]
+        assert process.returncode == 130
+        assert said.endswith("2 of the requests that were begun were not finished\n")
+
+
+def test_a_server_that_others_can_reach_without_a_token_says_so():
+    with server("--host=0.0.0.0") as (process, port):
+        assert embed(port, "a text")[0] == 200
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert OPEN in said
+
+
+def test_the_process_does_not_wait_for_work_that_was_given_up():
+    """It holds one thread for as long as it likes, such as what the first `expand` of a large index takes."""
+    with server("--grace=1") as (process, port), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(embed, port, "sleep 100")
+        under_way(port)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+        assert asked.result()[0] == 503
+        assert process.returncode == 143, said
+        assert said.endswith("metasearch: error: stopped; 1 of the requests that were begun was not finished\n")

@@ -1,0 +1,71 @@
+"""What docs/serving.md says holds: its requests are answered, its limits are those of the command, its paths exist."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.documents import DOCUMENTS, blocks, names, table
+from metasearch.cli import main
+from metasearch.retrieval.server import requests
+from metasearch.retrieval.server.limits import Limits
+
+DOCUMENT = "docs/serving.md"
+CURLS = re.findall(r"^curl localhost:8000(\S+) .*?-d '(.*?)'", "".join(blocks(DOCUMENT, "sh")), flags=re.S | re.M)
+FIELDS = {
+    "max_inputs": "inputs", "max_bytes": "size", "max_hits": "hits", "max_waiting": "waiting", "timeout": "timeout",
+    "grace": "grace", "batch_texts": "batch_texts",
+}  # fmt: skip
+
+
+def test_there_are_requests():
+    assert sorted(path for path, _ in CURLS) == ["/search", "/v1/embeddings"]
+
+
+@pytest.mark.parametrize(("path", "body"), CURLS)
+def test_a_request_is_answered(served, path, body):
+    assert served.post(path, json.loads(body))[0] == 200
+
+
+def test_the_answer_has_the_keys_that_are_shown(served):
+    (shown,) = map(json.loads, blocks(DOCUMENT, "json"))
+    _, answer = served.post("/search", {"query": "Where is the key?"})
+    assert answer.keys() == shown.keys()
+    assert answer["results"][0].keys() == shown["results"][0].keys()
+    assert answer["results"][0]["hits"][0].keys() == shown["results"][0]["hits"][0].keys()
+    assert answer["max_tokens"] == shown["max_tokens"]
+
+
+@pytest.mark.parametrize("model", [requests.Searching, requests.Embeddings])
+def test_every_key_of_a_body_is_described(model):
+    tables = DOCUMENTS[DOCUMENT].split("\n| key | |\n")[1:]
+    cells = [re.findall(r"^\| ([^|]+) \|", text.split("\n\n")[0], flags=re.M) for text in tables]
+    listed = [{name for cell in column for name in names(cell)} for column in cells]
+    assert set(model.model_fields) in listed
+
+
+def test_every_path_is_described(served):
+    text = " ".join(row[0] for row in table(DOCUMENT, "request"))
+    paths = {name.split()[1].removesuffix("/NAME") for name in names(text)}
+    for path in paths:
+        assert served.send("OPTIONS", path)[0] == 405, path  # it is there, and takes another method
+
+
+def test_the_defaults_are_those_of_the_command_and_of_the_server():
+    options = {option.name: option.default for option in main.get_command(None, "serve").params}
+    limits = dataclasses.asdict(Limits())
+    assert {name: options[name] for name in FIELDS} == {name: limits[field] for name, field in FIELDS.items()}
+    assert options["batch_wait"] == pytest.approx(1000 * limits["batch_wait"])
+    flagged = [(names(flag)[0], default) for _, flag, default, _ in table(DOCUMENT, "limit") if flag]
+    shown = {flag.removeprefix("--").replace("-", "_"): float(default.replace(",", "")) for flag, default in flagged}
+    assert shown == {name: float(options[name]) for name in shown}
+
+
+def test_every_status_is_one_that_is_described():
+    listed = {int(code) for row in table(DOCUMENT, "status") for code in row[0].split(", ")}
+    sources = [path.read_text(encoding="utf-8") for path in Path(requests.__file__).parent.glob("*.py")]
+    raised = {int(code) for text in sources for code in re.findall(r"Refused\((\d{3})", text)}
+    assert raised - {499} <= listed  # a client that has gone reads no answer
+    assert listed - raised == {405}
