@@ -55,16 +55,16 @@ def read_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def atomic_write(path: Path, content: str | bytes) -> None:
     """Write a file, whole or not at all; its folder is made.
 
     Raises:
         RunFolderError: it cannot be written; a file that was there stays as it was.
     """
-    write_all({path: content})
+    atomic_write_all({path: content})
 
 
-def write_all(contents: Mapping[Path, str | bytes]) -> None:
+def atomic_write_all(contents: Mapping[Path, str | bytes]) -> None:
     """Write files that belong together: first all beside their places, then each in its place; folders are made.
 
     Raises:
@@ -89,7 +89,7 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
             with suppress(OSError):
                 new.unlink()
         if isinstance(error, OSError):
-            raise unwritable(path, error, sum(len(content) for content in contents.values())) from None
+            raise write_error(path, error, sum(len(content) for content in contents.values())) from None
         raise
 
 
@@ -118,7 +118,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digest_of(content: bytes) -> str:
+def sha256_of_bytes(content: bytes) -> str:
     """Return the SHA-256 of bytes, in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
@@ -134,7 +134,7 @@ def share(folder: Path) -> None:
             path.chmod(mode)
 
 
-def unwritable(path: Path, error: Exception, needed: int | None = None) -> RunFolderError:
+def write_error(path: Path, error: Exception, needed: int | None = None) -> RunFolderError:
     """Return the error of what cannot be written; of a full disk it says how many bytes are needed and how many free.
 
     That the disk is full is told from the text of the error, too: other libraries have error types of their own.
@@ -198,7 +198,7 @@ def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
     except Timeout:
         raise RunFolderError(busy) from None
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise write_error(folder, error) from None
     try:
         yield
     finally:

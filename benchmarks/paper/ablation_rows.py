@@ -8,11 +8,11 @@ from benchmarks.paper.ablation_arms import TESTS
 from benchmarks.paper.ablation_scores import Figure
 from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
 
-Figures = Mapping[str, Mapping[str, Figure]]
+BiasFigures = Mapping[str, Mapping[str, Figure]]
 """Arm → test → what it got."""
 
 
-def arm_rows(figures: Figures, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def arm_rows(figures: BiasFigures, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """Return a row for each arm and test, and one for each of its facts: sizes, and sentences per second."""
     rows: list[Row] = []
     for arm, by_test in figures.items():
@@ -27,7 +27,7 @@ def arm_rows(figures: Figures, facts: Mapping[str, Mapping[str, Any]]) -> list[R
     return rows
 
 
-def ordering_rows(figures: Figures, orderings: Sequence[Ordering] = ORDERINGS) -> list[Row]:
+def ordering_rows(figures: BiasFigures, orderings: Sequence[Ordering] = ORDERINGS) -> list[Row]:
     """Return a row for each ordering of which both arms are there, and each test."""
     rows: list[Row] = []
     for each in orderings:

@@ -21,7 +21,7 @@ from metasearch.evaluation.statistics import bootstrap, weighted
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.score import add_scores
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import Cell, QuestionResults, load
+from metasearch.runs.per_query_results import Cell, QueryResults, load
 
 TASKS = ("tatoeba-11", "sts17", "lareqa-sentences")
 Array = NDArray[np.float64]
@@ -103,7 +103,7 @@ def figures(folder: Path, label: str, resamples: int, tests: Collection[str] = t
     return by_test
 
 
-def figure(kept: QuestionResults, test: Test, data: str, resamples: int) -> Figure:
+def figure(kept: QueryResults, test: Test, data: str, resamples: int) -> Figure:
     """Return a test's value as observed and on resamples of its items; an item is drawn with its translations."""
     cells = sorted(cell for cell in kept.units if cell[0] == test.pool and cell[1] in (test.pairs or [cell[1]]))
     units = {unit: i for i, unit in enumerate(sorted({unit for cell in cells for unit in kept.units[cell]}))}
@@ -116,7 +116,7 @@ def figure(kept: QuestionResults, test: Test, data: str, resamples: int) -> Figu
 
 
 def _means(
-    kept: QuestionResults, measure: str, cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], counts: Array
+    kept: QueryResults, measure: str, cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], counts: Array
 ) -> Array:
     """Return the mean over cells on each resample, `(B,)`.
 

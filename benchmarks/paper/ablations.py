@@ -34,7 +34,7 @@ from benchmarks.paper.ablation_scores import figures, score
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError, require_known
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 
@@ -150,7 +150,7 @@ def same_flags(path: Path, flags: Sequence[str], folder: Path) -> None:
     text = shlex.join(flags) + "\n"
     if (folder / "config.yaml").exists() and path.is_file() and path.read_text(encoding="utf-8") != text:
         raise ConfigError(f"{folder} was begun with other flags, see {path}; choose another folder with -o")
-    write_whole(path, text)
+    atomic_write(path, text)
 
 
 def measure(names: Sequence[str], places: Places, rounds: int, threads: int) -> bool:
@@ -162,7 +162,7 @@ def measure(names: Sequence[str], places: Places, rounds: int, threads: int) -> 
     click.echo(f"sentences per second of {', '.join(shapes)}", err=True)
     texts = sentences_of(ms.load_benchmark("tatoeba-11", data=str(places.data), include=[str(INCLUDE)]).split.test)
     speeds = rates(shapes, texts, rounds, threads)
-    write_whole(path, json.dumps(speeds) + "\n")
+    atomic_write(path, json.dumps(speeds) + "\n")
     return True
 
 

@@ -25,7 +25,7 @@ from metasearch.evaluation.study.bias import bias_of
 from metasearch.evaluation.study.read import STUDY_FILE, read_study
 from metasearch.evaluation.study.study import Scored, Study
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import Cell, QuestionResults
+from metasearch.runs.per_query_results import Cell, QueryResults
 
 DIGITS = 10_000
 ENCODER = "e5"
@@ -185,7 +185,7 @@ def _evaluation(row: Row, benchmark: Benchmark) -> Evaluation:
     units = {cell: tuple(question.id for question in questions[language]) for language, cell in cells.items()}
     named = {(row["measure"], *cell): columns[language] for language, cell in cells.items()}
     articles = {question.id: question.group for language in columns for question in questions[language]}
-    return Evaluation(scores, QuestionResults(units, named, None, articles))
+    return Evaluation(scores, QueryResults(units, named, None, articles))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from metasearch.config.recipe import Role
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped
-from metasearch.encoders.protocols import EncodesTexts, Remembered
+from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.encoders.rerank import ALPHA, expanded
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines.neutral import train_map
@@ -42,7 +42,7 @@ WITH, WITHOUT = "with translations", "without"
 class Expanded:
     """Gives the vectors of an encoder, those of the candidates of some data expanded; of all of them at once."""
 
-    encoder: EncodesTexts
+    encoder: TextEncoder
     data: RetrievalData
     alpha: float
 
@@ -72,10 +72,10 @@ def main(task: str, encoder: str, name: str | None, neutral: bool, data: str, fo
     """Score one encoder in both kinds of pools, keep the rows, and print the table of all."""
     benchmark = ms.load_benchmark(task, data=data, fold=fold)
     loaded: Encoder = ms.load_encoder(encoder, benchmark.task.max_length)
-    source: EncodesTexts = loaded
+    source: TextEncoder = loaded
     if neutral:
         source = Mapped(loaded, train_map(loaded, benchmark, NeutralSettings(texts=150)))
-    known, test = Remembered(source), benchmark.split.test
+    known, test = CachedEncoder(source), benchmark.split.test
     assert isinstance(test, RetrievalData)
     called = f"{name or encoder}{' neutral' if neutral else ''}"
     about = {"task": task, "encoder": called, "fold": fold, "weights": loaded.fingerprint, "draws": draws}
@@ -134,7 +134,7 @@ def _groups(candidates: Sequence[Candidate]) -> dict[str, int]:
     return found
 
 
-def _score(encoder: EncodesTexts, data: RetrievalData, pool: Pool = MULTILINGUAL) -> float:
+def _score(encoder: TextEncoder, data: RetrievalData, pool: Pool = MULTILINGUAL) -> float:
     return evaluate(encoder, data, [MAP20], [pool]).mean(str(MAP20), pool)
 
 

@@ -33,7 +33,7 @@ from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.config.library import Library
 from metasearch.errors import Interrupted, NonFiniteError
 from metasearch.pipelines.compatibility import check_fit
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 
@@ -61,8 +61,8 @@ class Setting:
     max_steps: int
 
 
-class Curve(Listener):
-    """A listener that keeps the dev scores, `[step, score]`; step 0 is zero-shot."""
+class Curve(Callback):
+    """A callback that keeps the dev scores, `[step, score]`; step 0 is zero-shot."""
 
     def __init__(self) -> None:
         self.scores: list[tuple[int, float]] = []
@@ -83,7 +83,7 @@ def train_point(point: Point, setting: Setting, benchmark: ms.Benchmark, curve: 
     if stage and stage.when == "before":
         ms.neutralise(encoder, benchmark, stage)
     learner = ms.make_learner(point.recipe, encoder)
-    how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
+    how = {"seed": setting.seed, "max_steps": setting.max_steps, "callback": curve}
     try:
         outcome = ms.fit(learner, benchmark, point.recipe, **how)
     except NonFiniteError as error:

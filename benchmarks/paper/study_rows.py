@@ -12,7 +12,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm, digest, settings_of
 from metasearch.evaluation.study.bias import Bias, bias_of, mean
-from metasearch.evaluation.study.compare import Compared, Comparison, compare, over_folds
+from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
 from metasearch.evaluation.study.paired import difference, figures, pair
 from metasearch.evaluation.study.study import Study
 
@@ -114,7 +114,7 @@ def _against(study: Study, baseline: Arm, groups: Mapping[str, Sequence[str]], r
     }
 
 
-def _tested(each: Compared) -> Row:
+def _tested(each: ArmComparison) -> Row:
     """Return a difference: `low` and `high` are of these models, `training` is over training again."""
     return {
         "difference": each.difference,
@@ -124,7 +124,7 @@ def _tested(each: Compared) -> Row:
     }
 
 
-def _of_groups(study: Study, comparison: Comparison, each: Compared, groups: Mapping[str, Sequence[str]]) -> Row:
+def _of_groups(study: Study, comparison: Comparison, each: ArmComparison, groups: Mapping[str, Sequence[str]]) -> Row:
     """Return group → difference with its interval, on the resamples of the comparison itself."""
     if not groups:
         return {}

@@ -27,7 +27,7 @@ from metasearch.compress.export.onnx_folder import write_onnx
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import EncodesTexts
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.pipelines.export import export
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown, percent
@@ -48,7 +48,7 @@ def sentences_of(benchmark: Benchmark) -> list[str]:
 def speed_rows(encoder: Encoder, texts: list[str], rounds: int, threads: int, folder: Path) -> Iterator[Row]:
     """Yield size, largest difference, least cosine and speed against torch of each way to encode texts."""
     torch.set_num_threads(threads)
-    ways: dict[str, EncodesTexts] = {"torch": encoder}
+    ways: dict[str, TextEncoder] = {"torch": encoder}
     for name, int8 in (("onnx", False), ("onnx int8", True)):
         place = folder / str(threads) / name
         place.mkdir(parents=True)

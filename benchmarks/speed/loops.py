@@ -17,7 +17,7 @@ from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
 from metasearch.algorithms.inner_loop import Model, maml
-from metasearch.algorithms.losses.base import Embedded, losses_of
+from metasearch.algorithms.losses.base import EmbeddedSet, losses_of
 from metasearch.algorithms.sets import Prepared
 from metasearch.config.recipe import Role
 from metasearch.config.run import Checkpointing
@@ -151,7 +151,7 @@ class Peer:
         vectors = [fast(features) for features in examples]
         if self.watch:
             self.watch(vectors)
-        return self.loss(Embedded(dict(zip(self.loss.columns, vectors, strict=True))))
+        return self.loss(EmbeddedSet(dict(zip(self.loss.columns, vectors, strict=True))))
 
 
 def as_the_authors(vectors: Sequence[Tensor]) -> float:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from metasearch.algorithms.inner_loop import Model, Rates
-from metasearch.algorithms.losses.base import Embedded, fitting, losses_of
+from metasearch.algorithms.losses.base import EmbeddedSet, fitting, losses_of
 from metasearch.algorithms.sets import Forward, Prepared, prepare
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
@@ -46,7 +46,7 @@ class Targets(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetSpec:
     """Which outputs of a frozen encoder a learner takes, and whether for translations too, beside pivot texts."""
 
     output: Output
@@ -66,7 +66,7 @@ class Learner(ABC):
         EncoderError: all weights of the encoder are frozen.
     """
 
-    Options: ClassVar[type[Declared]]
+    Options: ClassVar[type[FrozenConfig]]
     links: ClassVar[tuple[int, ...]] = (2, 3)
     """Numbers of sets that an episode of this learner may have; with 1 it can be a stage of a distillation."""
     data: ClassVar[tuple[str, ...]] = ("scored",)
@@ -84,7 +84,7 @@ class Learner(ABC):
         self.targets = targets
 
     @classmethod
-    def wanted(cls, options: Any) -> Wanted | None:
+    def wanted(cls, options: Any) -> TargetSpec | None:
         """Return which outputs of a frozen encoder it takes with these options; None when it takes none."""
         return None
 
@@ -201,7 +201,7 @@ class EpisodeLearner(Learner):
         vectors = [forward(tower) for tower in examples.towers]
         embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
         texts = {name: rows for name, (_, rows) in examples.columns.items()}
-        return loss(Embedded(embedded, texts, examples.gold, examples.answers))
+        return loss(EmbeddedSet(embedded, texts, examples.gold, examples.answers))
 
 
 def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.base import OuterLoss, Targets, Wanted
+from metasearch.algorithms.base import OuterLoss, Targets, TargetSpec
 from metasearch.algorithms.distill_options import CONTRAST, DistillOptions
 from metasearch.algorithms.losses import base
 from metasearch.algorithms.losses.matryoshka import matryoshka
@@ -47,13 +47,13 @@ class Distill(TextLearner):
         self.contrast = contrast_of(options)
 
     @classmethod
-    def wanted(cls, options: Any) -> Wanted:
+    def wanted(cls, options: Any) -> TargetSpec:
         """Return the outputs that are compared, of the translations too where they have targets of their own."""
         _require_whole_texts(options)
         contrast = contrast_of(options)
         if options.source_share < 1 and contrast and "source" in contrast.columns:
             raise ConfigError(f"options.source_share: contrast {options.contrast} needs every source read, which is 1")
-        return Wanted(options.output, translations=options.target == "own")
+        return TargetSpec(options.output, translations=options.target == "own")
 
     @classmethod
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
@@ -98,7 +98,7 @@ class Distill(TextLearner):
         terms = {"match": (1.0, match)}
         if self.contrast:
             # A translation of the same source is no negative.
-            term = self.contrast(base.Embedded(vectors, {"source": _numbers(sources, target)}))
+            term = self.contrast(base.EmbeddedSet(vectors, {"source": _numbers(sources, target)}))
             terms["contrast"] = (options.contrast_weight, term)
         if options.dimensions:
             made = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_serializer, field_validator
 
 from metasearch.config import registry
-from metasearch.config.base import Declared, NonNegative, Positive, Rate
+from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.encoders.encoder import Output
 from metasearch.errors import nearest
 
@@ -13,7 +13,7 @@ CONTRAST = "contrast-"
 """What the names of contrastive losses begin with."""
 
 
-class DistillOptions(Declared):
+class DistillOptions(FrozenConfig):
     """Hyper-parameters of a stage.
 
     Attributes:
@@ -41,7 +41,7 @@ class DistillOptions(Declared):
 
     @field_validator("contrast")
     @classmethod
-    def _known(cls, kind: str) -> str:
+    def _check_name(cls, kind: str) -> str:
         kinds = [n.removeprefix(CONTRAST) for n in registry.names("losses") if n.startswith(CONTRAST)]
         if kind not in ("none", *kinds):
             raise ValueError(f"no such contrastive loss.{nearest(kind, ['none', *kinds])}")

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from metasearch.algorithms.base import OuterLoss
 from metasearch.algorithms.sets import numbered
 from metasearch.algorithms.texts import Outputs, Reading, TextLearner
-from metasearch.config.base import Count, Declared, Positive
+from metasearch.config.base import Count, FrozenConfig, Positive
 from metasearch.config.recipe import Loss
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
@@ -39,7 +39,7 @@ _BLOCK = 2**16
 class EMA(TextLearner):
     """Aligns translations with a teacher that is an exponential moving average of the student."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Hyper-parameters of the moving teacher.
 
         Attributes:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from metasearch.algorithms.base import OuterLoss
 from metasearch.algorithms.texts import Outputs, TextLearner
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss
 from metasearch.config.seeding import seed_of
 from metasearch.data.entailment import LABELS, EntailmentPair
@@ -23,7 +23,7 @@ from metasearch.encoders.encoder import Encoder
 class Entailment(TextLearner):
     """Minimises the cross entropy of the labels of entailment pairs."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """How pairs are classified.
 
         Attributes:

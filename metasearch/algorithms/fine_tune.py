@@ -11,14 +11,14 @@ from torch import Tensor
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values, contiguous
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.episodes.episode import Episode, LabelledSet
 
 
 class FineTune(EpisodeLearner):
     """Minimises the mean loss over all examples of the meta-batch."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Fine-tuning has no hyper-parameters of its own."""
 
     links = (1, 2, 3)

@@ -13,14 +13,14 @@ from torch import Tensor
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Declared, Positive, Rate
+from metasearch.config.base import FrozenConfig, Positive, Rate
 from metasearch.episodes.episode import Episode
 
 
 class MAML(EpisodeLearner):
     """Model-agnostic meta-learning, first- or second-order."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Hyper-parameters of MAML.
 
         Attributes:

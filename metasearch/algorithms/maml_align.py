@@ -18,14 +18,14 @@ from torch import Tensor
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Count, Declared, NonNegative, Positive, Rate
+from metasearch.config.base import Count, FrozenConfig, NonNegative, Positive, Rate
 from metasearch.episodes.episode import Episode
 
 
 class MAMLAlign(EpisodeLearner):
     """Meta-distillation over episodes of three sets."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Hyper-parameters of MAML-Align.
 
         Attributes:

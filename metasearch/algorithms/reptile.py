@@ -12,13 +12,13 @@ from torch import Tensor
 from metasearch.algorithms.base import EpisodeLearner
 from metasearch.algorithms.inner_loop import Model, with_gradient
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Declared, Positive, Rate
+from metasearch.config.base import FrozenConfig, Positive, Rate
 
 
 class Reptile(EpisodeLearner):
     """First-order meta-learning without a split into support and query."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Hyper-parameters of Reptile.
 
         Attributes:

@@ -48,7 +48,7 @@ class Lines(Watcher):
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Show the new state of a cell."""
-        self._line(f"{status.cell.name} {status.state}{_said(status)} ({counted(board)})")
+        self._line(f"{status.cell.name} {status.state}{_format_status(status)} ({counted(board)})")
 
     def ticked(self, board: StatusBoard) -> None:
         """Show counts and how far cells are at intervals, and once that cells are waited for."""
@@ -74,7 +74,9 @@ class LiveTable(Watcher):
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Show the new state of a cell."""
         if status.state in ("failed", "skipped"):
-            self._live.console.print(Text(f"{status.cell.name} {status.state}{_said(status)}", _STYLES[status.state]))
+            self._live.console.print(
+                Text(f"{status.cell.name} {status.state}{_format_status(status)}", _STYLES[status.state])
+            )
         self.ticked(board)
 
     def ticked(self, board: StatusBoard) -> None:
@@ -132,7 +134,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
-def _said(status: CellStatus) -> str:
+def _format_status(status: CellStatus) -> str:
     """Return what there is to say of a cell's new state."""
     if status.state == "done":
         dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"

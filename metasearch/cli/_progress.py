@@ -8,14 +8,14 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 EVERY_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 
 
-class ProgressBar(Listener):
-    """A listener of training and of scoring, to be entered as a context.
+class ProgressBar(Callback):
+    """A callback of training and of scoring, to be entered as a context.
 
     Args:
         label: what is trained, shown before every line.

@@ -37,28 +37,28 @@ def absolute_folders(include: Sequence[str], data: str | None, beside: bool = Fa
     }
 
 
-def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
+def reject_conflicting_options(what: str = "run", allowed: Collection[str] = ()) -> None:
     """Raise `ConfigError` for flags beside `--resume`, which goes on as the run was configured.
 
     Args:
         what: is gone on with.
         allowed: parameters that may stand beside it, besides those of every command.
     """
-    given = _given()
+    given = _given_options()
     others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", *allowed})
     if others:
         flags = ", ".join(given[name] for name in others)
         raise ConfigError(f"--resume goes on with a {what} as it was configured; leave out {flags}")
 
 
-def refuse_idle(*names: str, why: str) -> None:
+def reject_unused_options(*names: str, why: str) -> None:
     """Raise `ConfigError` for flags that were given and would do nothing.
 
     Args:
         names: of their parameters.
         why: they would, and what else to say, such as `no task is read; say --task, too`.
     """
-    given = _given()
+    given = _given_options()
     idle = [given[name] for name in names if name in given]
     if idle:
         raise ConfigError(f"{', '.join(idle)}: {why}, or leave {'it' if len(idle) == 1 else 'them'} out")
@@ -76,7 +76,7 @@ def listed(flag: str, written: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _given() -> dict[str, str]:
+def _given_options() -> dict[str, str]:
     """Return the flags of the command line by their parameters, each with the longest of its names: `--output`."""
     context = click.get_current_context()
     flags = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}

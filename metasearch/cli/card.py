@@ -22,7 +22,7 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
       metasearch card runs/shop --licence cc-by-sa-4.0 --write
     """
     from metasearch.errors import RunFolderError
-    from metasearch.io import write_whole
+    from metasearch.io import atomic_write
     from metasearch.pipelines.publish.card import CARD, load_card, missing_card, require_identifier
     from metasearch.pipelines.publish.push import find_model
 
@@ -35,7 +35,7 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
         require_identifier(licence)
         card.data["license"] = licence
     if write:
-        write_whole(path, str(card))
+        atomic_write(path, str(card))
         click.echo(f"card: {path}")
     else:
         click.echo(str(card), nl=False)

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, reject_conflicting_options
 from metasearch.cli._settings_options import settings, tree
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
-from metasearch.config.launchers import Place, place_of
+from metasearch.config.launchers import LauncherConfig, place_of
 from metasearch.config.study import StudyConfig
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
@@ -97,7 +97,7 @@ def command(
       metasearch crossval --mode trans --launcher slurm --launcher-set "partition=gpu time=4:00:00" -o studies/big
     """
     if resume is not None:
-        refuse_others("study", ("jobs", "launcher", "launcher_settings", "dry_run"))
+        reject_conflicting_options("study", ("jobs", "launcher", "launcher_settings", "dry_run"))
     elif output is None:
         raise ConfigError("-o STUDY is missing: the folder of the study; or --resume STUDY")
     folder = resume or output
@@ -127,7 +127,7 @@ def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
 
 
 def run(
-    config: Any, folder: Path, jobs: int | None, place: Place | None, as_json: bool, trust_remote_code: bool
+    config: Any, folder: Path, jobs: int | None, place: LauncherConfig | None, as_json: bool, trust_remote_code: bool
 ) -> None:
     """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
     from metasearch.cli._live_table import watching

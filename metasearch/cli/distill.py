@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, reject_conflicting_options
 from metasearch.cli._settings_options import settings, tree
 from metasearch.config.distill_run import DistillConfig, TextsConfig
 from metasearch.config.distillation import RoleName
@@ -42,7 +42,7 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     from metasearch.pipelines.resume import resume_run
 
     if resume is not None:
-        refuse_others()
+        reject_conflicting_options()
         result = resume_run(resume, ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)

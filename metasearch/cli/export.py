@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings import reject_unused_options
 from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
@@ -81,7 +81,7 @@ def command(
     asked = Form(**form)
     asked.check(scored=task is not None)
     if task is None:
-        refuse_idle("fold", "fold_seed", "data", "include", why="no task is read; say --task, too")
+        reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; say --task, too")
     if output is None:
         raise ConfigError("say where to write with -o DIR")
     # Before torch is imported: a folder that is not empty is told at once.

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings import reject_unused_options
 from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
@@ -101,7 +101,9 @@ def configure(
     flags: Places = {("texts",): "--sentences", ("languages",): "--languages", ("rank",): "--rank"}
     settings = yaml.check(asked, NeutralSettings, "neutralise", flags)
     if not (task or tasks):
-        refuse_idle("fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too")
+        reject_unused_options(
+            "fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too"
+        )
     benchmarks = {name: load_benchmark(name, **data) for name in dict.fromkeys([*filter(None, [task]), *tasks])}
 
     from metasearch.pipelines.neutral import train_texts

@@ -84,7 +84,7 @@ def command(
     told = listed("detect", detect)
     ref = EncoderConfig(name=encoder, prompts=prompt, trust_remote_code=trust_remote_code)
     with ProgressBar("prepare") as bar:
-        manifest = prepare_corpus(corpus, output, ref, settings, detect=told, processes=jobs, listener=bar, **flags)
+        manifest = prepare_corpus(corpus, output, ref, settings, detect=told, processes=jobs, callback=bar, **flags)
     if as_json:
         click.echo(json.dumps({"corpus": str(output), **totals(manifest)}, ensure_ascii=False))
         return

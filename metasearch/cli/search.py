@@ -70,7 +70,7 @@ def command(
         how = {"hybrid": hybrid, "expand": expand, "balance": balance}
         found = searcher.search(queries, top=top, languages=languages, **how)
         for each, hits in zip(queries, found, strict=True):
-            click.echo(_json(each, hits) if as_json else _shown(each, hits, titled=query is None))
+            click.echo(_json(each, hits) if as_json else _format_hits(each, hits, titled=query is None))
         _say_cut(searcher, queries)
 
 
@@ -100,7 +100,7 @@ def _json(query: str, hits: Sequence["Hit"]) -> str:
     return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
 
 
-def _shown(query: str, hits: Sequence["Hit"], titled: bool) -> str:
+def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
     """Return hits as they are read, the best first, and which languages they are in."""
     lines = [f"{query}\n"] if titled else []
     for number, hit in enumerate(hits, 1):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings import reject_unused_options
 from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, nearest
 
@@ -53,7 +53,7 @@ def command(
     from metasearch.config.run import DataConfig
 
     if mode is None:
-        refuse_idle("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
+        reject_unused_options("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
     library = Library(include)
     kind = next((kind for kind in KINDS if name in library.names(kind)), None)
     if kind is None:

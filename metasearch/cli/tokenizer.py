@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings import reject_unused_options
 from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
@@ -78,7 +78,7 @@ def command(
     if encoder is None and initial is not None:
         raise ConfigError("--initial says where an encoder's rows come from; name the encoder with --encoder")
     if encoder is None:
-        refuse_idle("seed", "trust_remote_code", why="no encoder is written; say --encoder, too")
+        reject_unused_options("seed", "trust_remote_code", why="no encoder is written; say --encoder, too")
     if encoder is not None and max_length is not None:
         raise ConfigError("--max-length goes without --encoder: an encoder keeps its own")
     claim(output)

@@ -41,7 +41,7 @@ def block_of(layer: Any) -> Block:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedLayer:
     """A layer, the share `left` of the variance that it should give and does not, and on how many tokens that is."""
 
     layer: nn.Module
@@ -67,7 +67,7 @@ class LayerFitter:
         self._batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
 
     @torch.no_grad()
-    def fit(self, group: range, neurons: int) -> Fitted:
+    def fit(self, group: range, neurons: int) -> FittedLayer:
         """Return the layer for a group of layers, by numbers from 0, and put it above those that there are.
 
         It has the attention of that layer of the group of which the neurons of all leave least.
@@ -92,7 +92,7 @@ class LayerFitter:
         _set(own.out, weights, equations.wanted - weights @ equations.mean[chosen])
         own.norm.load_state_dict(blocks[-1].norm.state_dict())
         self.below.append(layer)
-        return Fitted(layer, equations.left(weights, chosen), equations.tokens)
+        return FittedLayer(layer, equations.left(weights, chosen), equations.tokens)
 
     def _blocks(self, group: range) -> list[Block]:
         return [block_of(self._layers[number]) for number in group]

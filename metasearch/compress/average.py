@@ -131,12 +131,12 @@ def _difference(what: str, own: Any, its: Any) -> str:
         pairs = enumerate(zip_longest(own, its, fillvalue=_NONE))
         place, (left, right) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         return _difference(f"{what}[{place}]", left, right)
-    return f"{what}: {_shown(own)} and {_shown(its)}"
+    return f"{what}: {_format_value(own)} and {_format_value(its)}"
 
 
 _NONE = "nothing"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"{text[:60]}..." if len(text) > 60 else text

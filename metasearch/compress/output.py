@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import MetasearchError, RunFolderError
-from metasearch.io import move, share, unwritable
+from metasearch.io import move, share, write_error
 
 _INSIDE = ".partial"
 
@@ -68,7 +68,7 @@ def whole(folder: Path) -> Iterator[Path]:
                 path.unlink(missing_ok=True)
         # What writes models raises errors of its own for a full disk.
         if isinstance(error, Exception) and not isinstance(error, (MetasearchError, *_BUGS)):
-            raise unwritable(folder, error) from error
+            raise write_error(folder, error) from error
         raise
 
 

@@ -23,13 +23,13 @@ class Contradiction(ValueError):
         self.at = at
 
 
-class Declared(BaseModel):
+class FrozenConfig(BaseModel):
     """Base of everything that is declared: unknown keys are refused, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Settings(Declared):
+class Settings(FrozenConfig):
     """Base of the settings of a run, whose command-line options follow from their fields.
 
     The text below a field is its description, and the help of its option.

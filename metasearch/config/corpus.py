@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from metasearch.config.base import Count, Declared
+from metasearch.config.base import Count, FrozenConfig
 from metasearch.config.languages import Language
 
 DEFAULT_PIVOT = "en"
 Balance = Literal["none", "file", "language"]
 
 
-class CorpusSettings(Declared):
+class CorpusSettings(FrozenConfig):
     """What is read of a parallel corpus, and in which shares it is trained on.
 
     Attributes:

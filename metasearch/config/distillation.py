@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, Declared, Length, Positive
+from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, Positive
 from metasearch.config.corpus import CorpusSettings
-from metasearch.config.recipe import Loss, Outer, Pace
+from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.config.shards import require_work
 from metasearch.errors import ConfigError, nearest
 
@@ -24,7 +24,7 @@ _MONITORS: dict[str, tuple[Monitor, ...]] = {
 }
 
 
-class Student(Declared):
+class Student(FrozenConfig):
     """How a student is made of the assistant.
 
     Attributes:
@@ -58,7 +58,7 @@ class Student(Declared):
         return self
 
 
-class StageBudget(Pace):
+class StageBudget(EvalSchedule):
     """How long a stage trains.
 
     Attributes:
@@ -77,7 +77,7 @@ class StageBudget(Pace):
         return self
 
 
-class Stage(Declared):
+class Stage(FrozenConfig):
     """One stage: who learns what from whom, and for how long.
 
     Attributes:
@@ -127,7 +127,7 @@ class Stage(Declared):
         return "--corpus" if self.data == "parallel" else f"--{self.data}"
 
 
-class Distillation(Declared):
+class Distillation(FrozenConfig):
     """A recipe of stages, each of which begins with what the ones before it made.
 
     Attributes:
@@ -145,7 +145,7 @@ class Distillation(Declared):
     sources: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _known(self) -> "Distillation":
+    def _check_names(self) -> "Distillation":
         for name in self.run:
             if name not in self.stages:
                 raise Contradiction(f"no stage '{name}'.{nearest(name, self.stages)}", "run")

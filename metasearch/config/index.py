@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from metasearch.config.base import Count, Declared, Positive
+from metasearch.config.base import Count, FrozenConfig, Positive
 from metasearch.config.languages import Language
 from metasearch.config.recipe import Role
 
@@ -11,7 +11,7 @@ PASSAGE_LENGTH = 128
 """Tokens of a passage where nothing else is said and the encoder reads so many."""
 
 
-class IndexSettings(Declared):
+class IndexSettings(FrozenConfig):
     """How documents become passages and vectors.
 
     Attributes:

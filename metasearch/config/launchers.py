@@ -41,7 +41,7 @@ _FORMS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class LauncherConfig:
     """Where cells run.
 
     Attributes:
@@ -78,7 +78,7 @@ class Place:
         return 1 if self.together else 1000
 
 
-def place_of(launcher: str | None, assignments: Sequence[str]) -> Place | None:
+def place_of(launcher: str | None, assignments: Sequence[str]) -> LauncherConfig | None:
     """Return where cells run, from a launcher's name and `KEY=VALUE`; several may stand in one, with spaces between.
 
     Returns None where nothing is asked.
@@ -98,4 +98,4 @@ def place_of(launcher: str | None, assignments: Sequence[str]) -> Place | None:
             if not equals:
                 raise ConfigError(f"--launcher-set {each}: expected KEY=VALUE, such as cpus=4")
             settings[key.strip()] = value.strip()
-    return Place(launcher, settings)
+    return LauncherConfig(launcher, settings)

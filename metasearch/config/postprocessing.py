@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from metasearch.config.base import Declared, Positive
+from metasearch.config.base import FrozenConfig, Positive
 from metasearch.config.languages import Language
 
 LEAST = 20
@@ -17,7 +17,7 @@ def _enough(texts: int) -> int:
     return texts
 
 
-class NeutralSettings(Declared):
+class NeutralSettings(FrozenConfig):
     """How the map that takes the language out of vectors is estimated.
 
     Attributes:
@@ -53,7 +53,7 @@ class Neutralise(NeutralSettings):
         return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
 
 
-class Merge(Declared):
+class Merge(FrozenConfig):
     """A stage of a run after training: of the weights between before and after, the best on dev are kept.
 
     Attributes:

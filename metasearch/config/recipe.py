@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, Declared, Length, NonNegative, Positive, Rate, Share
+from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, NonNegative, Positive, Rate, Share
 from metasearch.config.postprocessing import Merge, Neutralise
 from metasearch.config.shards import Shards, require_work
 from metasearch.errors import nearest
@@ -31,7 +31,7 @@ def with_merge(learner: str) -> str:
     return f"{learner}+{MERGED}"
 
 
-class MaxLength(Declared):
+class MaxLength(FrozenConfig):
     """Longest inputs in tokens, special tokens included; longer ones are truncated.
 
     Tasks of retrieval have questions and candidates, all others `text`. None leaves a role the checkpoint's own length
@@ -43,7 +43,7 @@ class MaxLength(Declared):
     text: Length | None = None
 
 
-class Episodes(Declared):
+class Episodes(FrozenConfig):
     """How the sets of an episode are drawn.
 
     Attributes:
@@ -90,13 +90,13 @@ class Loss(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _given(cls, values: Any) -> Any:
+    def _read_name(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
         return {key: value for key, value in values.items() if value is not None or key == "name"}
 
     @model_validator(mode="after")
-    def _known(self) -> "Loss":
+    def _check_names(self) -> "Loss":
         # Without a name the losses are built in, and their options are all fields here: another key is a slip.
         if self.name is None and (key := next(iter(self.model_extra or ()), "")):
             raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
@@ -108,7 +108,7 @@ class Loss(BaseModel):
         return own | dict(self.model_extra or {})
 
 
-class Outer(Declared):
+class Outer(FrozenConfig):
     """The outer optimiser and its rate over time.
 
     Attributes:
@@ -136,7 +136,7 @@ class Outer(Declared):
     trust: Rate = 1e-3
 
 
-class Pace(Declared):
+class EvalSchedule(FrozenConfig):
     """When the trainer evaluates and stops early, and in how many parts it takes a gradient.
 
     Attributes:
@@ -151,7 +151,7 @@ class Pace(Declared):
     shards: Shards = 1
 
 
-class Budget(Pace):
+class Budget(EvalSchedule):
     """How long is trained and when it is stopped.
 
     Attributes:
@@ -174,7 +174,7 @@ class Budget(Pace):
         return self
 
 
-class Recipe(Declared):
+class Recipe(FrozenConfig):
     """A learner and its hyper-parameters.
 
     Attributes:

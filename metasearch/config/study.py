@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, Declared, Positive, Settings
+from metasearch.config.base import Contradiction, Count, FrozenConfig, Positive, Settings
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, TaskConfig
 
 
-class Trained(Declared):
+class TrainedArm(FrozenConfig):
     """An arm that is trained on each fold with each seed.
 
     Attributes:
@@ -41,7 +41,7 @@ class StudyConfig(Settings):
     data: TaskConfig
     encoder: EncoderConfig
     compute: ComputeConfig = ComputeConfig()
-    trained: tuple[Trained, ...] = ()
+    trained: tuple[TrainedArm, ...] = ()
     distilled: tuple[DistillConfig, ...] = ()
     neutral: NeutralSettings | None = None
     folds: Annotated[tuple[Count, ...], Field(min_length=1)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from metasearch.config.arrangement import Arrangement, Pattern
-from metasearch.config.base import Contradiction, Declared
+from metasearch.config.base import Contradiction, FrozenConfig
 from metasearch.config.languages import Language, parse_pair
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.errors import ConfigError
@@ -17,7 +17,7 @@ ORACLE = "oracle"
 """In place of a translator: the parallel rows that the data itself has."""
 
 
-class Translate(Declared):
+class Translate(FrozenConfig):
     """Which rows of train are translated into which languages, and by what.
 
     Attributes:
@@ -63,7 +63,7 @@ Phase = Literal["meta-train", "meta-valid"]
 PHASES: tuple[Phase, ...] = ("meta-train", "meta-valid")
 
 
-class Source(Declared):
+class Source(FrozenConfig):
     """Where a task comes from."""
 
     paper: str
@@ -72,7 +72,7 @@ class Source(Declared):
     note: str | None = None
 
 
-class Folds(Declared):
+class Folds(FrozenConfig):
     """How data is split.
 
     Attributes:
@@ -97,7 +97,7 @@ def _once(values: Sequence[str], *at: str) -> None:
             raise Contradiction(f"'{value}' stands twice", *at)
 
 
-class Task(Declared):
+class Task(FrozenConfig):
     """A benchmark: data, languages, protocol and measures.
 
     Attributes:
@@ -226,7 +226,7 @@ class Task(Declared):
         return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
 
 
-class Mode(Declared):
+class Mode(FrozenConfig):
     """A transfer mode: the patterns whose arrangements the episodes of each phase cycle through."""
 
     mode: str

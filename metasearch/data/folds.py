@@ -38,7 +38,7 @@ def split(data: Data, folds: Folds, fold: int) -> Split:
         why = "the task comes with one split" if folds.method == "given" else "all of the task is test"
         raise ConfigError(f"fold {fold} is out of range; {why}, fold 0")
     else:
-        parts = _given(data) if folds.method == "given" else ((), (), data.groups)
+        parts = _read_groups(data) if folds.method == "given" else ((), (), data.groups)
     return Split(*(data.select(groups) for groups in parts))
 
 
@@ -90,7 +90,7 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     return tuple(rest[:cut]), tuple(rest[cut:]), tuple(test)
 
 
-def _given(data: Data) -> Groups:
+def _read_groups(data: Data) -> Groups:
     parts: list[tuple[str, ...]] = []
     for name in ("train", "dev", "test"):
         parts.append(tuple(group for group in data.groups if data.given.get(group) == name))

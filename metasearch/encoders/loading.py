@@ -22,7 +22,7 @@ _BUFFERS = ("position_ids", "token_type_ids")
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadReport:
     """How the weights of one transformer were loaded.
 
     Attributes:
@@ -37,13 +37,13 @@ class Loaded:
 
 
 @contextmanager
-def recorded() -> Iterator[list[Loaded]]:
+def recorded() -> Iterator[list[LoadReport]]:
     """Give a list that fills with every transformer that is loaded inside, its PEFT adapters merged.
 
     Libraries between here and transformers keep its report of a load to themselves, so its public `from_pretrained` is
     exchanged for one that asks for the report too.
     """
-    found: list[Loaded] = []
+    found: list[LoadReport] = []
     with _ONE_AT_A_TIME:
         before = PreTrainedModel.__dict__["from_pretrained"]
 
@@ -53,7 +53,7 @@ def recorded() -> Iterator[list[Loaded]]:
             for adapter in adapters:
                 model = merge_adapter(model, adapter)
             missing, unexpected = (tuple(sorted(info[key])) for key in ("missing_keys", "unexpected_keys"))
-            found.append(Loaded(model, missing, unexpected))
+            found.append(LoadReport(model, missing, unexpected))
             return (model, info) if output_loading_info else model
 
         PreTrainedModel.from_pretrained = classmethod(reporting)
@@ -63,7 +63,7 @@ def recorded() -> Iterator[list[Loaded]]:
             PreTrainedModel.from_pretrained = before
 
 
-def require_fit(what: str, loaded: Sequence[Loaded], pooled: bool) -> None:
+def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
     """Raise `EncoderError` where weights of a transformer are missing, or weights of its own parts are left over.
 
     Weights beside the transformer, such as the head of a language model, are passed over, and a line says so.
@@ -80,14 +80,14 @@ def require_fit(what: str, loaded: Sequence[Loaded], pooled: bool) -> None:
         # With every weight under another name, what is left over tells what is wrong.
         unexpected = left if missing else [key for key in left if key.partition(".")[0] in own]
         if missing or unexpected:
-            said = [_listed(keys, how) for keys, how in ((missing, "missing"), (unexpected, "unexpected")) if keys]
+            said = [_join(keys, how) for keys, how in ((missing, "missing"), (unexpected, "unexpected")) if keys]
             why = ", and random numbers in their place would give meaningless scores" if missing else ""
             raise EncoderError(
                 f"{what} cannot be loaded: its weights do not fit its config.json: {'; '.join(said)}{why}. Were its "
                 "files changed, or written by another program?"
             )
         if left:
-            log.warning("%s: %s, passed over", what, _listed(left, "beside the encoder"))
+            log.warning("%s: %s, passed over", what, _join(left, "beside the encoder"))
 
 
 def uses_pooler(model: SentenceTransformer) -> bool:
@@ -97,7 +97,7 @@ def uses_pooler(model: SentenceTransformer) -> bool:
     return any("pooler_output" in ([name] if isinstance(name, str) else name or ()) for name in outputs)
 
 
-def _listed(keys: Sequence[str], what: str) -> str:
+def _join(keys: Sequence[str], what: str) -> str:
     """Return such as `2 weights missing, the first 'encoder.layer.0.output.dense.bias'`."""
     return f"{len(keys)} weight{'s' * (len(keys) > 1)} {what}, the first '{keys[0]}'"
 

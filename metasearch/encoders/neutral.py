@@ -29,7 +29,7 @@ from torch import nn
 from metasearch.config.postprocessing import LEAST
 from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import EncodesTexts
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, DataError, EncoderError
 
 Vectors = NDArray[np.float64]
@@ -79,7 +79,7 @@ class NeutralMap:
 
 
 @dataclass(frozen=True)
-class Mapped:
+class ProjectedEncoder:
     """Gives the vectors of an encoder that has no map as they are with one.
 
     Attributes:
@@ -87,7 +87,7 @@ class Mapped:
         neutral: the map.
     """
 
-    before: EncodesTexts
+    before: TextEncoder
     neutral: NeutralMap
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from metasearch.config.recipe import Role
 
 
-class EncodesTexts(Protocol):
+class TextEncoder(Protocol):
     """Gives the vectors of texts; all that an evaluation asks of an encoder."""
 
     @property
@@ -22,7 +22,7 @@ class EncodesTexts(Protocol):
         """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
 
 
-class Reporting(EncodesTexts, Protocol):
+class ProgressEncoder(TextEncoder, Protocol):
     """Gives vectors, and says how far it is.
 
     Attributes:
@@ -33,7 +33,7 @@ class Reporting(EncodesTexts, Protocol):
 
 
 @contextmanager
-def heard(encoder: Reporting, hear: Callable[[int, int], None]) -> Iterator[None]:
+def report_progress(encoder: ProgressEncoder, hear: Callable[[int, int], None]) -> Iterator[None]:
     """Let something hear of every batch that an encoder encodes meanwhile: texts that are done, and all of them."""
     encoder.on_progress = hear
     try:
@@ -42,7 +42,7 @@ def heard(encoder: Reporting, hear: Callable[[int, int], None]) -> Iterator[None
         encoder.on_progress = None
 
 
-class Opened(Protocol):
+class CheckpointInfo(Protocol):
     """What was opened from a checkpoint.
 
     Attributes:
@@ -59,7 +59,7 @@ class Opened(Protocol):
         """See above."""
 
 
-class Remembered:
+class CachedEncoder:
     """Gives the vectors of an encoder, and encodes each text of a role once; its weights must not change meanwhile.
 
     The last bits of a vector depend on which texts are encoded together. So each part of the data has vectors of its
@@ -69,14 +69,14 @@ class Remembered:
         encoder: whose vectors they are.
     """
 
-    def __init__(self, encoder: EncodesTexts) -> None:
+    def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
         self._vectors: dict[tuple[Role, str], NDArray[np.float32]] = {}
-        self._parts: dict[str, Remembered] = {}
+        self._parts: dict[str, CachedEncoder] = {}
 
-    def part(self, name: str) -> "Remembered":
+    def part(self, name: str) -> "CachedEncoder":
         """Return what gives the vectors of the texts of a part, such as `dev`, and knows those of no other."""
-        return self._parts.setdefault(name, Remembered(self._encoder))
+        return self._parts.setdefault(name, CachedEncoder(self._encoder))
 
     @property
     def device(self) -> torch.device:

@@ -27,7 +27,7 @@ RANK_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Health:
+class EmbeddingHealth:
     """The shape of a set of sentence vectors, each divided by its length.
 
     Attributes:
@@ -46,7 +46,7 @@ class Health:
         return f"mean cosine {self.cosine:.2f}, spread {self.spread:.2f}, effective rank {self.rank:.1f}"
 
 
-def health(vectors: NDArray[np.floating]) -> Health:
+def health(vectors: NDArray[np.floating]) -> EmbeddingHealth:
     """Return the shape of the vectors of different sentences, computed in float64.
 
     Args:
@@ -63,10 +63,10 @@ def health(vectors: NDArray[np.floating]) -> Health:
     centred = units - units.mean(0)
     # By the distances and not by 1 − |mean|², which loses half of the digits where the vectors are nearly the same.
     spread = float(np.sqrt(np.square(centred).sum(1).mean()))
-    return Health(cosine, spread, _effective_rank(centred))
+    return EmbeddingHealth(cosine, spread, _effective_rank(centred))
 
 
-def diagnose(now: Health, before: Health | None, dimension: int) -> str | None:
+def diagnose(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: int) -> str | None:
     """Return a warning that names the kind of collapse and its likely cause, or None when the vectors are healthy.
 
     Args:
@@ -83,16 +83,16 @@ def diagnose(now: Health, before: Health | None, dimension: int) -> str | None:
     return f"collapse: {symptom} ({now}{start}). {_cause(to_point, before, dimension)}"
 
 
-def _to_point(now: Health, before: Health | None) -> bool:
+def _to_point(now: EmbeddingHealth, before: EmbeddingHealth | None) -> bool:
     return now.cosine > COSINE or (before is not None and now.spread < SPREAD_SHARE * before.spread)
 
 
-def _to_few_directions(now: Health, before: Health | None, dimension: int) -> bool:
+def _to_few_directions(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: int) -> bool:
     few = min(RANK, dimension / 2)
     return now.rank < few or (before is not None and now.rank < RANK_SHARE * before.rank)
 
 
-def _cause(to_point: bool, before: Health | None, dimension: int) -> str:
+def _cause(to_point: bool, before: EmbeddingHealth | None, dimension: int) -> str:
     if before is None:
         return (
             "Nothing is trained yet: a student that starts from random weights may leave this state, a trained encoder "

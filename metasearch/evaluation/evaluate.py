@@ -11,13 +11,13 @@ from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, RERANKED
 from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
-from metasearch.encoders.protocols import EncodesTexts
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.encoders.rerank import expanded
 from metasearch.errors import DataError, MetasearchError, require_known
 from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
-from metasearch.runs.per_query_results import Cell, QuestionResults
+from metasearch.runs.per_query_results import Cell, QueryResults
 
 # Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
 #
@@ -32,7 +32,7 @@ from metasearch.runs.per_query_results import Cell, QuestionResults
 
 
 def evaluate_retrieval(
-    encoder: EncodesTexts, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
+    encoder: TextEncoder, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -60,11 +60,11 @@ def evaluate_retrieval(
                 scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
     ranking = ranking_of(questions, data.candidates, results[MULTILINGUAL]) if MULTILINGUAL in pools else None
     articles = {question.id: question.group for question in questions}
-    return Evaluation(tuple(scores), QuestionResults(units, columns, ranking, articles))
+    return Evaluation(tuple(scores), QueryResults(units, columns, ranking, articles))
 
 
 def _search(
-    encoder: EncodesTexts, data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]
+    encoder: TextEncoder, data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]
 ) -> tuple[list[Question], list[str], dict[Pool, SearchResult]]:
     """Return the questions in the order of the search, the languages of the candidates, and the results.
 
@@ -112,7 +112,7 @@ def _require_answers(data: RetrievalData, by_language: Mapping[str, Sequence[Que
 # Correlates cosine similarity with gold on each language pair (SemEval-2017 task 1; MAML-Align paper, section 5).
 
 
-def evaluate_similarity(encoder: EncodesTexts, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
+def evaluate_similarity(encoder: TextEncoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
     """Return the scores of every language pair."""
     if not data.pairs:
         raise DataError("there are no pairs to evaluate on")
@@ -152,7 +152,7 @@ def correlate(
                 # Of the same class, which decides the exit code; only the place is added.
                 raise type(error)(f"pairs {name}: {error}") from None
             scores.append(Score(str(measure), "pairs", name, "", value, int(member.sum())))
-    return Evaluation(tuple(scores), QuestionResults(units, columns, articles={}))
+    return Evaluation(tuple(scores), QueryResults(units, columns, articles={}))
 
 
 # Looks for the translation of each text among those of its language (Tatoeba as LASER and XTREME score it).
@@ -160,7 +160,7 @@ def correlate(
 # Both directions are scored, since papers differ or do not say: XTREME takes `xx-en` alone. `both` is their mean.
 
 
-def evaluate_translation(encoder: EncodesTexts, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
+def evaluate_translation(encoder: TextEncoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
     """Return the scores of every language in both directions and their mean, the default pool `both`."""
     if not data.pairs:
         raise DataError("there are no translations to evaluate on")
@@ -190,11 +190,11 @@ def evaluate_translation(encoder: EncodesTexts, data: TranslationData, measures:
                 units[pool, language, candidates] = tuple(pair.source for pair in pairs)
                 columns[str(measure), pool, language, candidates] = values
                 scores.append(Score(str(measure), pool, language, candidates, float(values.mean()), len(values)))
-    return Evaluation(tuple(scores), QuestionResults(units, columns, articles={}), data.named)
+    return Evaluation(tuple(scores), QueryResults(units, columns, articles={}), data.named)
 
 
 def evaluate(
-    encoder: EncodesTexts,
+    encoder: TextEncoder,
     data: Data,
     measures: Sequence[Measure],
     pools: Sequence[Pool] = ("multilingual",),

@@ -7,7 +7,7 @@ from typing import Any
 
 from metasearch.config.measure import Pool
 from metasearch.errors import ConfigError, nearest
-from metasearch.runs.per_query_results import QuestionResults
+from metasearch.runs.per_query_results import QueryResults
 from metasearch.runs.rows import MEAN
 
 
@@ -37,7 +37,7 @@ class Evaluation:
     """All scores of an encoder on one split; `groups` are languages over which means of their own are reported."""
 
     scores: tuple[Score, ...]
-    questions: QuestionResults = field(default_factory=QuestionResults)
+    questions: QueryResults = field(default_factory=QueryResults)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def mean(self, measure: str, pool: Pool | None = None) -> float:

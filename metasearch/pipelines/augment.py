@@ -28,7 +28,7 @@ from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.loading import recorded, require_fit
 from metasearch.encoders.open import is_path, quiet
 from metasearch.errors import DataError, EncoderError, NonFiniteError, RunFolderError, first_line
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.runs.signals import interrupted
 
 BLOCK = 2048
@@ -66,7 +66,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Augmented:
+class AugmentResult:
     """A file of scored pairs that was written; `histogram` counts scores from 0 to 1, from 1 to 2, and so on to 5."""
 
     output: Path
@@ -132,7 +132,7 @@ def augment(
     output: Path,
     batch_size: int = 32,
     progress: Progress | None = None,
-) -> Augmented:
+) -> AugmentResult:
     """Score the candidates and write them to a new file, or go on with the scores of an interrupted call.
 
     Scores are clipped to 0 to 1, and written as 0 to 5 with four decimals. `progress` is called after each block.
@@ -158,13 +158,15 @@ def augment(
             scores += block
             if progress:
                 progress(len(scores), len(pairs))
-        write_whole(output, scored_csv((*pair, score) for pair, score in zip(pairs, scores, strict=True)))
+        atomic_write(output, scored_csv((*pair, score) for pair, score in zip(pairs, scores, strict=True)))
         partial.unlink(missing_ok=True)
     except OSError as error:
         raise RunFolderError(f"{partial} cannot be written: {error.strerror}") from None
     except KeyboardInterrupt:
         raise interrupted(f"stopped; the same command goes on after the {len(scores)} pairs in {partial}") from None
-    return Augmented(output, candidates, tuple(np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0].tolist()))
+    return AugmentResult(
+        output, candidates, tuple(np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0].tolist())
+    )
 
 
 def _resume(partial: Path) -> list[float]:
@@ -173,7 +175,7 @@ def _resume(partial: Path) -> list[float]:
     lines = partial.read_text(encoding="utf-8").splitlines(keepends=True) if partial.is_file() else []
     whole = [line for line in lines if line.endswith("\n")]
     if len(whole) < len(lines):
-        write_whole(partial, "".join(whole))
+        atomic_write(partial, "".join(whole))
     return [score for line in whole for score in json.loads(line)]
 
 

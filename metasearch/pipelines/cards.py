@@ -28,7 +28,7 @@ from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.pipelines.publish.card import (
     CARD,
     UNKNOWN,
@@ -55,7 +55,7 @@ _NOT_SETTINGS = ("description", "sources")
 def write_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder) -> None:
     """Write the card of a run's model, after its scores are in the results and the model is saved."""
     card = files.model / CARD
-    write_whole(card, card_of(files, config, encoder, read_licence(card)))
+    atomic_write(card, card_of(files, config, encoder, read_licence(card)))
 
 
 def card_of(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder, licence: str = UNKNOWN) -> str:

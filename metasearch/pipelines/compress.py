@@ -18,7 +18,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.pipelines.cards import compressed_card
 from metasearch.pipelines.publish.card import CARD
 
@@ -67,7 +67,7 @@ def _written(source: Encoder, student: Encoder, plan: Plan, before: Sizes, folde
     after = encoder_sizes(student)
     with whole(folder) as partial:
         student.write(partial)
-        write_whole(partial / CARD, compressed_card(student, source.name, plan, before, after))
+        atomic_write(partial / CARD, compressed_card(student, source.name, plan, before, after))
     return before, after
 
 

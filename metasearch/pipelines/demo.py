@@ -7,14 +7,14 @@ from metasearch.config.run import Device
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.errors import quoted
-from metasearch.io import write_all
+from metasearch.io import atomic_write_all
 from metasearch.pipelines.search import index_documents
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 QUESTION = "How do sailors know at night which lighthouse they are looking at?"
 
 
-def index_articles(folder: Path, encoder: Path, task: str, device: Device, listener: Listener) -> str:
+def index_articles(folder: Path, encoder: Path, task: str, device: Device, callback: Callback) -> str:
     """Write the sentences of a task and their index beside its runs; return the command that searches them.
 
     Args:
@@ -22,7 +22,7 @@ def index_articles(folder: Path, encoder: Path, task: str, device: Device, liste
         encoder: folder of the model.
         task: of retrieval.
         device: where the encoder runs.
-        listener: hears of the progress.
+        callback: hears of the progress.
     """
     data = load_benchmark(task).data
     assert isinstance(data, RetrievalData)
@@ -31,6 +31,6 @@ def index_articles(folder: Path, encoder: Path, task: str, device: Device, liste
         path = folder / "articles" / f"{candidate.language}.jsonl"
         row = json.dumps({"text": candidate.shown or candidate.text}, ensure_ascii=False)
         rows[path] = f"{rows.get(path, '')}{row}\n"
-    write_all(rows)
-    index_documents([folder / "articles"], folder / "index", str(encoder), device=device, listener=listener)
+    atomic_write_all(rows)
+    index_documents([folder / "articles"], folder / "index", str(encoder), device=device, callback=callback)
     return f'metasearch search {quoted(folder / "index")} "{QUESTION}"'

@@ -5,13 +5,13 @@ from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import Mapped
-from metasearch.encoders.protocols import EncodesTexts, Remembered
+from metasearch.encoders.neutral import ProjectedEncoder
+from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines.neutral import train_map
 
 
-class DevScore:
+class DevEvaluator:
     """Scores an encoder, as a run of a recipe would leave it now, on the part of dev that gives the score.
 
     Args:
@@ -27,17 +27,17 @@ class DevScore:
     def __init__(self, encoder: Encoder, benchmark: Benchmark, recipe: Recipe, precision: Precision = "fp32") -> None:
         self._encoder, self._benchmark, self._recipe, self._precision = encoder, benchmark, recipe, precision
         self._data = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[1]
-        self.vectors: Remembered | None = None
+        self.vectors: CachedEncoder | None = None
 
     def __call__(self) -> float:
         """Return the mean of the measure that the task is monitored by."""
-        self.vectors = Remembered(self._encoder)
+        self.vectors = CachedEncoder(self._encoder)
         delivered = self._delivered(self.vectors.part("dev"), self.vectors.part("train"))
         found = evaluate(delivered, self._data, self._benchmark.measures, precision=self._precision)
         return found.mean(self._benchmark.task.monitor)
 
-    def _delivered(self, trained: EncodesTexts, train: EncodesTexts) -> EncodesTexts:
+    def _delivered(self, trained: TextEncoder, train: TextEncoder) -> TextEncoder:
         stage = self._recipe.neutralise
         if stage is None or stage.when == "before":
             return trained
-        return Mapped(trained, train_map(self._encoder, self._benchmark, stage, through=train))
+        return ProjectedEncoder(trained, train_map(self._encoder, self._benchmark, stage, through=train))

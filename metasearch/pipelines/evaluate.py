@@ -14,7 +14,7 @@ from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.pipelines.run import Row
 from metasearch.pipelines.score import evaluate_aloud, origin_of
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.versions import processor, versions
 
 
@@ -23,7 +23,7 @@ def evaluate_encoder(
     benchmark: Benchmark,
     split: str,
     pools: Sequence[Pool],
-    listener: Listener = SILENT,
+    callback: Callback = SILENT,
     precision: Precision = "fp32",
     device: Device = "auto",
 ) -> list[Row]:
@@ -31,7 +31,7 @@ def evaluate_encoder(
     encoder = _opened(ref, benchmark, precision, device)
     data = benchmark.part(split)
     what = f"{ref.name} on {split} of {benchmark.task.task}"
-    results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, precision)
+    results = evaluate_aloud(encoder, data, benchmark, pools, what, callback, precision)
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
     facts |= origin_of(encoder)
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}

@@ -22,11 +22,11 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import open_checkpoint
-from metasearch.encoders.protocols import Reporting, heard
+from metasearch.encoders.protocols import ProgressEncoder, report_progress
 from metasearch.pipelines.cards import exported_card
 from metasearch.pipelines.publish.card import CARD
 from metasearch.pipelines.score import evaluate_aloud
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import Row
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """What `export` wrote.
 
     Attributes:
@@ -77,8 +77,8 @@ def tables(rows: Sequence[Row]) -> str:
 
 
 def export(
-    encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, listener: Listener = SILENT
-) -> Exported:
+    encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, callback: Callback = SILENT
+) -> ExportResult:
     """Write an encoder to a folder in another form, and score it before and after where there is a task.
 
     Args:
@@ -86,7 +86,7 @@ def export(
         form: how it is written.
         folder: new or empty.
         benchmark: whose test part shows what is lost.
-        listener: hears how many texts are encoded.
+        callback: hears how many texts are encoded.
 
     Raises:
         RunFolderError: the folder is not empty or cannot be written.
@@ -96,7 +96,7 @@ def export(
     """
     form.check(scored=benchmark is not None)
     claim(folder)
-    changed = _changed(encoder, form, listener)
+    changed = _changed(encoder, form, callback)
     facts = None
     with whole(folder) as partial:
         if form.onnx:
@@ -106,16 +106,16 @@ def export(
         else:
             changed = plain(changed)
             changed.write(partial)
-        rows = _scores(encoder, changed, form, partial, benchmark, listener) if benchmark else []
+        rows = _scores(encoder, changed, form, partial, benchmark, callback) if benchmark else []
         if facts:
             write_facts(partial, facts.model_copy(update={"results": tuple(rows)}))
         card = exported_card(changed, encoder.name, form, rows, benchmark, tables(rows) if rows else "", facts)
         (partial / CARD).write_text(card, encoding="utf-8")
         size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
-    return Exported(folder, size, changed.dimension(), facts.difference if facts else None, rows)
+    return ExportResult(folder, size, changed.dimension(), facts.difference if facts else None, rows)
 
 
-def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
+def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
     """Return the encoder whose vectors are written; what is as it was is said."""
     if form.plain and not form.changes and not is_compressed(encoder):
         log.info("'%s' is a stock model already; written as it is", encoder.name)
@@ -131,7 +131,7 @@ def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
         _warn_of_untrained(changed, form.dimensions)
         return short
     drawn = _drawn(form.texts)
-    with heard(changed, partial(listener.on_encode, "texts")):
+    with report_progress(changed, partial(callback.on_encode, "texts")):
         return narrowed(changed, form.dimensions, changed.encode(drawn, "text"))
 
 
@@ -157,11 +157,11 @@ def _drawn(paths: Sequence[Path]) -> list[str]:
 
 
 def _scores(
-    encoder: Encoder, changed: Encoder, form: Form, folder: Path, benchmark: Benchmark, listener: Listener
+    encoder: Encoder, changed: Encoder, form: Form, folder: Path, benchmark: Benchmark, callback: Callback
 ) -> list[Row]:
     """Return the scores before, of the vectors in float32 where they are others, as written, and the difference."""
     length = benchmark.task.max_length
-    stages: dict[str, Reporting] = {BEFORE: Encoder(encoder.model, encoder.name, length)}
+    stages: dict[str, ProgressEncoder] = {BEFORE: Encoder(encoder.model, encoder.name, length)}
     if changed is not encoder and form.int8:
         cut = [] if form.dimensions is None else [f"{form.dimensions} dimensions"]
         stages[", ".join([*(["static"] if form.static else []), *cut])] = Encoder(changed.model, changed.name, length)
@@ -169,7 +169,7 @@ def _scores(
     rows: list[Row] = []
     for name, each in stages.items():
         what = f"{name}: {_SPLIT} of {benchmark.task.task}"
-        results = evaluate_aloud(each, benchmark.part(_SPLIT), benchmark, ("multilingual",), what, listener)
+        results = evaluate_aloud(each, benchmark.part(_SPLIT), benchmark, ("multilingual",), what, callback)
         facts = {"task": benchmark.task.task, "encoder": encoder.name, "learner": name, "fold": benchmark.fold}
         rows += [{**facts, "split": _SPLIT, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
     return rows + _differences(rows, form.name)

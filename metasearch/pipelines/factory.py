@@ -20,14 +20,14 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.encoders.protocols import heard
+from metasearch.encoders.protocols import report_progress
 from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
-from metasearch.pipelines.dev_evaluator import DevScore
+from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import require_map
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
-from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.hardware import device_of
 from metasearch.training.memory import log_memory
 from metasearch.training.outer_gradients import OuterGradients
@@ -113,11 +113,11 @@ def fit(
     max_steps: int | None = None,
     precision: str = "fp32",
     checkpointing: Checkpointing = "auto",
-    listener: Listener = SILENT,
+    callback: Callback = SILENT,
     store: CheckpointStore | None = None,
     resume: bool = False,
     baseline: float | None = None,
-    dev: DevScore | None = None,
+    dev: DevEvaluator | None = None,
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
@@ -132,7 +132,7 @@ def fit(
         max_steps=max_steps,
         precision=precision,
         checkpointing=checkpointing,
-        listener=listener,
+        callback=callback,
         store=store,
         baseline=baseline,
         dev=dev,
@@ -149,11 +149,11 @@ def trainer_of(
     max_steps: int | None = None,
     precision: str = "fp32",
     checkpointing: Checkpointing = "auto",
-    listener: Listener = SILENT,
+    callback: Callback = SILENT,
     store: CheckpointStore | None = None,
     baseline: float | None = None,
-    dev: DevScore | None = None,
-    processes: Processes = ALONE,
+    dev: DevEvaluator | None = None,
+    processes: ProcessGroup = SINGLE_PROCESS,
 ) -> Trainer:
     """Return what trains a learner on a benchmark, before its first step.
 
@@ -165,7 +165,7 @@ def trainer_of(
         max_steps: outer steps at most.
         precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
         checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
-        listener: hears of steps and scores.
+        callback: hears of steps and scores.
         store: where checkpoints go.
         baseline: dev score before the first step, where it is known already.
         dev: gives the dev scores, where it is asked for more than that afterwards.
@@ -177,9 +177,9 @@ def trainer_of(
     """
     check_fit(recipe, benchmark, precision, checkpointing)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
+    encoder, chosen = require_map(learner.encoder, recipe), _log_precision(precision)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
-    sources = _samplers(encoder, benchmark, recipe, seed, valid, listener)
+    sources = _samplers(encoder, benchmark, recipe, seed, valid, callback)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     _say(learner, recipe, scored is valid)
     trainer = Trainer(
@@ -188,8 +188,8 @@ def trainer_of(
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=dev or DevScore(encoder, benchmark, recipe, chosen),
-        listener=listener,
+        dev=dev or DevEvaluator(encoder, benchmark, recipe, chosen),
+        callback=callback,
         store=store,
         seed=seed,
         precision=chosen,
@@ -202,10 +202,10 @@ def trainer_of(
 
 
 def _samplers(
-    encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, listener: Listener
+    encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, callback: Callback
 ) -> dict[Phase, EpisodeSampler]:
-    """Return what draws episodes; a listener hears of the texts that are encoded once, before the first of them."""
-    with heard(encoder, partial(listener.on_encode, "to draw episodes by")):
+    """Return what draws episodes; a callback hears of the texts that are encoded once, before the first of them."""
+    with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         return samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
 
 
@@ -217,7 +217,7 @@ def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:
         log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
 
 
-def _said(precision: str) -> Precision:
+def _log_precision(precision: str) -> Precision:
     """Return the precision of a training, and log what else is in bfloat16."""
     if precision != "bf16":
         return "fp32"

@@ -8,7 +8,7 @@ from metasearch.compress.average import State, average, put, require_same_form, 
 from metasearch.compress.output import claim, whole
 from metasearch.config.run import EncoderConfig
 from metasearch.encoders.encoder import Encoder
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.pipelines.cards import merged_card
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.publish.card import CARD
@@ -31,7 +31,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """What `merge` made.
 
     Attributes:
@@ -54,7 +54,7 @@ def merge(
     folder: Path,
     alpha: float | None = None,
     shares: Sequence[float] | None = None,
-) -> Merged:
+) -> MergeResult:
     """Write an encoder whose weights are the weighted mean of those of others, summed in float64 and rounded once.
 
     Tokenizer, modules, prompts and lengths are those of the first encoder. Encoders are loaded one after the other.
@@ -85,13 +85,13 @@ def merge(
             yield share, other.model.state_dict()
 
     put(made, average(states()))
-    done = Merged(tuple(parts), made.fingerprint)
+    done = MergeResult(tuple(parts), made.fingerprint)
     _write(made, done, folder)
     return done
 
 
-def _write(encoder: Encoder, done: Merged, folder: Path) -> None:
+def _write(encoder: Encoder, done: MergeResult, folder: Path) -> None:
     with whole(folder) as partial:
         encoder.write(partial)
         shares = [(part.name, part.share, part.fingerprint) for part in done.parts]
-        write_whole(partial / CARD, merged_card(encoder, shares))
+        atomic_write(partial / CARD, merged_card(encoder, shares))

@@ -10,7 +10,7 @@ from typing import Any
 from metasearch.compress.average import average, copied, put
 from metasearch.config.recipe import Recipe
 from metasearch.encoders.encoder import Encoder
-from metasearch.pipelines.dev_evaluator import DevScore
+from metasearch.pipelines.dev_evaluator import DevEvaluator
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class MergeStage:
         facts: the dev score of every α that was tried, and the α that was chosen; empty before, and without the stage.
     """
 
-    def __init__(self, encoder: Encoder, recipe: Recipe, dev: DevScore) -> None:
+    def __init__(self, encoder: Encoder, recipe: Recipe, dev: DevEvaluator) -> None:
         self._encoder, self._merge, self._dev = encoder, recipe.merge, dev
         self._before = copied(encoder) if recipe.merge else {}
         self.facts: dict[str, Any] = {}

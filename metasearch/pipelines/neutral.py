@@ -12,28 +12,28 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts_by_language import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
-from metasearch.encoders.protocols import EncodesTexts, heard
+from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 
 log = logging.getLogger(__name__)
 
 
 def vectors_of(
-    encoder: Encoder, texts: Tagged, listener: Listener = SILENT, through: EncodesTexts | None = None
+    encoder: Encoder, texts: Tagged, callback: Callback = SILENT, through: TextEncoder | None = None
 ) -> dict[str, NDArray[np.float32]]:
     """Return language → the unit vectors of its texts `(n, D)`, each encoded in its role.
 
     Args:
         encoder: whose vectors they are.
         texts: by language.
-        listener: hears of every batch.
+        callback: hears of every batch.
         through: gives the encoder's vectors, where that is not the encoder itself.
     """
     vectors = {}
     for language, tagged in texts.items():
         rows: dict[int, NDArray[np.float32]] = {}
-        with heard(encoder, partial(listener.on_encode, f"texts in {language}")):
+        with report_progress(encoder, partial(callback.on_encode, f"texts in {language}")):
             for role in dict.fromkeys(role for role, _ in tagged):
                 places = [i for i, (own, _) in enumerate(tagged) if own == role]
                 found = (through or encoder).encode([tagged[i][1] for i in places], role)
@@ -46,8 +46,8 @@ def train_map(
     encoder: Encoder,
     benchmark: Benchmark,
     settings: NeutralSettings,
-    listener: Listener = SILENT,
-    through: EncodesTexts | None = None,
+    callback: Callback = SILENT,
+    through: TextEncoder | None = None,
 ) -> NeutralMap:
     """Return the map of an encoder as it is, estimated from the train part of a benchmark; no label is read.
 
@@ -55,7 +55,7 @@ def train_map(
         encoder: without a map.
         benchmark: whose train part it is.
         settings: how the map is estimated.
-        listener: hears how many texts are encoded.
+        callback: hears how many texts are encoded.
         through: gives the encoder's vectors, where that is not the encoder itself.
 
     Raises:
@@ -63,7 +63,7 @@ def train_map(
         ConfigError: the rank does not fit them.
     """
     texts = train_texts(benchmark, settings)
-    return estimate(vectors_of(encoder, texts, listener, through), settings.rank)
+    return estimate(vectors_of(encoder, texts, callback, through), settings.rank)
 
 
 def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
@@ -78,10 +78,10 @@ def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
     return texts
 
 
-def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, listener: Listener = SILENT) -> None:
+def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, callback: Callback = SILENT) -> None:
     """Put the map of `train_map` at the end of an encoder; raises as that does, and `EncoderError` where it has one."""
     require_none(encoder)
-    neutral = train_map(encoder, benchmark, settings, listener)
+    neutral = train_map(encoder, benchmark, settings, callback)
     append(encoder, neutral)
     say(neutral, benchmark, settings)
 

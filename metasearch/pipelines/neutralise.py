@@ -17,13 +17,13 @@ from metasearch.data.texts_by_language import Tagged
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, require_none
 from metasearch.evaluation.report.charts import Picture, point_chart, standalone
-from metasearch.evaluation.study.bias import DEPTH, Figures, bias_of_ranking
+from metasearch.evaluation.study.bias import DEPTH, BiasFigures, bias_of_ranking
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.publish.card import CARD
 from metasearch.pipelines.run import Row
 from metasearch.pipelines.score import evaluate_aloud
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language, markdown, percent
 
 BEFORE, AFTER = "before", "after"
@@ -33,7 +33,7 @@ _POINTS = 60
 
 
 @dataclass(frozen=True)
-class Neutralised:
+class NeutraliseResult:
     """What `neutralise_encoder` did.
 
     Attributes:
@@ -96,8 +96,8 @@ def neutralise_encoder(
     settings: NeutralSettings,
     folder: Path,
     tasks: Sequence[tuple[Benchmark, str]] = (),
-    listener: Listener = SILENT,
-) -> Neutralised:
+    callback: Callback = SILENT,
+) -> NeutraliseResult:
     """Write an encoder without the language in its vectors to a folder, scored before and after.
 
     Args:
@@ -106,7 +106,7 @@ def neutralise_encoder(
         settings: how it is estimated.
         folder: new or empty; gets the model, a report and a picture of the vectors' two principal axes.
         tasks: what to score on: benchmarks and the name of a part.
-        listener: hears how many texts are encoded.
+        callback: hears how many texts are encoded.
 
     Raises:
         EncoderError: the encoder has a map already.
@@ -118,11 +118,11 @@ def neutralise_encoder(
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
     check(counts, settings.rank, encoder.dimension())
-    vectors = vectors_of(encoder, texts, listener)
+    vectors = vectors_of(encoder, texts, callback)
     neutral = estimate(vectors, settings.rank)
-    rows, ranked = _scores(encoder, tasks, BEFORE, listener)
+    rows, ranked = _scores(encoder, tasks, BEFORE, callback)
     append(encoder, neutral)
-    more, ranked_after = _scores(encoder, tasks, AFTER, listener)
+    more, ranked_after = _scores(encoder, tasks, AFTER, callback)
     outside = {b.task.task: tuple(sorted(b.part(part).languages - set(counts))) for b, part in tasks}
     bias = {task: (found.bias, ranked_after[task].bias) for task, found in ranked.items()}
     correlation = {
@@ -130,7 +130,7 @@ def neutralise_encoder(
         for task, found in ranked.items()
         if not isnan(found.correlation)
     }
-    done = Neutralised(neutral, counts, neutral.removed(vectors), [*rows, *more], bias, correlation, outside)
+    done = NeutraliseResult(neutral, counts, neutral.removed(vectors), [*rows, *more], bias, correlation, outside)
     with whole(folder) as partial:
         encoder.write(partial)
         (partial / CARD).write_text(_card(encoder, done, [benchmark for benchmark, _ in tasks]), encoding="utf-8")
@@ -139,7 +139,7 @@ def neutralise_encoder(
     return done
 
 
-def _card(encoder: Encoder, done: Neutralised, tasks: Sequence[Benchmark]) -> str:
+def _card(encoder: Encoder, done: NeutraliseResult, tasks: Sequence[Benchmark]) -> str:
     facts = {
         "directions taken out": str(len(done.neutral.directions)),
         "texts in the estimate": str(sum(done.counts.values())),
@@ -166,16 +166,16 @@ def _on_axes(vectors: Mapping[str, NDArray[np.float64]]) -> dict[str, list[tuple
 
 
 def _scores(
-    encoder: Encoder, tasks: Sequence[tuple[Benchmark, str]], when: str, listener: Listener
-) -> tuple[list[Row], dict[str, Figures]]:
+    encoder: Encoder, tasks: Sequence[tuple[Benchmark, str]], when: str, callback: Callback
+) -> tuple[list[Row], dict[str, BiasFigures]]:
     """Return the scores on parts of tasks, and the language bias of those that rank a pool of all languages."""
     rows: list[Row] = []
-    ranked: dict[str, Figures] = {}
+    ranked: dict[str, BiasFigures] = {}
     for benchmark, part in tasks:
         # The same weights, with the lengths of this task.
         own, task = Encoder(encoder.model, encoder.name, benchmark.task.max_length), benchmark.task.task
         data, what = benchmark.part(part), f"{when}: {part} of {task}"
-        results = evaluate_aloud(own, data, benchmark, ("multilingual",), what, listener)
+        results = evaluate_aloud(own, data, benchmark, ("multilingual",), what, callback)
         facts = {"task": task, "encoder": encoder.name, "learner": when, "fold": benchmark.fold, "split": part}
         rows += [{**facts, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
         if results.questions.ranking:

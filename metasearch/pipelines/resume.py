@@ -13,13 +13,13 @@ from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.pipelines import score, train
 from metasearch.pipelines.distill import job as distill
 from metasearch.pipelines.distill.checks import benchmarks_of, check_stages, roles_of
-from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.run import (
     ENCODER,
-    ListenerOf,
+    CallbackFactory,
     RunResult,
+    check_weights,
     complete,
-    hold_weights,
     holds_something,
     require_disk_space,
     require_same_data,
@@ -28,9 +28,9 @@ from metasearch.pipelines.run import (
     silent,
 )
 from metasearch.pipelines.task_encoder import encoder_of
-from metasearch.runs.folder import CONFIG, Begun, RunFolder
+from metasearch.runs.folder import CONFIG, RunFolder, RunMetadata
 from metasearch.runs.torchrun_env import rank, require_alone, require_divides
-from metasearch.training.distributed import joined
+from metasearch.training.distributed import join_processes
 
 Kind = Literal["study", "train", "distill", "score"]
 CONFIGS: dict[str, type[RunConfig | DistillConfig | ScoreConfig]] = {
@@ -60,13 +60,13 @@ def kind_of(folder: Path) -> Kind:
 
 
 def resume_run(
-    folder: Path, listener_of: ListenerOf = silent, trust_remote_code: bool = False, patience: float = 0
+    folder: Path, open_callback: CallbackFactory = silent, trust_remote_code: bool = False, patience: float = 0
 ) -> RunResult:
     """Go on with a run, a distillation or a cell of a study; a finished one is only read.
 
     Args:
         folder: the run folder.
-        listener_of: opens a listener for a run or for the stage of a name.
+        open_callback: opens a callback for a run or for the stage of a name.
         trust_remote_code: run code that comes with an encoder; must be said again where the run began with it.
         patience: seconds to wait for another process that is at work in the folder.
 
@@ -90,7 +90,7 @@ def resume_run(
     if kind == "score":
         require_alone("the scoring of an encoder")
     with resumable(folder):
-        return _go_on(files, began, listener_of, patience)
+        return _go_on(files, began, open_callback, patience)
 
 
 def trusts_code(config: RunConfig | ScoreConfig | DistillConfig) -> bool:
@@ -100,13 +100,13 @@ def trusts_code(config: RunConfig | ScoreConfig | DistillConfig) -> bool:
 
 def _go_on(
     files: RunFolder,
-    began: Begun[RunConfig | DistillConfig | ScoreConfig],
-    listener_of: ListenerOf,
+    began: RunMetadata[RunConfig | DistillConfig | ScoreConfig],
+    open_callback: CallbackFactory,
     patience: float,
 ) -> RunResult:
     config = began.config
     if isinstance(config, DistillConfig):
-        return _go_on_distilling(files, began, config, listener_of, patience)
+        return _go_on_distilling(files, began, config, open_callback, patience)
     if isinstance(config, RunConfig):
         require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     benchmark = load_benchmark(config.data, config.mode if isinstance(config, RunConfig) else None)
@@ -114,37 +114,37 @@ def _go_on(
         benchmark = benchmark.trained_on(config.recipe.translate)
     require_same_data(files.path, began.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
-    processes = joined()
+    processes = join_processes()
     if isinstance(config, RunConfig) and not processes.first:
         return train.follow(config, files.path, benchmark, encoder, processes)
-    hold_weights(files, began, {ENCODER: encoder.origin})
+    check_weights(files, began, {ENCODER: encoder.origin})
     if isinstance(config, RunConfig) and not files.begun:
         require_disk_space(files.path, encoder.size)
-    with listener_of(files.path.name) as listener:
+    with open_callback(files.path.name) as callback:
         if isinstance(config, RunConfig):
-            work = partial(train.run_to_end, files, config, benchmark, encoder, listener, processes)
+            work = partial(train.run_to_end, files, config, benchmark, encoder, callback, processes)
             return complete(files, work, patience, processes)
-        return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, listener), patience)
+        return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, callback), patience)
 
 
 def _go_on_distilling(
-    files: RunFolder, began: Begun[Any], config: DistillConfig, listener_of: ListenerOf, patience: float
+    files: RunFolder, began: RunMetadata[Any], config: DistillConfig, open_callback: CallbackFactory, patience: float
 ) -> RunResult:
     distill.check_processes(config)
     benchmarks = benchmarks_of(config)
     # The full check loads every encoder; a run that has begun has passed it.
-    roles = Roles(config, began.weights) if files.begun else roles_of(config)
+    roles = RoleEncoders(config, began.weights) if files.begun else roles_of(config)
     if files.begun and rank().count > 1:
         # Some built-in encoders are made by way of a folder, which transformers saves in the first process alone once
         # they are joined.
         roles.check()
-    processes = joined()
+    processes = join_processes()
     if not processes.first:
         return distill.follow(config, files.path, roles, processes)
-    hold_weights(files, began, roles.origins)
+    check_weights(files, began, roles.origins)
     if not files.begun:
         check_stages(config, roles, files.path)
-    work = partial(distill.run_to_end, files, config, benchmarks, roles, listener_of, processes)
+    work = partial(distill.run_to_end, files, config, benchmarks, roles, open_callback, processes)
     return complete(files, work, patience, processes)
 
 

@@ -9,16 +9,16 @@ from typing import Any
 from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, ProcessLost, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import OutOfRoom, require_room
-from metasearch.runs.callbacks import SILENT, Listener
-from metasearch.runs.folder import Begun, RunFolder
+from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.folder import RunFolder, RunMetadata
 from metasearch.runs.signals import interrupted
-from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
 
-ListenerOf = Callable[[str], AbstractContextManager[Listener]]
-"""Opens a listener for what is called so, a run or a stage of one."""
+CallbackFactory = Callable[[str], AbstractContextManager[Callback]]
+"""Opens a callback for what is called so, a run or a stage of one."""
 
 ENCODER = "encoder"
 """What the encoder of a run is called beside its fingerprint; those of a distillation are called by their roles."""
@@ -49,13 +49,13 @@ class RunResult:
         return cls(files.path, rows, files.report.read_text(encoding="utf-8"))
 
 
-def silent(name: str) -> AbstractContextManager[Listener]:
-    """Open a listener that says nothing."""
+def silent(name: str) -> AbstractContextManager[Callback]:
+    """Open a callback that says nothing."""
     return nullcontext(SILENT)
 
 
 def complete(
-    files: RunFolder, work: Callable[[], object], patience: float = 0, processes: Processes = ALONE
+    files: RunFolder, work: Callable[[], object], patience: float = 0, processes: ProcessGroup = SINGLE_PROCESS
 ) -> RunResult:
     """Do the work of a run that is not finished, alone in its folder; wait `patience` seconds for who is at work there.
 
@@ -128,7 +128,7 @@ def require_same_data(folder: Path, before: str, now: str, what: str = "run") ->
         )
 
 
-def hold_weights(files: RunFolder, began: Begun[Any], now: Mapping[str, str]) -> None:
+def check_weights(files: RunFolder, began: RunMetadata[Any], now: Mapping[str, str]) -> None:
     """Raise `EncoderError` where the weights of an encoder are not those that a run began with; note those not known.
 
     Args:
@@ -145,7 +145,7 @@ def hold_weights(files: RunFolder, began: Begun[Any], now: Mapping[str, str]) ->
         require_same_weights(f"{files.path}: its {what}", before.get(what, fingerprint), fingerprint)
     # A study makes the folders of its cells before it loads an encoder.
     if now.keys() - began.weights.keys():
-        files.note_weights(began, now)
+        files.record_weights(began, now)
 
 
 def require_same_weights(what: str, before: str, now: str) -> None:

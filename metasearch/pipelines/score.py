@@ -19,8 +19,8 @@ from metasearch.config.run import Precision, RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import Mapped, require_none
-from metasearch.encoders.protocols import EncodesTexts, Opened, Reporting, heard
+from metasearch.encoders.neutral import ProjectedEncoder, require_none
+from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines.distill.target_store import Targets, stored_targets
@@ -28,7 +28,7 @@ from metasearch.pipelines.neutral import neutralise, say, train_map
 from metasearch.pipelines.run import ENCODER, Row, RunResult, complete, resumable
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.task_encoder import encoder_of
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
@@ -92,11 +92,11 @@ def _by_role(data: Data) -> dict[Role, list[str]]:
 
 log = logging.getLogger(__name__)
 
-VectorsOf = Callable[[str], EncodesTexts]
+VectorsOf = Callable[[str], TextEncoder]
 """Part of the data → what gives the vectors of its texts."""
 
 
-def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
+def begin(config: ScoreConfig, folder: Path, callback: Callback = SILENT) -> RunResult:
     """Score an encoder in a new run folder.
 
     Raises:
@@ -106,11 +106,11 @@ def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> Run
     encoder = encoder_of(config, benchmark)
     with resumable(folder):
         files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
-        return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
+        return complete(files, lambda: run_to_end(files, config, benchmark, encoder, callback))
 
 
 def run_to_end(
-    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener
+    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, callback: Callback
 ) -> None:
     """Score what is not scored yet, and report."""
     began = time.monotonic()
@@ -119,20 +119,20 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
-    vectors_of = _vectors_of(files, config, benchmark, encoder, listener)
-    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, vectors_of)
+    vectors_of = _vectors_of(files, config, benchmark, encoder, callback)
+    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, callback, vectors_of)
     report = f"# {config.label} on {config.data.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
 
 
 def _vectors_of(
-    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener
+    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, callback: Callback
 ) -> VectorsOf | None:
     """Return what gives the vectors that are scored; None where the encoder does, which may get a map for it."""
     folder, settings = shared_folder(files.path), config.neutralise
     if folder is None:
         if settings:
-            neutralise(encoder, benchmark, settings, listener)
+            neutralise(encoder, benchmark, settings, callback)
         return None
     shared = partial(SharedVectors, encoder, folder, benchmark.data, first=benchmark.fold)
     if not settings:
@@ -141,9 +141,9 @@ def _vectors_of(
     require_none(encoder)
     before = shared()
     # Translations of the train part are no texts of the task's own.
-    neutral = train_map(encoder, benchmark, settings, listener, None if benchmark.translations else before)
+    neutral = train_map(encoder, benchmark, settings, callback, None if benchmark.translations else before)
     say(neutral, benchmark, settings)
-    return lambda _: Mapped(before, neutral)
+    return lambda _: ProjectedEncoder(before, neutral)
 
 
 def add_scores(
@@ -152,7 +152,7 @@ def add_scores(
     benchmark: Benchmark,
     encoder: Encoder,
     parts: dict[str, Data],
-    listener: Listener = SILENT,
+    callback: Callback = SILENT,
     vectors_of: VectorsOf | None = None,
 ) -> None:
     """Append the scores of an encoder on parts of the data to the results, unless they stand there.
@@ -165,7 +165,7 @@ def add_scores(
         benchmark: gives the measures and the data's fingerprint.
         encoder: what is scored.
         parts: name → data, such as `dev` and `test`.
-        listener: hears how many texts are encoded.
+        callback: hears how many texts are encoded.
         vectors_of: returns what gives the encoder's vectors on a part, where that is not the encoder itself.
     """
     label, task = str(facts["learner"]), benchmark.task.task
@@ -177,7 +177,7 @@ def add_scores(
         pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
         what = f"{label} on {split} of {task}"
         vectors = vectors_of(split) if vectors_of else None
-        results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors=vectors)
+        results = evaluate_aloud(encoder, data, benchmark, pools, what, callback, vectors=vectors)
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
             results.questions.save(files.queries(task, label, split), facts | {"split": split} | stamp)
@@ -185,23 +185,23 @@ def add_scores(
 
 
 def evaluate_aloud(
-    encoder: Reporting,
+    encoder: ProgressEncoder,
     data: Data,
     benchmark: Benchmark,
     pools: Sequence[Pool],
     what: str,
-    listener: Listener,
+    callback: Callback,
     precision: Precision = "fp32",
-    vectors: EncodesTexts | None = None,
+    vectors: TextEncoder | None = None,
 ) -> Evaluation:
-    """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts.
+    """Return the scores of an encoder; say what is scored, and let a callback hear of every batch of its texts.
 
     Where `vectors` are given, they are the encoder's, and are taken in its place.
     """
     log.info("scoring %s: %s", what, data.describe())
     if precision == "bf16":
         warn_if_bf16_is_slow(encoder.device)
-    with heard(encoder, partial(listener.on_encode, what)):
+    with report_progress(encoder, partial(callback.on_encode, what)):
         return evaluate(vectors or encoder, data, benchmark.measures, pools, precision)
 
 
@@ -212,7 +212,7 @@ def facts_of_run(config: RunConfig | ScoreConfig) -> Row:
     return where | {"seed": config.seed}
 
 
-def origin_of(encoder: Opened) -> Row:
+def origin_of(encoder: CheckpointInfo) -> Row:
     """Return what a row says of the checkpoint that an encoder was opened from.
 
     `weights` is its fingerprint, and `seeded` says that they are drawn from the seed of the row.

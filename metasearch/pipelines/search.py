@@ -12,8 +12,8 @@ from metasearch.pipelines import factory
 from metasearch.retrieval.index.index import Index
 from metasearch.retrieval.index.manifest import FILE, Manifest
 from metasearch.retrieval.search.searcher import Searcher
-from metasearch.retrieval.search.update import Updated, update
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.retrieval.search.update import UpdateResult, update
+from metasearch.runs.callbacks import SILENT, Callback
 
 DEFAULT_ENCODER = "mini"
 
@@ -27,8 +27,8 @@ def index_documents(
     trust_remote_code: bool = False,
     drop: bool = False,
     strict: bool = False,
-    listener: Listener = SILENT,
-) -> Updated:
+    callback: Callback = SILENT,
+) -> UpdateResult:
     """Make an index one of exactly these documents; see `metasearch.retrieval.search.update`.
 
     Args:
@@ -40,7 +40,7 @@ def index_documents(
         trust_remote_code: run Python code that comes with the encoder.
         drop: whether documents of the index that are still there, and were not named, leave it.
         strict: whether a document, row or language that cannot be read is an error; else a warning.
-        listener: hears of the progress.
+        callback: hears of the progress.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or another than that of the index, or a document of the index is
@@ -58,7 +58,7 @@ def index_documents(
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
-    return update(folder, paths, loaded, settings, known_as, drop, strict, listener)
+    return update(folder, paths, loaded, settings, known_as, drop, strict, callback)
 
 
 def open_searcher(

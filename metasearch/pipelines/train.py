@@ -10,13 +10,13 @@ from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import Mapped, append, require_none
-from metasearch.encoders.protocols import Remembered
+from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
+from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import check_sizes
 from metasearch.pipelines import factory
 from metasearch.pipelines.cards import write_card
 from metasearch.pipelines.compatibility import check_fit
-from metasearch.pipelines.dev_evaluator import DevScore
+from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.merge_stage import MergeStage
 from metasearch.pipelines.neutral import neutralise, say, train_map
 from metasearch.pipelines.provenance import facts_of, translated
@@ -24,17 +24,17 @@ from metasearch.pipelines.run import ENCODER, Row, RunResult, complete, require_
 from metasearch.pipelines.score import add_scores, facts_of_run, origin_of
 from metasearch.pipelines.task_encoder import encoder_of
 from metasearch.pipelines.train_report import monitored, report
-from metasearch.runs.callbacks import SILENT, Listener, Logged
+from metasearch.runs.callbacks import SILENT, Callback, LoggingCallback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.training.checkpoint import CheckpointStore
-from metasearch.training.distributed import ALONE, Processes, joined
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, join_processes
 from metasearch.training.hardware import used
 from metasearch.training.step import save_failed_batch
 from metasearch.training.trainer import Outcome, Trainer
 
 
-def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
+def begin(config: RunConfig, folder: Path, callback: Callback = SILENT) -> RunResult:
     """Train in a new run folder, and score the result against zero-shot on dev and test.
 
     Every name, option and size is checked before weights are loaded and before the folder is made.
@@ -52,16 +52,18 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
         require_none(encoder)
     require_disk_space(folder, encoder.size)
     with resumable(folder):
-        processes = joined()
+        processes = join_processes()
         if not processes.first:
             return follow(config, folder, benchmark, encoder, processes)
         files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
         return complete(
-            files, lambda: run_to_end(files, config, benchmark, encoder, listener, processes), processes=processes
+            files, lambda: run_to_end(files, config, benchmark, encoder, callback, processes), processes=processes
         )
 
 
-def follow(config: RunConfig, folder: Path, benchmark: Benchmark, encoder: Encoder, processes: Processes) -> RunResult:
+def follow(
+    config: RunConfig, folder: Path, benchmark: Benchmark, encoder: Encoder, processes: ProcessGroup
+) -> RunResult:
     """Train along with the first process, which writes and scores; errors are those of `begin`."""
     with_map_before(encoder, benchmark, config.recipe)
     outcome = trainer_of(config, benchmark, encoder, None, processes=processes).fit()
@@ -76,8 +78,8 @@ def run_to_end(
     config: RunConfig,
     benchmark: Benchmark,
     encoder: Encoder,
-    listener: Listener,
-    processes: Processes = ALONE,
+    callback: Callback,
+    processes: ProcessGroup = SINGLE_PROCESS,
 ) -> None:
     """Score zero-shot, train, save, score again and report; what a run has already is not done again.
 
@@ -91,14 +93,14 @@ def run_to_end(
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
     # Before training, which changes the encoder in place.
-    add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
+    add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, callback)
     stage = recipe.neutralise
-    with_map_before(encoder, benchmark, recipe, listener)
-    dev_score = DevScore(encoder, benchmark, recipe, config.compute.precision)
+    with_map_before(encoder, benchmark, recipe, callback)
+    dev_score = DevEvaluator(encoder, benchmark, recipe, config.compute.precision)
     merging = MergeStage(encoder, recipe, dev_score)
     # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
     baseline = None if stage else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
-    store, logged = CheckpointStore(files.path), Logged(files, listener)
+    store, logged = CheckpointStore(files.path), LoggingCallback(files, callback)
     trainer = trainer_of(config, benchmark, encoder, store, logged, baseline, dev_score, processes)
     with save_failed_batch(files.path):
         outcome = trainer.fit(resume=True)
@@ -106,18 +108,18 @@ def run_to_end(
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
     again = outcome.best_step == outcome.steps and config.compute.precision == "fp32"
-    trained = (dev_score.vectors if again else None) or Remembered(encoder)
-    _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener, merging)
+    trained = (dev_score.vectors if again else None) or CachedEncoder(encoder)
+    _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, callback, merging)
     write_card(files, config, encoder)
     cost = used(time.monotonic() - began, encoder.device) | {"steps": outcome.steps}
     cost |= merging.facts | facts_of(benchmark)
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 
 
-def with_map_before(encoder: Encoder, benchmark: Benchmark, recipe: Recipe, listener: Listener = SILENT) -> None:
+def with_map_before(encoder: Encoder, benchmark: Benchmark, recipe: Recipe, callback: Callback = SILENT) -> None:
     """Put the map at the end of an encoder with which a recipe trains; nothing happens where it has none."""
     if recipe.neutralise and recipe.neutralise.when == "before":
-        neutralise(encoder, benchmark, recipe.neutralise, listener)
+        neutralise(encoder, benchmark, recipe.neutralise, callback)
 
 
 def trainer_of(
@@ -125,10 +127,10 @@ def trainer_of(
     benchmark: Benchmark,
     encoder: Encoder,
     store: CheckpointStore | None,
-    listener: Listener = SILENT,
+    callback: Callback = SILENT,
     baseline: float | None = None,
-    dev: DevScore | None = None,
-    processes: Processes = ALONE,
+    dev: DevEvaluator | None = None,
+    processes: ProcessGroup = SINGLE_PROCESS,
 ) -> Trainer:
     """Return what trains an encoder, with its map if it needs one before, as a run was asked to."""
     return factory.trainer_of(
@@ -139,7 +141,7 @@ def trainer_of(
         max_steps=config.max_steps,
         precision=config.compute.precision,
         checkpointing=config.compute.checkpointing,
-        listener=listener,
+        callback=callback,
         store=store,
         baseline=baseline,
         dev=dev,
@@ -147,7 +149,9 @@ def trainer_of(
     )
 
 
-def _save(files: RunFolder, encoder: Encoder, outcome: Outcome, stage: Neutralise | None, processes: Processes) -> None:
+def _save(
+    files: RunFolder, encoder: Encoder, outcome: Outcome, stage: Neutralise | None, processes: ProcessGroup
+) -> None:
     """Save the model, also of a run that was stopped, to be used as it is; `Interrupted` says that it was."""
     files.save_model(encoder)
     if outcome.reason == "interrupted":
@@ -162,25 +166,33 @@ def _score_trained(
     facts: Row,
     benchmark: Benchmark,
     encoder: Encoder,
-    trained: Remembered,
+    trained: CachedEncoder,
     recipe: Recipe,
     parts: dict[str, Data],
-    listener: Listener,
+    callback: Callback,
     merging: MergeStage,
 ) -> None:
     """Score the trained encoder, and once more after each stage that the recipe has after training; save it then."""
     # From `trained`, its vectors: with and without the map each text of a part is encoded once.
-    add_scores(files, facts, benchmark, encoder, parts, listener, trained.part)
+    add_scores(files, facts, benchmark, encoder, parts, callback, trained.part)
     if recipe.merge:
         facts = facts | {"learner": with_merge(recipe.learner), "alpha": merging.choose()}
-        trained = Remembered(encoder)
-        add_scores(files, facts, benchmark, encoder, parts, listener, trained.part)
+        trained = CachedEncoder(encoder)
+        add_scores(files, facts, benchmark, encoder, parts, callback, trained.part)
         files.save_model(encoder)
     stage = recipe.neutralise
     if stage and stage.when == "after":
-        neutral = train_map(encoder, benchmark, stage, listener, trained.part("train"))
+        neutral = train_map(encoder, benchmark, stage, callback, trained.part("train"))
         say(neutral, benchmark, stage)
         facts = facts | {"learner": recipe.delivers}
-        add_scores(files, facts, benchmark, encoder, parts, listener, lambda part: Mapped(trained.part(part), neutral))
+        add_scores(
+            files,
+            facts,
+            benchmark,
+            encoder,
+            parts,
+            callback,
+            lambda part: ProjectedEncoder(trained.part(part), neutral),
+        )
         append(encoder, neutral)
         files.save_model(encoder)

@@ -6,7 +6,7 @@ from pathlib import Path
 from metasearch.config.recipe import ZERO_SHOT
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.pipelines.run import Row, RunResult
 from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
@@ -44,7 +44,7 @@ def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
     rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
     parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
     combined = "\n\n".join(parts) + "\n"
-    write_whole(folder / "report.md", combined)
+    atomic_write(folder / "report.md", combined)
     return RunResult(folder, rows, combined)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.errors import RunFolderError, quoted
-from metasearch.io import digest, digest_of, read_bytes, write_whole
+from metasearch.io import atomic_write, digest, read_bytes, sha256_of_bytes
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -16,8 +16,8 @@ def write_checksums(folder: Path, report: str) -> None:
     """Write the hashes of a run's files, and of the report that is about to finish it; `RunFolderError` if it fails."""
     paths = sorted(path for pattern in _COVERED for path in folder.glob(pattern))
     hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths}
-    hashes["report.md"] = digest_of(report.encode())
-    write_whole(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
+    hashes["report.md"] = sha256_of_bytes(report.encode())
+    atomic_write(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
 
 
 def require_unchanged(folder: Path) -> None:

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.config import yaml
-from metasearch.config.base import Declared, Settings
+from metasearch.config.base import FrozenConfig, Settings
 from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
-from metasearch.io import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
+from metasearch.io import NEW, atomic_write, held, move, read_bytes, share, taken, write_error
 from metasearch.runs import checksums
 from metasearch.runs.log import read_events
-from metasearch.runs.per_query_results import questions_path
+from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.rows import read_rows
 
 CONFIG = "config.yaml"
@@ -47,7 +47,7 @@ class Saveable(Protocol):
         """Write it to a folder that plain `SentenceTransformer` loads."""
 
 
-class Begun(Declared, Generic[Config]):
+class RunMetadata(FrozenConfig, Generic[Config]):
     """`config.yaml`: what a run was asked, and with what it began.
 
     Attributes:
@@ -78,7 +78,7 @@ class RunFolder:
     def create(
         cls, path: Path, config: Settings, fingerprint: str, weights: Mapping[str, str] | None = None
     ) -> "RunFolder":
-        """Make a new run folder and write what it begins with, as in `Begun`.
+        """Make a new run folder and write what it begins with, as in `RunMetadata`.
 
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
@@ -88,11 +88,11 @@ class RunFolder:
             what = "exists already" if known else "exists already and is no run"
             raise RunFolderError(f"{path} {what}; choose another folder with -o{known}")
         files = cls(path)
-        files._begin(Begun(data_fingerprint=fingerprint, weights=weights or {}, config=config))
+        files._begin(RunMetadata(data_fingerprint=fingerprint, weights=weights or {}, config=config))
         return files
 
     @classmethod
-    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", Begun[Config]]:
+    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", RunMetadata[Config]]:
         """Return an existing run and with what it began.
 
         Raises:
@@ -101,14 +101,14 @@ class RunFolder:
         """
         if not (path / CONFIG).is_file():
             raise RunFolderError(f"{path} is no run folder: it has no {CONFIG}")
-        return cls(path), yaml.read(path / CONFIG, Begun[kind])  # type: ignore[valid-type]
+        return cls(path), yaml.read(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
 
-    def note_weights(self, begun: Begun[Config], weights: Mapping[str, str]) -> None:
+    def record_weights(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
         """Write down the weights of encoders that were not known when the folder was made."""
         self._begin(begun.model_copy(update={"weights": {**begun.weights, **weights}}))
 
-    def _begin(self, begun: Begun[Any]) -> None:
-        write_whole(self.path / CONFIG, yaml.dump(begun.model_dump(mode="json")))
+    def _begin(self, begun: RunMetadata[Any]) -> None:
+        atomic_write(self.path / CONFIG, yaml.dump(begun.model_dump(mode="json")))
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
@@ -123,7 +123,7 @@ class RunFolder:
 
     def queries(self, task: str, label: str, split: str) -> Path:
         """Return the path of the results by question of an encoder, by its label, on a part of a task."""
-        return questions_path(self.path, task, label, split)
+        return query_results_path(self.path, task, label, split)
 
     @property
     def finished(self) -> bool:
@@ -148,7 +148,7 @@ class RunFolder:
             move(new, self.model)
         except Exception as error:  # safetensors raises its own error type for a full disk
             shutil.rmtree(new, ignore_errors=True)
-            raise unwritable(self.model, error, encoder.size) from error
+            raise write_error(self.model, error, encoder.size) from error
 
     def log(self, event: Mapping[str, Any]) -> None:
         """Append an event, which has a step, to `log.jsonl`.
@@ -158,14 +158,14 @@ class RunFolder:
         """
         if not self._goes_on:
             events = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
-            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in events))
+            atomic_write(self._log, "".join(json.dumps(earlier) + "\n" for earlier in events))
             self._goes_on = True
         line = json.dumps(event) + "\n"
         try:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(line)
         except OSError as error:
-            raise unwritable(self._log, error, len(line)) from None
+            raise write_error(self._log, error, len(line)) from None
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events of `log.jsonl`, as `metasearch.runs.log.read_events` does."""
@@ -177,9 +177,9 @@ class RunFolder:
         try:
             old = read_bytes(self._results) if self._results.exists() else b""
         except OSError as error:
-            raise unwritable(self._results, error) from None
+            raise write_error(self._results, error) from None
         new = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_whole(self._results, old + new.encode())
+        atomic_write(self._results, old + new.encode())
 
     def results(self) -> list[dict[str, Any]]:
         """Return all scores; `DataError` names the line that is damaged."""
@@ -207,10 +207,10 @@ class RunFolder:
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts, hashes and report of the run, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
-            write_whole(self._facts, json.dumps(facts, indent=2) + "\n")
+            atomic_write(self._facts, json.dumps(facts, indent=2) + "\n")
         checksums.write_checksums(self.path, report)
         # A crash here leaves a finished run with a checkpoint, and never an unfinished one without.
-        write_whole(self.report, report)
+        atomic_write(self.report, report)
         self.remove_checkpoint()
 
     def remove_checkpoint(self) -> None:

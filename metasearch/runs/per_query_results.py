@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import DataError, RunFolderError
-from metasearch.io import read_bytes, write_whole
+from metasearch.io import atomic_write, read_bytes
 
 FORMAT = "metasearch queries 1"
 
@@ -69,7 +69,7 @@ _ARRAYS = ("offsets", "relevant", "ranks", "above", "top", "scores")
 
 
 @dataclass(frozen=True)
-class QuestionResults:
+class QueryResults:
     """Results of an evaluation by question.
 
     Attributes:
@@ -114,15 +114,15 @@ class QuestionResults:
         # Into memory first: `np.savez` on a path could leave half a file, and would add a suffix to `.new`.
         buffer = io.BytesIO()
         np.savez_compressed(buffer, about=np.frombuffer(encoded, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
-        write_whole(path, buffer.getvalue())
+        atomic_write(path, buffer.getvalue())
 
 
-def questions_path(run: Path, task: str, label: str, split: str) -> Path:
+def query_results_path(run: Path, task: str, label: str, split: str) -> Path:
     """Return the path, in a run folder, of the results by question of an encoder, by its label, on a part of a task."""
     return run / "queries" / f"{quote(task, safe=_SAFE)}.{quote(label, safe=_SAFE)}.{split}.npz"
 
 
-def load(path: Path) -> tuple[QuestionResults, dict[str, Any]]:
+def load(path: Path) -> tuple[QueryResults, dict[str, Any]]:
     """Return the results by question, and the facts that were written with them.
 
     Raises:
@@ -148,7 +148,7 @@ def load(path: Path) -> tuple[QuestionResults, dict[str, Any]]:
     return results, header["facts"]
 
 
-def _read(file: Any, header: Mapping[str, Any]) -> QuestionResults:
+def _read(file: Any, header: Mapping[str, Any]) -> QueryResults:
     # A question is asked in many cells: its id is held once, and so are the ids of cells with the same questions.
     interned: dict[Any, Any] = {}
     units = {}
@@ -167,7 +167,7 @@ def _read(file: Any, header: Mapping[str, Any]) -> QuestionResults:
         _check(ranking)
     if not isinstance(header["facts"], dict):
         raise TypeError("its facts are no mapping")
-    return QuestionResults(units, columns, ranking, _articles(header))
+    return QueryResults(units, columns, ranking, _articles(header))
 
 
 def _articles(header: Mapping[str, Any]) -> dict[str, str]:

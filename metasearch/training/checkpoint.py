@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from metasearch.errors import RunFolderError, quoted
-from metasearch.io import digest, move, read_bytes, share, sync, unwritable
+from metasearch.io import digest, move, read_bytes, share, sync, write_error
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class CheckpointStore:
             self._swap()
         except Exception as error:  # safetensors raises its own error type for a full disk
             shutil.rmtree(self._new, ignore_errors=True)
-            raise unwritable(self.folder, error, _size(checkpoint)) from error
+            raise write_error(self.folder, error, _size(checkpoint)) from error
 
     def load(self) -> Checkpoint | None:
         """Return the latest checkpoint that is whole, or None where there is none.

@@ -28,7 +28,7 @@ _WORK = timedelta(days=30)
 """Longest that others wait for the first process, which may encode a corpus; that of one that died ends at once."""
 
 
-class Processes:
+class ProcessGroup:
     """The processes of a run; a process alone has nobody to wait for. gloo joins them, NCCL moves gradients of GPUs.
 
     Args:
@@ -51,7 +51,7 @@ class Processes:
         """Whether this process writes, evaluates and speaks."""
         return self.rank.number == 0
 
-    def mine(self, shards: int) -> range:
+    def local_shards(self, shards: int) -> range:
         """Return the numbers of the shards of this process, a whole subtree of the sum over all."""
         each = shards // self.rank.count
         return range(self.rank.number * each, (self.rank.number + 1) * each)
@@ -75,7 +75,7 @@ class Processes:
             distance *= 2
         return gradient
 
-    def told(self, make: Callable[[], Made]) -> Made:
+    def broadcast_object(self, make: Callable[[], Made]) -> Made:
         """Return what the first process makes; the others wait for it, however long that takes."""
         if self.rank.count == 1:
             return make()
@@ -84,16 +84,16 @@ class Processes:
             dist.broadcast_object_list(made, src=0, group=self._patient)
         return made[0]  # type: ignore[no-any-return]
 
-    def in_turn(self, make: Callable[[], Made]) -> Made:
+    def rank_zero_first(self, make: Callable[[], Made]) -> Made:
         """Return what this process makes, after the first one has: what that writes, such as targets, is then there."""
         if self.first:
             made = make()
-            self.told(lambda: None)
+            self.broadcast_object(lambda: None)
             return made
-        self.told(lambda: None)
+        self.broadcast_object(lambda: None)
         return make()
 
-    def most(self, number: int) -> int:
+    def all_reduce_max(self, number: int) -> int:
         """Return the highest of the numbers that the processes give."""
         found = torch.tensor(number)
         if self.rank.count > 1:
@@ -101,7 +101,7 @@ class Processes:
                 dist.all_reduce(found, dist.ReduceOp.MAX)
         return int(found)
 
-    def begin_alike(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast_tensors(self, tensors: Sequence[Tensor]) -> None:
         """Give tensors the content that they have in the first process."""
         if self.rank.count > 1:
             with _lost():
@@ -111,7 +111,7 @@ class Processes:
     def end(self) -> None:
         """Wait until the first process has written everything, and part."""
         if self.rank.count > 1:
-            self.told(lambda: None)
+            self.broadcast_object(lambda: None)
             dist.destroy_process_group()
 
     def _each(self, own: Any) -> list[Any]:
@@ -129,8 +129,8 @@ class Processes:
         for kind, parameter in zip(kinds[other], parameters, strict=True):
             shape = (len(kind), *parameter.shape[1:]) if isinstance(kind, Tensor) else parameter.shape
             theirs.append(None if kind is None else parameter.new_empty(shape))
-        mine = [one.values() if one.is_sparse else one.contiguous() for one in gradient if one is not None]
-        ways = ((dist.isend, mine), (dist.irecv, [one for one in theirs if one is not None]))
+        local_shards = [one.values() if one.is_sparse else one.contiguous() for one in gradient if one is not None]
+        ways = ((dist.isend, local_shards), (dist.irecv, [one for one in theirs if one is not None]))
         swap = [dist.P2POp(way, one, other) for way, tensors in ways for one in tensors if one.numel()]
         with _lost():
             for work in dist.batch_isend_irecv(swap) if swap else ():
@@ -141,10 +141,10 @@ class Processes:
         ]
 
 
-ALONE = Processes()
+SINGLE_PROCESS = ProcessGroup()
 
 
-def joined() -> Processes:
+def join_processes() -> ProcessGroup:
     """Return the processes that torchrun started together with this one, once all are there; or this one alone.
 
     Raises:
@@ -152,7 +152,7 @@ def joined() -> Processes:
         ProcessLost: another process has ended.
     """
     own = rank()
-    return Processes(own) if own.count > 1 else ALONE
+    return ProcessGroup(own) if own.count > 1 else SINGLE_PROCESS
 
 
 @contextmanager

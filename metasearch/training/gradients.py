@@ -38,7 +38,7 @@ def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
 Take = Callable[[Learner, Sequence[Episode]], OuterLoss]
 
 
-def say_bf16_error(
+def log_bf16_error(
     learner: Learner, episodes: Sequence[Episode], take: Take, gradients: OuterGradients, alone: bool = True
 ) -> None:
     """Log how far the outer gradient of a meta-batch in bfloat16 is off, or that float32 does not fit the memory.

@@ -32,10 +32,10 @@ from metasearch.config.run import Checkpointing
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.out_of_memory import not_enough, out_of_memory, random_state, set_random_state
 from metasearch.training.packing import Network, PackedEncoder, PackedModule, Parts
-from metasearch.training.tree_reduce import Sum, TreeSum, added
+from metasearch.training.tree_reduce import GradientSum, TreeSum, added
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class OuterGradients:
         self.checkpointing = checkpointing
 
     def __call__(
-        self, learner: Learner, episodes: Sequence[Episode], shards: int = 1, processes: Processes = ALONE
+        self, learner: Learner, episodes: Sequence[Episode], shards: int = 1, processes: ProcessGroup = SINGLE_PROCESS
     ) -> OuterLoss:
         """Put the gradient of the outer loss of a meta-batch into the `.grad` of the learner's parameters.
 
@@ -112,11 +112,11 @@ class OuterGradients:
             self.checkpointing, self.packed.most_workers = before
 
     def _take(
-        self, learner: Learner, episodes: Sequence[Episode], shards: int, processes: Processes, bf16: bool
+        self, learner: Learner, episodes: Sequence[Episode], shards: int, processes: ProcessGroup, bf16: bool
     ) -> tuple[OuterLoss, Gradient]:
-        seed, mine, begun = torch.initial_seed(), processes.mine(shards), []
+        seed, local_shards, begun = torch.initial_seed(), processes.local_shards(shards), []
         for number, shard in enumerate(learner.shards(episodes, shards)):
-            if number in mine:
+            if number in local_shards:
                 if shards > 1:
                     torch.manual_seed(seed_of(seed, "shard", number))
                 begin = partial(self._begin, learner, shard, bf16)
@@ -124,7 +124,7 @@ class OuterGradients:
         everyone = processes.gather([each.values for each in begun], learner.encoder.device)
         loss, pulled, own = _pull(learner, episodes, everyone)
         total = TreeSum()
-        for number in mine:
+        for number in local_shards:
             # Taken off the list, so that what a shard kept is freed when it is done.
             gradient = begun.pop(0).finish(pulled[number])
             # What the loss depends on beside the values, such as a head, has its gradient from the loss once.
@@ -198,14 +198,14 @@ def _of_episodes(
     # Longest first, so that no thread begins the longest episode when others are done.
     order = sorted(range(len(episodes)), key=lambda number: -sum(map(_tokens, episodes[number])))
     found: list[Losses] = [{} for _ in episodes]
-    sums: dict[str, Sum] = {}
+    sums: dict[str, GradientSum] = {}
     for number, (losses, gradients) in zip(order, packed.each(order, work), strict=True):
         found[number] = losses
         for name, gradient in gradients.items():
-            sums.setdefault(name, Sum(len(parameters))).add(gradient)
+            sums.setdefault(name, GradientSum(len(parameters))).add(gradient)
 
     def finish(pulled: Pulled) -> Gradient:
-        total = Sum(len(parameters))
+        total = GradientSum(len(parameters))
         for name in list(sums):
             total.add(sums.pop(name).gradient, _factor(learner, name, pulled[name]))
         return _by_parameter(learner, parameters, batch.spread(total.gradient))

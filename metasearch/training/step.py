@@ -11,7 +11,7 @@ from torch import Tensor
 from metasearch.algorithms.base import OuterLoss
 from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def save_failed_batch(folder: Path) -> Iterator[None]:
         yield
     except NonFiniteStep as error:
         path = folder / f"nonfinite-step-{error.step.number}.txt"
-        write_whole(path, "\n".join(_lines(error.step)) + "\n")
+        atomic_write(path, "\n".join(_lines(error.step)) + "\n")
         raise NonFiniteError(f"{error}. The texts of the step are in {path}") from error
 
 

@@ -23,17 +23,17 @@ import torch
 from torch import Tensor
 
 from metasearch.algorithms.base import Learner, OuterLoss
-from metasearch.config.recipe import Outer, Pace
+from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
 from metasearch.episodes.episode import Episode
 from metasearch.errors import RunFolderError
 from metasearch.runs import signals
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
-from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.early_stopping import EarlyStopping
-from metasearch.training.gradients import clip, norm_of, rows_or_all, say_bf16_error
+from metasearch.training.gradients import clip, log_bf16_error, norm_of, rows_or_all
 from metasearch.training.hardware import warn_if_bf16_is_slow
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Schedule, rate
@@ -80,28 +80,28 @@ class Trainer:
         settings: settings of the outer optimiser.
         pace: evaluation interval, patience, and the shards of a step.
         dev: returns the dev score of the present weights; higher is better.
-        listener: is told of steps and scores.
+        callback: is told of steps and scores.
         store: where checkpoints go; None keeps them in memory only.
         seed: seed of the run; step i draws its dropout from (seed, i).
         precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
         dropout: whether the encoder's dropout is on in training.
         baseline: dev score before the first step, where it is known already.
-        processes: that share the shards of a step; the first one scores, and has store and listener.
+        processes: that share the shards of a step; the first one scores, and has store and callback.
     """
 
     learner: Learner
     gradients: OuterGradients
     schedule: Schedule
     settings: Outer
-    pace: Pace
+    pace: EvalSchedule
     dev: Callable[[], float]
-    listener: Listener
+    callback: Callback
     store: CheckpointStore | None = None
     seed: int = 0
     precision: Literal["fp32", "bf16"] = "fp32"
     dropout: bool = False
     baseline: float | None = None
-    processes: Processes = ALONE
+    processes: ProcessGroup = SINGLE_PROCESS
     _best: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -120,17 +120,19 @@ class Trainer:
         if self.precision == "bf16":
             warn_if_bf16_is_slow(self.learner.encoder.device)
         self.learner.begin(self.schedule.total)
-        if checkpoint := self.processes.told(lambda: self.store.load() if resume and self.store else None):
+        if checkpoint := self.processes.broadcast_object(lambda: self.store.load() if resume and self.store else None):
             self._restore(checkpoint)
         else:
-            self.processes.begin_alike([*self.parameters.values(), *self.learner.state().values()])
-            self.baseline = self.processes.told(lambda: self.dev() if self.baseline is None else self.baseline)
-            self.listener.on_dev(0, self.baseline, False)
+            self.processes.broadcast_tensors([*self.parameters.values(), *self.learner.state().values()])
+            self.baseline = self.processes.broadcast_object(
+                lambda: self.dev() if self.baseline is None else self.baseline
+            )
+            self.callback.on_dev(0, self.baseline, False)
         # Without dropout and before the first step is seeded: the check takes no random number from the run.
         if self.precision == "bf16" and self.step < self.schedule.total:
             phase, position = self.schedule.at(self.step)
             episodes, alone = phase.episodes.batch(position, self.schedule.batch), self.processes.rank.count == 1
-            say_bf16_error(self.learner, episodes, self._take, self.gradients, alone)
+            log_bf16_error(self.learner, episodes, self._take, self.gradients, alone)
         with signals.deferred():
             reason = self._loop()
         self.learner.train(False)
@@ -141,7 +143,7 @@ class Trainer:
     def _loop(self) -> Reason:
         while True:
             # The same answer in every process, or one would wait for the others for ever.
-            if number := self.processes.most(signals.received()):
+            if number := self.processes.all_reduce_max(signals.received()):
                 signals.note(number)
                 self._checkpoint()
                 return "interrupted"
@@ -180,7 +182,7 @@ class Trainer:
         self.optimizer.step()
         self.learner.after_step()
         self.step += 1
-        self.listener.on_step(self.step, self.schedule.total, taken.phase, taken.terms)
+        self.callback.on_step(self.step, self.schedule.total, taken.phase, taken.terms)
 
     def _gradients(self) -> list[Tensor]:
         # All other rows of a sparse gradient are 0, so norm and cut are those of the whole.
@@ -195,12 +197,12 @@ class Trainer:
         return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
 
     def _evaluate(self) -> None:
-        score = self.processes.told(self.dev)
+        score = self.processes.broadcast_object(self.dev)
         best = self.stopping.update(self.step, score)
         if best:
             # On the CPU, to leave a GPU its memory; cloned, as `cpu` copies nothing that is there already.
             self._best = {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
-        self.listener.on_dev(self.step, score, best)
+        self.callback.on_dev(self.step, score, best)
         # Last, so that the checkpoint has this score and these best weights.
         self._checkpoint()
 

@@ -15,7 +15,7 @@ from metasearch.algorithms.inner_loop import Gradient
 NOTHING = -0.0
 
 
-class Sum:
+class GradientSum:
     """A sum of dense gradients of `count` tensors each; a tensor that no gradient has is None."""
 
     def __init__(self, count: int) -> None:

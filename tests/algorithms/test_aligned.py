@@ -14,7 +14,7 @@ from helpers.gradients import FAMILIES, Case, encoder_of, error, on_both, outer
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
 from helpers.small import SmallEncoder
 from metasearch.algorithms.losses.aligned import contrast, divergence
-from metasearch.algorithms.losses.base import Embedded
+from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.algorithms.losses.infonce import InfoNCE
 from metasearch.algorithms.maml import MAML
 from metasearch.config.arrangement import Arrangement
@@ -103,7 +103,7 @@ def test_jsd_is_that_of_the_shares_that_candidates_have_of_a_question_and_its_tr
 @pytest.mark.parametrize("align", ALIGNS)
 def test_the_term_is_added_with_its_weight_and_temperature_and_a_repeated_candidate_counts_once(align):
     columns = {"question": "qqr", "positive": "pps", "negative": "nnn", "translation": "tvu"}
-    batch = Embedded({k: at(v) for k, v in columns.items()}, {k: number(v) for k, v in columns.items()})
+    batch = EmbeddedSet({k: at(v) for k, v in columns.items()}, {k: number(v) for k, v in columns.items()})
 
     def loss(**options):
         return InfoNCE(InfoNCE.Options(temperature=OWN_HEAT, **options))(batch).item()
@@ -152,7 +152,7 @@ def test_without_a_term_translations_change_no_bit():
     vectors, numbers = ({k: f(v) for k, v in columns.items()} for f in (at, number))
     plain = {k: v for k, v in vectors.items() if k != "translation"}
     loss = InfoNCE(InfoNCE.Options())
-    assert torch.equal(loss(Embedded(vectors, numbers)), loss(Embedded(plain, numbers)))
+    assert torch.equal(loss(EmbeddedSet(vectors, numbers)), loss(EmbeddedSet(plain, numbers)))
 
 
 def translated(name, size):

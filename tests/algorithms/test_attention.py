@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from helpers.padded import padded
 from helpers.reference import gradients, weights_of
 from metasearch.algorithms.base import EpisodeLearner
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Loss
 from metasearch.data.benchmark import load_benchmark
@@ -84,7 +84,7 @@ def test_second_order_gradient_equals_that_of_plain_attention(learner):
 class Written(EpisodeLearner):
     """A second-order learner of a user: one inner step, and the loss of the second set."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """It has no order, so that it is of second order."""
 
         inner_lr: float = RATE

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from helpers.reference import assert_same, gradients, learned, weights_of
-from metasearch.algorithms.base import Wanted
+from metasearch.algorithms.base import TargetSpec
 from metasearch.algorithms.distill import Distill
 from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement
@@ -274,7 +274,7 @@ def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_t
     learner = made(encoder, output=output, target="source", contrast=kind)
     learner.outer_loss([episode(*PAIRS)])
     assert {text for texts in learner.targets.asked for text in texts} == {source for source, _ in PAIRS}
-    assert Distill.wanted(learner.options) == Wanted(output, translations=False)
+    assert Distill.wanted(learner.options) == TargetSpec(output, translations=False)
 
 
 @pytest.mark.parametrize("output", ["sentence", "pooled", "embedding", "tokens", "states"])
@@ -282,7 +282,7 @@ def test_translations_are_among_the_targets_where_each_text_has_its_own(encoder,
     learner = made(encoder, output=output, target="own")
     learner.outer_loss([episode(*PAIRS)])
     assert {text for texts in learner.targets.asked for text in texts} == set(TEXTS)
-    assert Distill.wanted(learner.options) == Wanted(output, translations=True)
+    assert Distill.wanted(learner.options) == TargetSpec(output, translations=True)
 
 
 def test_the_second_stage_changes_the_embedding_block_alone(encoder):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.reference import gradients
-from metasearch.algorithms.losses.base import Embedded
+from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.config import registry
 
 EXACT = 1e-12
@@ -32,7 +32,7 @@ def contrast(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: 
     options = {"temperature": temperature} if kind == "ce" else {}
     numbers = torch.tensor([texts.index(text) for text in texts])
     columns = {"teacher": teacher, "source": source, "target": target}
-    return loss(loss.Options(**options))(Embedded(columns, {"source": numbers}))
+    return loss(loss.Options(**options))(EmbeddedSet(columns, {"source": numbers}))
 
 
 def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:

@@ -13,12 +13,12 @@ from helpers.reference import assert_same, gradients, learned, weights_of
 from helpers.small import SmallEncoder, SmallNet, episode
 from metasearch.algorithms.ema import EMA, Average, share
 from metasearch.config.arrangement import Arrangement
-from metasearch.config.recipe import Loss, Outer, Pace
+from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.data.translation import Translation
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.pipelines.factory import load_encoder
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
@@ -258,7 +258,7 @@ class Killed(Exception):
     """Stands for a process that dies."""
 
 
-class Killer(Listener):
+class Killer(Callback):
     def __init__(self, at):
         self.at = at
 
@@ -275,9 +275,9 @@ def trainer(store=None, killed_at=None, every=1):
         PaddedGradients(),
         plan,
         Outer(optimizer="lars", lr=5.0, warmup=0.3, decay="cosine"),
-        Pace(eval_every=2, patience=0),
+        EvalSchedule(eval_every=2, patience=0),
         dev=lambda: 0.5,
-        listener=Killer(killed_at),
+        callback=Killer(killed_at),
         store=store,
         dropout=True,
     )

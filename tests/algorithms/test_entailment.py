@@ -15,7 +15,7 @@ from metasearch.data.records import ScoredPair
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Trainer
@@ -162,7 +162,7 @@ def trained(folder, steps, resume=False):
         Outer(lr=1e-3),
         budget,
         dev=lambda: -made.outer_loss(Same().batch(0, 1)).total.item(),
-        listener=Listener(),
+        callback=Callback(),
         store=CheckpointStore(folder),
     )
     trainer.fit(resume)

@@ -10,7 +10,7 @@ from helpers.gradients import Case, encoder_of, error, on_both
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
 from helpers.small import SmallEncoder, episode
 from metasearch.algorithms.fine_tune import FineTune
-from metasearch.algorithms.losses.base import Embedded
+from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.algorithms.losses.infonce import InfoNCE
 from metasearch.algorithms.maml import MAML
 from metasearch.config.arrangement import Arrangement
@@ -35,7 +35,7 @@ def loss_of(triplets, columns=("question", "positive", "negative"), answers=None
     }
     numbers = {name: torch.tensor([number[t] for t in column]) for name, column in texts.items()}
     labelled = None if answers is None else torch.tensor([[text in each for text in ANGLE] for each in answers])
-    batch = Embedded(vectors, numbers, answers=labelled)
+    batch = EmbeddedSet(vectors, numbers, answers=labelled)
     return InfoNCE(InfoNCE.Options(temperature=TEMPERATURE))(batch).item()
 
 

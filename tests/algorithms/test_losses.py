@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from metasearch.algorithms.losses.base import Embedded
+from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.algorithms.losses.cosine_mse import CosineMSE
 from metasearch.algorithms.losses.triplet import Triplet
 
@@ -22,11 +22,11 @@ QUERY, POSITIVE, NEGATIVE = [1.0, 0.0], [0.6, 0.8], [0.0, 1.0]
 
 def triplet_loss(question, positive, negative, options):
     columns = {"question": question, "positive": positive, "negative": negative}
-    return Triplet(Triplet.Options(**options))(Embedded(columns))
+    return Triplet(Triplet.Options(**options))(EmbeddedSet(columns))
 
 
 def cosine_mse(first, second, gold):
-    return CosineMSE(CosineMSE.Options())(Embedded({"text1": first, "text2": second}, gold=gold))
+    return CosineMSE(CosineMSE.Options())(EmbeddedSet({"text1": first, "text2": second}, gold=gold))
 
 
 def vectors(*rows):

@@ -16,7 +16,7 @@ from metasearch.encoders.int8 import WEIGHTS, write_stored
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.metrics.correlation import spearman
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import QuestionResults
+from metasearch.runs.per_query_results import QueryResults
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average(
 
 def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them():
     cells = [("both", "deu", ""), ("both", "tha", "")]
-    results = QuestionResults(
+    results = QueryResults(
         {cells[0]: ("a", "b", "c"), cells[1]: ("b", "c")},
         {("accuracy", *cells[0]): np.array([1.0, 0.0, 1.0]), ("accuracy", *cells[1]): np.array([1.0, 0.0])},
     )
@@ -165,7 +165,7 @@ def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
     names = ("ar-ar", "es-es", "en-en", "ar-en", "tr-en", "es-en")
     cells = {name: ("pairs", name, "") for name in names}
     columns = {(side, *cell): rng.normal(size=30) for cell in cells.values() for side in ("predicted", "gold")}
-    results = QuestionResults({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
+    results = QueryResults({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
     each = {name: spearman(columns["predicted", *cell], columns["gold", *cell]) for name, cell in cells.items()}
     for test, of in {"STS mono": names[:3], "STS cross": names[3:], "STS 2017": names}.items():
         figure = ablation_scores.figure(results, ablation_arms.TESTS[test], "d", 100)
@@ -244,7 +244,7 @@ def _scored(folder, label):
         names = ("predicted", "gold") if test.measure == "spearman" else (test.measure,)
         languages = papers.MONO + papers.CROSS if test.measure == "spearman" else ("de",)
         cells = [(test.pool, language, "") for language in languages]
-        results = QuestionResults(
+        results = QueryResults(
             {cell: items for cell in cells}, {(name, *cell): values for name in names for cell in cells}
         )
         results.save(files.queries(test.task, label, "test"), {"data": "d"})

@@ -73,8 +73,8 @@ def test_a_point_is_told_by_every_loss_that_it_names(loss, named):
 
 
 def test_a_loss_that_is_not_finite_is_kept_as_a_finding(monkeypatch):
-    def diverge(*_, listener, **__):
-        listener.on_dev(0, 0.25, False)
+    def diverge(*_, callback, **__):
+        callback.on_dev(0, 0.25, False)
         raise NonFiniteError("loss is not finite at step 1")
 
     monkeypatch.setattr(ms, "fit", diverge)

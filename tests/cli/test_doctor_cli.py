@@ -22,7 +22,7 @@ from metasearch.pipelines import environment, score, train
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.search import index_documents
 from metasearch.retrieval.index.writer import writing
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 RUN = nested(
@@ -68,7 +68,7 @@ class Crash(Exception):
     """Stands for a machine that stops."""
 
 
-class Crashing(Listener):
+class Crashing(Callback):
     def on_dev(self, step, score, best):
         if step == 2:
             raise Crash

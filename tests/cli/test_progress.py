@@ -17,10 +17,10 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.pipelines import factory, score
 from metasearch.pipelines.study.plan import Cell
 from metasearch.pipelines.study.status import CellStatus
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 
-class Heard(Listener):
+class Heard(Callback):
     """Keeps what it hears of texts."""
 
     def __init__(self):
@@ -39,8 +39,8 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
             super().on_encode(what, done, total)
             announced.setdefault(what, [record.getMessage() for record in caplog.records])
 
-    listener = Listening()
-    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run", listener)
+    callback = Listening()
+    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run", callback)
     benchmark = load_benchmark("demo-sts")
     assert list(announced) == ["zero-shot on dev of demo-sts", "zero-shot on test of demo-sts"]
     for part, data in (("dev", benchmark.split.dev), ("test", benchmark.split.test)):
@@ -48,7 +48,7 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
         assert announced[what][-1] == f"scoring {what}: {data.describe()}"
         # The first texts of all pairs are encoded, then the second ones, each distinct one once.
         sizes = [len({text for text in texts}) for texts in zip(*((p.text1, p.text2) for p in data.pairs), strict=True)]
-        assert [(done, total) for of, done, total in listener.texts if of == what and done == total] == [
+        assert [(done, total) for of, done, total in callback.texts if of == what and done == total] == [
             (size, size) for size in sizes
         ]
 
@@ -65,12 +65,12 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
 def test_what_is_encoded_once_to_draw_episodes_by_is_shown(negatives, queries, roles):
     few = ["budget.meta_train=4", "budget.meta_valid=4"]
     recipe = load_recipe("fine-tune-tiny", [*few, f"episodes.negatives={negatives}", f"episodes.queries={queries}"])
-    encoder, listener = factory.load_encoder("tiny", device="cpu"), Heard()
+    encoder, callback = factory.load_encoder("tiny", device="cpu"), Heard()
     benchmark = load_benchmark("demo", "mono-mono")
-    factory.trainer_of(factory.make_learner(recipe, encoder), benchmark, recipe, listener=listener)
-    assert {what for what, _, _ in listener.texts} == ({"to draw episodes by"} if roles else set())
+    factory.trainer_of(factory.make_learner(recipe, encoder), benchmark, recipe, callback=callback)
+    assert {what for what, _, _ in callback.texts} == ({"to draw episodes by"} if roles else set())
     # Of the phases, and of the languages of similar questions.
-    assert sum(done == total for _, done, total in listener.texts) >= 2 * roles
+    assert sum(done == total for _, done, total in callback.texts) >= 2 * roles
     assert encoder.on_progress is None
 
 

@@ -134,16 +134,16 @@ def test_a_pattern_is_made_of_three_words(word):
         Pattern.parse(f"mono -> {word}")
 
 
-class Declared(BaseModel):
+class FrozenConfig(BaseModel):
     chain: Arrangement
 
 
 def test_a_declaration_reads_and_writes_an_arrangement_as_text():
-    declared = Declared.model_validate({"chain": "el_el→el_ar"})
+    declared = FrozenConfig.model_validate({"chain": "el_el→el_ar"})
     assert declared.chain == Arrangement((Variant("el", ("el",)), Variant("el", ("ar",))))
     assert declared.model_dump_json() == '{"chain":"el_el -> el_ar"}'
 
 
 def test_a_declaration_with_a_wrong_arrangement_is_refused():
     with pytest.raises(ValidationError, match="'el' is not a language variant"):
-        Declared.model_validate({"chain": "el_el -> el"})
+        FrozenConfig.model_validate({"chain": "el_el -> el"})

@@ -3,17 +3,17 @@
 import pytest
 
 from helpers.crossval import FLAGS, run
-from metasearch.config.launchers import SETTINGS, Place, place_of
+from metasearch.config.launchers import SETTINGS, LauncherConfig, place_of
 from metasearch.errors import ConfigError
 
 
 def test_settings_may_stand_alone_or_together_and_values_may_have_spaces():
     together = place_of("slurm", ["partition=gpu time=4:00:00 comment=two words", "gres=gpu:a100:1"])
-    assert together == Place(
+    assert together == LauncherConfig(
         "slurm", {"partition": "gpu", "time": "4:00:00", "comment": "two words", "gres": "gpu:a100:1"}
     )
     assert place_of(None, []) is None
-    assert place_of("local", []) == Place()
+    assert place_of("local", []) == LauncherConfig()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
 from metasearch.config.library import Library
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.factory import load_encoder
 
 
@@ -128,20 +128,20 @@ def test_a_student_that_is_not_made_must_be_given():
 def test_an_encoder_that_is_missing_is_named_with_its_flag(recipe, stages, given_roles, missing):
     config = nested(DistillConfig, recipe=LIBRARY.distillation(recipe).only(stages), **given_roles)
     with pytest.raises(ConfigError, match=f"^recipe '{recipe}': its stages need --{missing} ENCODER$"):
-        Roles(config)
+        RoleEncoders(config)
 
 
 def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goes_on(compress, tmp_path):
     config = nested(DistillConfig, recipe=compress, teacher="tiny", assistant="tiny")
     load_encoder("tiny", device="cpu").save(tmp_path)
-    goes_on = Roles(config, {"assistant": "its fingerprint"})
+    goes_on = RoleEncoders(config, {"assistant": "its fingerprint"})
     goes_on.take("assistant", tmp_path)
-    at_once = Roles(config)
+    at_once = RoleEncoders(config)
     at_once.at("assistant")
     at_once.take("assistant", tmp_path)
     assert goes_on.at("assistant").seeded
     assert at_once.at("assistant").seeded
-    given = Roles(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
+    given = RoleEncoders(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
     given.take("assistant", tmp_path)
     assert not given.at("assistant").seeded
 

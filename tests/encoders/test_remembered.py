@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from metasearch.encoders.protocols import Remembered
+from metasearch.encoders.protocols import CachedEncoder
 
 
 class Counting:
@@ -21,7 +21,7 @@ class Counting:
 
 def test_a_text_is_encoded_once_in_a_part():
     encoder = Counting()
-    part = Remembered(encoder).part("test")
+    part = CachedEncoder(encoder).part("test")
     assert part.encode(["a", "b", "a"], "text").tolist() == [[2], [2], [2]]
     assert part.encode(["b", "c"], "text").tolist() == [[2], [1]]
     assert encoder.encoded == ["a", "b", "c"]
@@ -29,7 +29,7 @@ def test_a_text_is_encoded_once_in_a_part():
 
 def test_vectors_of_a_part_are_the_same_whatever_was_encoded_of_others():
     """A run that was killed after the scores of dev goes on with those of test alone."""
-    through, goes_on = Remembered(Counting()), Remembered(Counting())
+    through, goes_on = CachedEncoder(Counting()), CachedEncoder(Counting())
     through.part("dev").encode(["a", "b"], "text")
     through.part("train").encode(["c"], "text")
     texts = ["a", "c", "d"]
@@ -37,6 +37,6 @@ def test_vectors_of_a_part_are_the_same_whatever_was_encoded_of_others():
 
 
 def test_a_part_is_known_by_its_name():
-    vectors = Remembered(Counting())
+    vectors = CachedEncoder(Counting())
     assert vectors.part("dev") is vectors.part("dev")
     assert vectors.part("dev") is not vectors.part("test")

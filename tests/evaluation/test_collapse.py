@@ -7,7 +7,7 @@ import pytest
 
 from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import minilm, tiny
-from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, Health, diagnose, health
+from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, EmbeddingHealth, diagnose, health
 
 N, D = 200, 64
 
@@ -84,21 +84,21 @@ def test_a_collapse_that_training_does_not_change_is_said_to_be_from_step_0(stat
 
 
 def test_the_warning_shows_the_measures_of_now_and_of_step_0():
-    warning = diagnose(Health(0.991, 0.095, 12.34), Health(0.1, 0.95, 100.0), 384)
+    warning = diagnose(EmbeddingHealth(0.991, 0.095, 12.34), EmbeddingHealth(0.1, 0.95, 100.0), 384)
     assert "(mean cosine 0.99, spread 0.10, effective rank 12.3; at step 0 mean cosine 0.10" in warning
 
 
 @pytest.mark.parametrize(
     ("now", "told"),
     [
-        (Health(0.5, 0.9 * SPREAD_SHARE + 0.01, 50), False),
-        (Health(0.5, 0.9 * SPREAD_SHARE - 0.01, 50), True),
-        (Health(0.5, 0.9, 50 * RANK_SHARE + 0.1), False),
-        (Health(0.5, 0.9, 50 * RANK_SHARE - 0.1), True),
+        (EmbeddingHealth(0.5, 0.9 * SPREAD_SHARE + 0.01, 50), False),
+        (EmbeddingHealth(0.5, 0.9 * SPREAD_SHARE - 0.01, 50), True),
+        (EmbeddingHealth(0.5, 0.9, 50 * RANK_SHARE + 0.1), False),
+        (EmbeddingHealth(0.5, 0.9, 50 * RANK_SHARE - 0.1), True),
     ],
 )
 def test_shares_of_step_0_have_these_bounds(now, told):
-    assert (diagnose(now, Health(0.2, 0.9, 50), D) is not None) == told
+    assert (diagnose(now, EmbeddingHealth(0.2, 0.9, 50), D) is not None) == told
 
 
 def test_a_rank_that_the_dimension_does_not_allow_is_not_asked_for():

@@ -11,7 +11,7 @@ from metasearch.data.records import ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.pipelines.distill.evaluator import Dev
+from metasearch.pipelines.distill.evaluator import StageEvaluator
 
 # An untrained encoder finds a translation that shares words with its source, and misses most of the others.
 GERMAN = [
@@ -65,7 +65,7 @@ class Given:
 
 def dev(learner, pairs, monitor, output="pooled", size=3, heard=None):
     batches = Batches(pairs, [1] * len(pairs), size, seed=0, name="dev")
-    return Dev(learner, pairs, batches, monitor, output, [].append if heard is None else heard.append)
+    return StageEvaluator(learner, pairs, batches, monitor, output, [].append if heard is None else heard.append)
 
 
 def distilled(encoder, output="pooled", **options):

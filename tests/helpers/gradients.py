@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from helpers.backbones import HIDDEN, make
 from helpers.padded import padded
 from helpers.rotation import rotate_in_float64
-from metasearch.algorithms.base import Learner, OuterLoss, Wanted
+from metasearch.algorithms.base import Learner, OuterLoss, TargetSpec
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.config import registry
@@ -184,7 +184,7 @@ PLAIN = [
 class Given:
     """Targets drawn for each text, or for each of its tokens."""
 
-    def __init__(self, encoder: Encoder, wanted: Wanted) -> None:
+    def __init__(self, encoder: Encoder, wanted: TargetSpec) -> None:
         self._encoder, self._output = encoder, wanted.output
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:

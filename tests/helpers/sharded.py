@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from helpers.gradients import QUERY, SUPPORT, Case, encoder_of
-from metasearch.config.recipe import Outer, Pace
-from metasearch.runs.callbacks import Listener
-from metasearch.training.distributed import ALONE, joined
+from metasearch.config.recipe import EvalSchedule, Outer
+from metasearch.runs.callbacks import Callback
+from metasearch.training.distributed import SINGLE_PROCESS, joined
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
@@ -49,7 +49,7 @@ class Source:
         return self.case.episodes(step + size)[step:]
 
 
-def weights_after(case, processes=ALONE, dropout=True, shards=SHARDS):
+def weights_after(case, processes=SINGLE_PROCESS, dropout=True, shards=SHARDS):
     """Return a digest of the weights after some steps, of what the learner has beside them, and of what was logged."""
     learner = case.learn(copy.deepcopy(encoder_of("bert", torch.float32)), inner_steps=1)
     told = []
@@ -58,9 +58,9 @@ def weights_after(case, processes=ALONE, dropout=True, shards=SHARDS):
         OuterGradients(learner.encoder),
         Schedule((Phase("train", Source(case), STEPS),), STEPS, SHARDS),
         Outer(lr=1e-2, weight_decay=0.01, clip=1.0),
-        Pace(eval_every=0, patience=0, shards=shards),
+        EvalSchedule(eval_every=0, patience=0, shards=shards),
         dev=lambda: 0.5,
-        listener=Terms(told),
+        callback=Terms(told),
         dropout=dropout,
         processes=processes,
     )
@@ -71,7 +71,7 @@ def weights_after(case, processes=ALONE, dropout=True, shards=SHARDS):
     return digest.hexdigest()
 
 
-class Terms(Listener):
+class Terms(Callback):
     """Hears the terms of each step."""
 
     def __init__(self, told):

@@ -23,7 +23,7 @@ from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import ranking_of
-from metasearch.runs.per_query_results import QuestionResults, questions_path
+from metasearch.runs.per_query_results import QueryResults, query_results_path
 
 ZERO_SHOT = "zero-shot"
 VERSIONS = {"metasearch": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"}
@@ -175,7 +175,7 @@ def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Sett
         found = (_retrieval if shared.kind == "retrieval" else _similarity)(way, fold, split, shared, noises)
         if split == "test":
             found.questions.save(
-                questions_path(path, config.data.task, way.learner, split), facts | {"split": split} | stamp
+                query_results_path(path, config.data.task, way.learner, split), facts | {"split": split} | stamp
             )
         yield from ({**facts, "split": split, **row, **stamp} for row in found.rows())
 
@@ -214,7 +214,7 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
                 values = measure.load().function(ranks, measure.k)
                 columns[str(measure), name, asked, inside] = values
                 listed.append(Score(str(measure), name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]
-    kept = QuestionResults(units, columns, ranking_of(questions, pool, found), _articles(ids, shared.articles))
+    kept = QueryResults(units, columns, ranking_of(questions, pool, found), _articles(ids, shared.articles))
     return Evaluation(tuple(listed), kept)
 
 
@@ -238,7 +238,7 @@ def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Seque
         for measure in ("pearson", "spearman"):
             value = Measure(measure).load().function(predicted, gold)
             listed.append(Score(measure, "pairs", pair, "", value, len(ids)))
-    return Evaluation(tuple(listed), QuestionResults(units, columns, articles={}))
+    return Evaluation(tuple(listed), QueryResults(units, columns, articles={}))
 
 
 def _events(made: Made) -> list[dict[str, Any]]:

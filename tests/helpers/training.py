@@ -8,7 +8,7 @@ import torch
 from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines import factory
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 SMALL = [
     *("budget.meta_train=8", "budget.meta_valid=4", "budget.meta_batch=2", "budget.eval_every=2"),
@@ -17,7 +17,7 @@ SMALL = [
 STEPS = 8 // 2 + 4 // 2
 
 
-class Recorder(Listener):
+class Recorder(Callback):
     """Hears steps and scores, and may act on a step."""
 
     def __init__(self, at=None, act=None):
@@ -72,5 +72,5 @@ def whole(recipe="maml-tiny", mode="trans", *changes):
     """
     learner, benchmark, chosen = start(recipe, mode, *changes)
     heard = Recorder()
-    outcome = factory.fit(learner, benchmark, chosen, listener=heard)
+    outcome = factory.fit(learner, benchmark, chosen, callback=heard)
     return weights(learner), outcome, heard.terms

@@ -15,7 +15,7 @@ from metasearch.config.run import RunConfig
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import Interrupted
 from metasearch.pipelines import train
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 RUN = nested(
@@ -29,7 +29,7 @@ RUN = nested(
 )
 
 
-class _Stopping(Listener):
+class _Stopping(Callback):
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -17,7 +17,7 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.errors import Interrupted
 from metasearch.pipelines import train
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 RUN = nested(
@@ -37,7 +37,7 @@ FEW = ("--resamples=100",)
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 
-class Stopping(Listener):
+class Stopping(Callback):
     """Stops a run after its first step."""
 
     def on_step(self, step, total, phase, terms):

@@ -13,7 +13,7 @@ from metasearch.algorithms.fine_tune import FineTune
 from metasearch.config.recipe import Loss
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.pipelines.distill.evaluator import Dev
+from metasearch.pipelines.distill.evaluator import StageEvaluator
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def test_a_stage_that_goes_on_knows_the_shape_of_step_0_from_its_log(encoder, ca
     heard = []
     learner = distilled(encoder)
     dev(learner, PAIRS, "accuracy", heard=heard)()
-    known = Dev.noted([{"step": 0, "dev": 0.5}, *heard, {"alike": 1.0, "spread": 0.0, "rank": 1.0}])
+    known = StageEvaluator.noted([{"step": 0, "dev": 0.5}, *heard, {"alike": 1.0, "spread": 0.0, "rank": 1.0}])
     collapse(encoder)
-    measured = Dev(learner, PAIRS, Batches(PAIRS, [1] * 8, 3, 0), "accuracy", "pooled", heard.append, known)
+    measured = StageEvaluator(learner, PAIRS, Batches(PAIRS, [1] * 8, 3, 0), "accuracy", "pooled", heard.append, known)
     with caplog.at_level(logging.WARNING, logger="metasearch"):
         measured()
     (warning,) = warnings(caplog)
@@ -122,8 +122,8 @@ def test_a_stage_that_goes_on_knows_the_shape_of_step_0_from_its_log(encoder, ca
 
 
 def test_a_log_without_a_shape_of_the_vectors_tells_none():
-    assert Dev.noted([]) is None
-    assert Dev.noted([{"step": 1, "loss": 0.5}]) is None
+    assert StageEvaluator.noted([]) is None
+    assert StageEvaluator.noted([{"step": 1, "loss": 0.5}]) is None
 
 
 @pytest.mark.parametrize(

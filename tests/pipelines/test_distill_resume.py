@@ -9,7 +9,7 @@ import pytest
 
 from helpers.parallel import FOLDERS, distill, events, flags, results, save_assistant, small, weights, write_corpus
 from metasearch.config.distill_run import DistillConfig
-from metasearch.evaluation.collapse import Health
+from metasearch.evaluation.collapse import EmbeddingHealth
 from metasearch.runs.folder import RunFolder
 
 STEPS = 12
@@ -137,7 +137,7 @@ def test_a_stage_that_goes_on_looks_for_a_collapse_since_its_step_0(begun, monke
     distill("--resume", begun)
     first = next(event for event in events(begun / FOLDERS[0]) if "alike" in event)
     assert first["step"] == 0
-    assert seen == [Health(first["alike"], first["spread"], first["rank"])] * 2  # at steps 4 and 6
+    assert seen == [EmbeddingHealth(first["alike"], first["spread"], first["rank"])] * 2  # at steps 4 and 6
 
 
 def test_damaged_checkpoints_are_named(begun):
@@ -221,7 +221,7 @@ def test_a_run_that_ended_between_a_dev_score_and_the_report_of_its_stage_has_th
 def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun, role):
     stored = RunFolder.open(begun, DistillConfig)[1]
     assert stored.weights.keys() >= {role}
-    RunFolder(begun).note_weights(stored, {role: "0123456789abcdef"})
+    RunFolder(begun).record_weights(stored, {role: "0123456789abcdef"})
     error = distill("--resume", begun, code=6).stderr
     assert f"{role} " in error
     assert "has other weights, words or prompts than when the run began (fingerprint 0123456789abcdef, now" in error

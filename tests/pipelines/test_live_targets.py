@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from metasearch.algorithms.base import Wanted
+from metasearch.algorithms.base import TargetSpec
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError
@@ -49,7 +49,7 @@ def test_texts_after_another_prompt_have_other_tokens(encoder, output):
     asks = tiny.build(MaxLength(text=32))
     asks.model.prompts = dict.fromkeys(["query", "document", "passage"], "query: ")
     asks.model.default_prompt_name = "query"
-    comparable(encoder, encoder, Wanted(output, translations=True))
-    comparable(asks, encoder, Wanted("sentence", translations=True))
+    comparable(encoder, encoder, TargetSpec(output, translations=True))
+    comparable(asks, encoder, TargetSpec("sentence", translations=True))
     with pytest.raises(ConfigError, match=f"output {output}: .* puts 'query: ' before texts and .* ''; they must be"):
-        comparable(asks, encoder, Wanted(output, translations=True))
+        comparable(asks, encoder, TargetSpec(output, translations=True))

@@ -18,7 +18,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, train
 from metasearch.pipelines.resume import resume_run
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import MEAN
 
 SMALL = (
@@ -86,7 +86,7 @@ def test_report_card_and_study_say_it(runs):
     assert labels == {"zero-shot", "fine-tune", "fine-tune+merge"}
 
 
-class Stop(Listener):
+class Stop(Callback):
     """Dies in the last step."""
 
     def on_step(self, step, total, phase, terms):

@@ -21,10 +21,10 @@ from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, train
-from metasearch.pipelines.dev_evaluator import DevScore
+from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import neutralise, train_texts
 from metasearch.pipelines.resume import resume_run
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import MEAN
 
 SMALL = [
@@ -117,9 +117,9 @@ def test_before_training_zero_shot_is_the_encoder_as_it_was_and_the_map_is_train
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_the_last_dev_score_encoded_is_not_encoded_again(tmp_path, monkeypatch, when):
-    asked, encode, score = [], Encoder.encode, DevScore.__call__
+    asked, encode, score = [], Encoder.encode, DevEvaluator.__call__
     monkeypatch.setattr(Encoder, "encode", lambda self, texts, *more: asked.extend(texts) or encode(self, texts, *more))
-    monkeypatch.setattr(DevScore, "__call__", lambda self: (score(self), asked.clear())[0])
+    monkeypatch.setattr(DevEvaluator, "__call__", lambda self: (score(self), asked.clear())[0])
 
     # One dev score at the end, so of the weights that are kept.
     train.begin(run_of(*stage(when), "budget.eval_every=0"), tmp_path / "run")
@@ -147,7 +147,7 @@ def test_a_study_has_an_arm_with_and_one_without_the_map_and_names_what_differs(
     ]
 
 
-class Stop(Listener):
+class Stop(Callback):
     """Dies in a step."""
 
     def __init__(self, step):

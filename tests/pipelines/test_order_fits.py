@@ -4,7 +4,7 @@ import pytest
 
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.algorithms.maml import MAML
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
@@ -13,7 +13,7 @@ from metasearch.pipelines import compatibility
 RECIPE = load_recipe("maml-tiny", ()).model_copy(update={"options": {}})
 
 
-class Plain(Declared):
+class Plain(FrozenConfig):
     """Options of a learner that knows one order."""
 
 

@@ -21,7 +21,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, Interrupted, RunFolderError
 from metasearch.pipelines import score, train
 from metasearch.pipelines.resume import kind_of, resume_run
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
@@ -98,7 +98,7 @@ def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_pat
 
 
 def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, tmp_path):
-    class Stopping(Listener):
+    class Stopping(Callback):
         def on_step(self, step, total, phase, terms):
             os.kill(os.getpid(), signal.SIGINT)
 

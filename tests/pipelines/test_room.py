@@ -13,7 +13,7 @@ from helpers.crossval import FLAGS, inline
 from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cli import main
 from metasearch.encoders.builtin import tiny
-from metasearch.io import OutOfRoom, unwritable
+from metasearch.io import OutOfRoom, write_error
 from metasearch.training.checkpoint import CheckpointStore
 
 TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--learner=fine-tune", "--max-steps=2")
@@ -99,7 +99,7 @@ def test_a_study_that_a_full_disk_ended_says_how_to_go_on(tmp_path, monkeypatch)
 )
 def test_of_a_full_disk_the_bytes_are_said_whoever_met_it(tmp_path, monkeypatch, error, says):
     monkeypatch.setattr("metasearch.io.shutil.disk_usage", lambda path: SimpleNamespace(free=7))
-    found = unwritable(tmp_path / "file", error, 1000)
+    found = write_error(tmp_path / "file", error, 1000)
     assert str(found).startswith(f"{tmp_path / 'file'} cannot be written: {says}")
     assert isinstance(found, OutOfRoom) == ("free" in str(found) or "1,000" in str(found))
 

@@ -10,11 +10,11 @@ import pytest
 from helpers import slurm
 from helpers.crossval import FLAGS, TUNED, inline, run, scores
 from helpers.launchers import Runner
-from metasearch.config.launchers import Place
+from metasearch.config.launchers import LauncherConfig
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.launchers._slurm_queue import parsed
 from metasearch.pipelines.study.launchers._slurm_script import sbatch_options, script_of
-from metasearch.pipelines.study.launchers.base import Seen
+from metasearch.pipelines.study.launchers.base import JobStatus
 from metasearch.pipelines.study.launchers.slurm import ended
 from metasearch.pipelines.study.process import attempts, last_error
 
@@ -132,16 +132,16 @@ def test_states_are_read_by_task_and_the_rest_of_a_cancelled_array_has_none():
 @pytest.mark.parametrize(
     ("code", "state", "expected"),
     [
-        ("4", "FAILED", Seen("ended", 4)),
-        ("4", "", Seen("ended", 4)),
-        ("143 stopped", "FAILED", Seen("ended", 143, "before its time limit", again=True)),
-        ("143", "CANCELLED", Seen("ended", 143, "Slurm says CANCELLED")),
-        ("143", "PREEMPTED", Seen("ended", 143, "Slurm says PREEMPTED", again=True)),
-        ("137", "OUT_OF_MEMORY", Seen("ended", -9, "Slurm says OUT_OF_MEMORY")),
-        (None, "TIMEOUT", Seen("ended", None, "Slurm says TIMEOUT", again=True)),
-        (None, "NODE_FAIL", Seen("ended", None, "Slurm says NODE_FAIL", again=True)),
-        (None, "OUT_OF_MEMORY", Seen("ended", None, "Slurm says OUT_OF_MEMORY")),
-        (None, "", Seen("ended", None, "its job is gone and left no exit code", again=True)),
+        ("4", "FAILED", JobStatus("ended", 4)),
+        ("4", "", JobStatus("ended", 4)),
+        ("143 stopped", "FAILED", JobStatus("ended", 143, "before its time limit", again=True)),
+        ("143", "CANCELLED", JobStatus("ended", 143, "Slurm says CANCELLED")),
+        ("143", "PREEMPTED", JobStatus("ended", 143, "Slurm says PREEMPTED", again=True)),
+        ("137", "OUT_OF_MEMORY", JobStatus("ended", -9, "Slurm says OUT_OF_MEMORY")),
+        (None, "TIMEOUT", JobStatus("ended", None, "Slurm says TIMEOUT", again=True)),
+        (None, "NODE_FAIL", JobStatus("ended", None, "Slurm says NODE_FAIL", again=True)),
+        (None, "OUT_OF_MEMORY", JobStatus("ended", None, "Slurm says OUT_OF_MEMORY")),
+        (None, "", JobStatus("ended", None, "its job is gone and left no exit code", again=True)),
     ],
 )
 def test_an_end_is_told_from_the_cells_exit_code_and_slurms_state(code, state, expected):
@@ -149,12 +149,12 @@ def test_an_end_is_told_from_the_cells_exit_code_and_slurms_state(code, state, e
 
 
 def test_what_is_asked_becomes_options_of_sbatch():
-    place = Place("slurm", {"cpus": "4", "gpus": "1", "memory": "8G", "time": "4:00:00", "before": "300"})
+    place = LauncherConfig("slurm", {"cpus": "4", "gpus": "1", "memory": "8G", "time": "4:00:00", "before": "300"})
     assert sbatch_options(place, Path("/a%b"), "name", 3, threads=2) == [
         "--parsable", "--requeue", "--job-name=name", "--array=0-2", "--cpus-per-task=4", "--signal=B:USR1@300",
         "--output=/a%%b/name_%a.out", "--open-mode=append", "--gres=gpu:1", "--mem=8G", "--time=4:00:00",
     ]  # fmt: skip
-    assert "--cpus-per-task=2" in sbatch_options(Place("slurm"), Path("/a"), "name", 3, threads=2)
+    assert "--cpus-per-task=2" in sbatch_options(LauncherConfig("slurm"), Path("/a"), "name", 3, threads=2)
 
 
 def test_a_script_holds_any_path(tmp_path):

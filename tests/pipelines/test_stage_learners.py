@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasearch.algorithms.base import Wanted
+from metasearch.algorithms.base import TargetSpec
 from metasearch.algorithms.distill import Distill
 from metasearch.algorithms.ema import EMA
 from metasearch.config.distillation import Stage
@@ -19,7 +19,7 @@ def test_the_learner_its_options_and_the_targets_it_wants_are_known_before_weigh
     kind, options, wanted = learner_of(stage(options={"output": "embedding", "target": "own"}), "here")
     assert kind is Distill
     assert (options.output, options.target, options.contrast_weight) == ("embedding", "own", 1)
-    assert wanted == Wanted("embedding", translations=True)
+    assert wanted == TargetSpec("embedding", translations=True)
     kind, options, wanted = learner_of(stage(learner="ema", against=None, options={"tau": "0.5"}), "here")
     assert (kind, options.tau, wanted) == (EMA, 0.5, None)
 

@@ -9,7 +9,7 @@ from metasearch.config.distillation import Distillation
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
-from metasearch.config.study import StudyConfig, Trained
+from metasearch.config.study import StudyConfig, TrainedArm
 from metasearch.pipelines.study.plan import Cell, plan
 from metasearch.pipelines.study.status import StatusBoard
 
@@ -24,7 +24,7 @@ STAGES = {
 
 def study(**more):
     """Return a study of one arm in one mode."""
-    trained = (Trained(arm="maml-trans", mode="trans", recipe=RECIPE),)
+    trained = (TrainedArm(arm="maml-trans", mode="trans", recipe=RECIPE),)
     return nested(
         StudyConfig, **{"task": "demo", "encoder": "tiny", "trained": trained, "folds": (0, 1), "seeds": (4, 5), **more}
     )
@@ -94,7 +94,7 @@ def test_what_the_cells_share_comes_from_the_study(tmp_path):
 
 
 def test_two_arms_cannot_have_one_name():
-    arm = Trained(arm="zero-shot", mode="trans", recipe=RECIPE)
+    arm = TrainedArm(arm="zero-shot", mode="trans", recipe=RECIPE)
     with pytest.raises(ValidationError, match="two arms are called 'zero-shot'"):
         study(trained=(arm,))
 

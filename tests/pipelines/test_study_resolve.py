@@ -8,7 +8,7 @@ from metasearch.cli.crossval import configure
 from metasearch.config.library import Library
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.errors import ConfigError, DataError
-from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.merge import merged
 from metasearch.pipelines.study.resolve import folds_of
 
@@ -57,7 +57,7 @@ def test_a_study_that_is_there_keeps_its_seeds_unless_others_are_named(tmp_path)
     with StudyFolder(tmp_path).held():
         config = asked(seeds="0", folder=tmp_path)
         parts = {"data_fingerprint": "d", "versions": {}, "cells": [], "made": []}
-        StudyFolder(tmp_path).store(Stored(config=config, **parts))
+        StudyFolder(tmp_path).store(StudyMetadata(config=config, **parts))
     assert asked(folder=tmp_path).seeds == (0, 1, 2)  # it has come to nothing yet, and is configured anew
     (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "checkpoint").mkdir(parents=True)
     assert asked(folder=tmp_path).seeds == (0,)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from metasearch.errors import DataError, RunFolderError
-from metasearch.runs.per_query_results import FORMAT, QuestionResults, Ranking, Text, load, questions_path
+from metasearch.runs.per_query_results import FORMAT, QueryResults, Ranking, Text, load, query_results_path
 
 FACTS = {"task": "demo", "learner": "maml", "fold_seed": None, "versions": {"numpy": "2.0"}}
 CELL = ("multilingual", "el", "all")
@@ -36,9 +36,7 @@ def small(texts=("Πού;", "أين؟")):
         top=np.array([[0, 1, 2], [0, 2, 1]]),
         scores=np.array([[0.9, 0.5, 0.1], [0.3, 0.2, 0.1]], dtype=np.float32),
     )
-    return QuestionResults(
-        {CELL: ("q0", "q1")}, {("map", *CELL): np.array([1 / 2 * (1 / 1 + 2 / 3), 1 / 300])}, ranking
-    )
+    return QueryResults({CELL: ("q0", "q1")}, {("map", *CELL): np.array([1 / 2 * (1 / 1 + 2 / 3), 1 / 300])}, ranking)
 
 
 def equal(one, other):
@@ -72,7 +70,7 @@ def anything(draw):
         for name in draw(st.lists(names, max_size=2, unique=True))
     }
     articles = st.dictionaries(any_text, any_text, max_size=3)
-    return QuestionResults(units, columns, draw(st.none() | rankings()), draw(articles))
+    return QueryResults(units, columns, draw(st.none() | rankings()), draw(articles))
 
 
 @st.composite
@@ -116,13 +114,13 @@ def test_the_same_is_kept_in_the_same_bytes(tmp_path):
 
 
 def test_a_run_keeps_one_file_for_each_task_encoder_and_part(tmp_path):
-    assert questions_path(tmp_path, "demo", "maml", "test") == tmp_path / "queries" / "demo.maml.test.npz"
-    assert questions_path(tmp_path, "demo-sts", "1 assistant", "test").name == "demo-sts.1 assistant.test.npz"
+    assert query_results_path(tmp_path, "demo", "maml", "test") == tmp_path / "queries" / "demo.maml.test.npz"
+    assert query_results_path(tmp_path, "demo-sts", "1 assistant", "test").name == "demo-sts.1 assistant.test.npz"
 
 
 @pytest.mark.parametrize("label", ["../../elsewhere", "/some/model", "org/model", "à la carte", ".."])
 def test_a_label_that_is_a_path_leads_out_of_no_folder(tmp_path, label):
-    path = questions_path(tmp_path, "demo", label, "test")
+    path = query_results_path(tmp_path, "demo", label, "test")
     assert path.resolve().parent == tmp_path.resolve() / "queries"
     small().save(path, FACTS)
     assert equal(load(path)[0], small())
@@ -130,7 +128,7 @@ def test_a_label_that_is_a_path_leads_out_of_no_folder(tmp_path, label):
 
 def test_names_of_files_differ_where_labels_do(tmp_path):
     labels = ["a/b", "a%2Fb", "a b", "a+b", "ab", "a.b", "A/b"]
-    assert len({questions_path(tmp_path, "demo", label, "test") for label in labels}) == len(labels)
+    assert len({query_results_path(tmp_path, "demo", label, "test") for label in labels}) == len(labels)
 
 
 @pytest.mark.slow

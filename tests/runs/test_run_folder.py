@@ -29,7 +29,7 @@ def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
 def test_weights_that_were_not_known_are_noted_later(tmp_path):
     RunFolder.create(tmp_path / "run", CONFIG, "abc")
     files, begun = RunFolder.open(tmp_path / "run", RunConfig)
-    files.note_weights(begun, {"encoder": "12"})
+    files.record_weights(begun, {"encoder": "12"})
     _, again = RunFolder.open(tmp_path / "run", RunConfig)
     assert (again.config, again.data_fingerprint, again.weights) == (CONFIG, "abc", {"encoder": "12"})
 

@@ -7,13 +7,13 @@ from helpers.padded import PaddedGradients
 from metasearch.algorithms.distill import Distill
 from metasearch.algorithms.ema import EMA
 from metasearch.compress.static import make_static
-from metasearch.config.recipe import Loss, MaxLength, Outer, Pace
+from metasearch.config.recipe import EvalSchedule, Loss, MaxLength, Outer
 from metasearch.config.seeding import stream
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.pipelines.distill.target_store import stored_targets
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
@@ -46,7 +46,7 @@ class Stopped(Exception):
     """Stands for a process that dies."""
 
 
-class Stop(Listener):
+class Stop(Callback):
     def __init__(self, at):
         self.at = at
 
@@ -74,9 +74,9 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
         gradients,
         schedule,
         OUTER[outer],
-        Pace(eval_every=2, patience=0),
+        EvalSchedule(eval_every=2, patience=0),
         dev=lambda: float(made.step),
-        listener=Stop(stop),
+        callback=Stop(stop),
         store=store,
         dropout=dropout,
     )

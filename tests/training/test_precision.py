@@ -13,7 +13,7 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import dev_evaluator
 from metasearch.pipelines.factory import fit, load_encoder, make_gradients, make_learner
 from metasearch.training import hardware
-from metasearch.training.gradients import bf16_error, say_bf16_error
+from metasearch.training.gradients import bf16_error, log_bf16_error
 
 
 @pytest.fixture
@@ -69,14 +69,14 @@ def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comp
 
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     caplog.set_level(logging.INFO)
-    say_bf16_error(learner, [], take, gradients)
+    log_bf16_error(learner, [], take, gradients)
     assert caplog.messages == [
         "bf16: the first outer gradient is not compared with float32, in which the step does not fit the memory"
     ]
     assert gradients.checkpointing == "auto"
     assert gradients.packed.workers == 2
     with pytest.raises(OutOfMemory):
-        say_bf16_error(learner, [], take, gradients, alone=False)
+        log_bf16_error(learner, [], take, gradients, alone=False)
 
 
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])

@@ -10,7 +10,7 @@ import torch
 from helpers.sharded import CASES, main, weights_after
 from helpers.torchrun import by_torchrun
 from metasearch.runs.torchrun_env import Rank
-from metasearch.training.distributed import Processes
+from metasearch.training.distributed import ProcessGroup
 
 QUICK = [case for case in CASES if str(case) in ("maml-align kd_reduction=sum", "distill contrast=soft", "ema")]
 
@@ -36,13 +36,13 @@ def one_thread():
 
 def test_a_process_whose_shards_are_all_empty_has_the_values_of_the_others(monkeypatch):
     """As of the last batch of a stage, of which there are fewer examples than shards."""
-    group = Processes()
+    group = ProcessGroup()
     monkeypatch.setattr(group, "rank", Rank(0, 2))
     monkeypatch.setattr(group, "_each", lambda own: [own, [{"task": torch.tensor([2.0])}]])
     assert group.gather([{}], torch.device("cpu")) == [{}, {"task": torch.tensor([2.0])}]
 
 
-class Linked(Processes):
+class Linked(ProcessGroup):
     """One of four processes in threads of this one, which exchange gradients by queues."""
 
     def __init__(self, number, boxes):

@@ -7,7 +7,7 @@ from helpers.padded import PaddedGradients, padded
 from helpers.small import SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
-from metasearch.config.recipe import Loss, Outer, Pace
+from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.pipelines import factory
@@ -67,8 +67,8 @@ def trained(learner, outer, steps=4, size=3):
     recorder = Recorder()
     recorder.on_step = lambda step, total, phase, terms: told.append(terms)
     plan = Schedule((Phase("train", source, 2),), steps, size)
-    pace = Pace(eval_every=0, patience=0)
-    outcome = Trainer(learner, PaddedGradients(), plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
+    pace = EvalSchedule(eval_every=0, patience=0)
+    outcome = Trainer(learner, PaddedGradients(), plan, outer, pace, dev=lambda: 0.5, callback=recorder).fit()
     assert (outcome.steps, outcome.reason) == (steps, "finished")
     return told, source.asked
 
@@ -113,7 +113,7 @@ def test_the_encoder_ends_with_the_weights_of_the_best_dev_score():
     snapshots = {}
     heard = Recorder()
     heard.on_dev = lambda step, score, best: snapshots.update({step: (score, weights(learner))})
-    outcome = factory.fit(learner, benchmark, recipe, listener=heard)
+    outcome = factory.fit(learner, benchmark, recipe, callback=heard)
     trained = {step: score for step, (score, _) in snapshots.items() if step > 0}
     best = max(trained, key=lambda step: (trained[step], -step))
     assert outcome.best_step == best

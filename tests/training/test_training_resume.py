@@ -23,13 +23,13 @@ def resumed(folder, killed_at, *training, damage=None):
     store = CheckpointStore(folder)
     dying, benchmark, chosen = start(*training)
     with pytest.raises(Killed):
-        factory.fit(dying, benchmark, chosen, listener=Recorder(killed_at, kill), store=store)
+        factory.fit(dying, benchmark, chosen, callback=Recorder(killed_at, kill), store=store)
     if damage:
         path = store.folder / damage
         path.write_bytes(path.read_bytes()[:-1])
     learner, *_ = start(*training)
     heard = Recorder()
-    outcome = factory.fit(learner, benchmark, chosen, listener=heard, store=store, resume=True)
+    outcome = factory.fit(learner, benchmark, chosen, callback=heard, store=store, resume=True)
     return learner, outcome, heard
 
 
@@ -102,7 +102,7 @@ def interrupted(folder, step, *training):
     store = CheckpointStore(folder)
     stopped, benchmark, recipe = start(*training)
     ring = Recorder(step, lambda: os.kill(os.getpid(), signal.SIGINT))
-    return factory.fit(stopped, benchmark, recipe, listener=ring, store=store), store, benchmark, recipe
+    return factory.fit(stopped, benchmark, recipe, callback=ring, store=store), store, benchmark, recipe
 
 
 @pytest.mark.slow
@@ -128,6 +128,6 @@ def test_an_interrupt_at_the_last_step_says_so_and_resumes_to_the_end_without_a_
     assert (outcome.reason, outcome.steps) == ("interrupted", end.steps)
     learner, *_ = start(*training)
     again = Recorder()
-    assert factory.fit(learner, benchmark, recipe, listener=again, store=store, resume=True) == end
+    assert factory.fit(learner, benchmark, recipe, callback=again, store=store, resume=True) == end
     assert (again.terms, again.scores) == ([], [])
     assert same(weights(learner), expected)

@@ -9,7 +9,7 @@ from helpers.padded import padded
 from helpers.small import TOKENS, VOCABULARY, SmallEncoder
 from helpers.training import Killed, Recorder, kill, same, weights
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
-from metasearch.config.recipe import Loss, Outer, Pace
+from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.errors import NonFiniteError
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import Phase, Schedule
@@ -69,7 +69,7 @@ def fit_words(learner, outer, steps=12, store=None, resume=False, gradients=grad
     act = hear.on_step
     hear.on_step = lambda step, total, phase, terms: (told.append(terms), act(step, total, phase, terms))
     plan = Schedule((Phase("train", Numbered(), steps),), steps, 1)
-    pace = Pace(eval_every=2, patience=0)
+    pace = EvalSchedule(eval_every=2, patience=0)
     Trainer(learner, gradients, plan, outer, pace, lambda: next(SCORES), hear, store).fit(resume)
     return told
 

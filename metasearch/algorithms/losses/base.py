@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.config import registry, yaml
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss as Settings
 from metasearch.errors import ConfigError, nearest
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbeddedSet:
     """A set of examples as tensors, a column for each text of an example.
 
     Attributes:
@@ -42,7 +42,7 @@ class Embedded:
 class Loss(ABC):
     """Base of all losses; its options are an instance of its `Options`."""
 
-    Options: ClassVar[type[Declared]] = Declared
+    Options: ClassVar[type[FrozenConfig]] = FrozenConfig
     columns: ClassVar[tuple[str, ...]]
     """Columns that it needs whatever its options; a loss fits every kind of examples that has all it needs."""
 
@@ -60,7 +60,7 @@ class Loss(ABC):
         return ()
 
     @abstractmethod
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of a set, a scalar, from the vectors `(B, D)` of the columns `needed`."""
 
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.losses.base import Embedded, Loss, cosines, equal_texts
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss, cosines, equal_texts
 
 
 class ContrastBool(Loss):
@@ -11,7 +11,7 @@ class ContrastBool(Loss):
 
     columns = ("source", "target")
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `source` S(s) and `target` S(t), each `(N, D)`."""
         similar = cosines(batch.vectors["source"], batch.vectors["target"])
         return F.mse_loss(similar, equal_texts(batch.texts["source"]).to(similar.dtype))

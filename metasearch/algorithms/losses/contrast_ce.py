@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from metasearch.algorithms.losses.base import Embedded, Loss, cosines
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss, cosines
 from metasearch.algorithms.losses.in_batch import Temperature
 
 
@@ -16,7 +16,7 @@ class ContrastCE(Loss):
     Options = Temperature
     columns = ("teacher", "source", "target")
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `teacher` T(s), `source` S(s) and `target` S(t), each `(N, D)`."""
         teacher, source, target = (batch.vectors[name] for name in self.columns)
         likely = torch.log_softmax(cosines(source, target) / self.options.temperature, dim=1)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from metasearch.algorithms.losses.base import Embedded, Loss, equal_texts
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss, equal_texts
 from metasearch.algorithms.losses.in_batch import Temperature, infonce
 
 
@@ -16,7 +16,7 @@ class ContrastInfoNCE(Loss):
     Options = Temperature
     columns = ("teacher", "target")
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `teacher` T(s) and `target` S(t), each `(N, D)`."""
         wrong = ~equal_texts(batch.texts["source"])
         return infonce(batch.vectors["target"], batch.vectors["teacher"], wrong, self.options.temperature)

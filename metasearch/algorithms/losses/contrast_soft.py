@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.losses.base import Embedded, Loss, cosines
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss, cosines
 
 
 class ContrastSoft(Loss):
@@ -11,7 +11,7 @@ class ContrastSoft(Loss):
 
     columns = ("teacher", "source", "target")
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `teacher` T(s), `source` S(s) and `target` S(t), each `(N, D)`."""
         teacher, source, target = (batch.vectors[name] for name in self.columns)
         return F.mse_loss(cosines(source, target), cosines(teacher, teacher))

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.losses.base import Embedded, Loss
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss
 
 
 class CosineMSE(Loss):
@@ -11,7 +11,7 @@ class CosineMSE(Loss):
 
     columns = ("text1", "text2")
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `text1` and `text2` `(B, D)` against gold `(B,)`."""
         assert batch.gold is not None
         return F.mse_loss(F.cosine_similarity(batch.vectors["text1"], batch.vectors["text2"]), batch.gold)

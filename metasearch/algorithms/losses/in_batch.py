@@ -5,10 +5,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.algorithms.losses.base import cosines, equal_texts
-from metasearch.config.base import Declared, Rate
+from metasearch.config.base import FrozenConfig, Rate
 
 
-class Temperature(Declared):
+class Temperature(FrozenConfig):
     """Temperature τ."""
 
     temperature: Rate = 0.05

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from metasearch.algorithms.losses.aligned import contrast, divergence
-from metasearch.algorithms.losses.base import Embedded, Loss
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss
 from metasearch.algorithms.losses.in_batch import Temperature, first_of_equal, infonce, wrong_answers
 from metasearch.config.base import NonNegative, Rate
 
@@ -51,7 +51,7 @@ class InfoNCE(Loss):
         changed = (name for name in _ALIGNS if getattr(self.options, name) != fields[name].default)
         return tuple(changed) if self.options.align == "none" else ()
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `question`, `positive` and, where there are, `negative` and `translation`.
 
         Each is of shape `(B, D)`.
@@ -65,7 +65,7 @@ class InfoNCE(Loss):
             return loss
         return loss + self.options.align_weight * self._aligned(batch, candidates[first_of_equal(texts)])
 
-    def _aligned(self, batch: Embedded, distinct: Tensor) -> Tensor:
+    def _aligned(self, batch: EmbeddedSet, distinct: Tensor) -> Tensor:
         """Return the term that aligns; `distinct` are the vectors of different candidate texts `(C, D)`."""
         question, translation = batch.vectors["question"], batch.vectors["translation"]
         temperature = self.options.align_temperature or self.options.temperature

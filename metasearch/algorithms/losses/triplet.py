@@ -9,8 +9,8 @@ from typing import Literal
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.losses.base import Embedded, Loss
-from metasearch.config.base import Declared, NonNegative
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss
+from metasearch.config.base import FrozenConfig, NonNegative
 
 
 class Triplet(Loss):
@@ -20,7 +20,7 @@ class Triplet(Loss):
     - `cosine`: max(cos(q, n) − cos(q, p) + m, 0)
     """
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Margin m, and what it is taken over."""
 
         margin: NonNegative = 1.0
@@ -28,7 +28,7 @@ class Triplet(Loss):
 
     columns = ("question", "positive", "negative")
 
-    def __call__(self, batch: Embedded) -> Tensor:
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of the columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
         question, positive, negative = (batch.vectors[name] for name in self.columns)
         if self.options.distance == "euclidean":

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.errors import EncoderError
 from metasearch.io import read_bytes
@@ -14,7 +14,7 @@ from metasearch.io import read_bytes
 FILE = "metasearch.json"
 
 
-class Facts(Declared):
+class Facts(FrozenConfig):
     """What a program needs to know to use the graph, and where it comes from.
 
     Attributes:

@@ -31,7 +31,7 @@ _UNSPACED = re.compile(
 _BLANKS = re.compile(r"(?:\s*\n)?")
 
 
-class Cutter:
+class Chunker:
     """Cuts sections into passages."""
 
     def __init__(self, settings: Settings) -> None:

@@ -7,7 +7,7 @@ from itertools import tee
 from pathlib import Path
 
 from metasearch.config.languages import UNKNOWN, is_known
-from metasearch.data.documents.chunking import Cutter
+from metasearch.data.documents.chunking import Chunker
 from metasearch.data.documents.passage import Passage, Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import Settings
@@ -55,7 +55,7 @@ def passages(source: Source, settings: Settings, notes: Notes | None = None) -> 
         ConfigError: the limit is below the length of one character.
     """
     found = Notes() if notes is None else notes
-    cutter = Cutter(settings)
+    cutter = Chunker(settings)
     count = 0
     # When it is used: each reader needs a library of its own.
     reader = import_module(f"metasearch.data.documents.readers.{source.reader}")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.errors import RunFolderError
-from metasearch.io import digest, require_file, write_whole
+from metasearch.io import atomic_write, digest, require_file
 
 SUFFIX = ".safetensors"
 NAME = re.compile(r"[0-9a-f]{64}")
@@ -35,18 +35,18 @@ _NOT_OF_THE_FILE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errn
 _LENGTH = 8
 """Bytes before the header, a number that says how many bytes that has."""
 _REST = -1
-"""Extent that the file says, in the shape of an array of `Wanted`."""
+"""Extent that the file says, in the shape of an array of `ArraySpec`."""
 
 _AT_ONCE = 2**24
 """Bytes that are hashed at a time; a whole number of pages."""
 
-Wanted = Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
+ArraySpec = Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
 """Arrays that a file has to hold: name → type and shape; an extent of -1 is any."""
-Loaded = Mapping[str, NDArray[Any]]
+LoadedArrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Stored:
+class ArrayFile:
     """A file of arrays as the manifest names it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
+class MappedArrays:
     """A file of arrays that is mapped into memory, also when it was removed since.
 
     Attributes:
@@ -75,9 +75,9 @@ class Mapped:
     """
 
     path: Path
-    stored: Stored
+    stored: ArrayFile
     content: mmap.mmap
-    arrays: Loaded
+    arrays: LoadedArrays
     remedy: str
 
     def check(self) -> None:
@@ -104,15 +104,15 @@ class Mapped:
             self.content.madvise(mmap.MADV_DONTNEED)
 
 
-def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> Stored:
+def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> ArrayFile:
     """Write arrays to a file of a folder, whole or not at all; `RunFolderError` where that fails."""
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    stored = Stored(hashlib.sha256(content).hexdigest(), len(content))
-    write_whole(stored.path(folder), content)
+    stored = ArrayFile(hashlib.sha256(content).hexdigest(), len(content))
+    atomic_write(stored.path(folder), content)
     return stored
 
 
-def open_arrays(folder: Path, stored: Stored, wanted: Wanted, remedy: str) -> Mapped:
+def open_arrays(folder: Path, stored: ArrayFile, wanted: ArraySpec, remedy: str) -> MappedArrays:
     """Return a file of arrays, mapped into memory; what is not used is not read.
 
     Args:
@@ -135,14 +135,14 @@ def open_arrays(folder: Path, stored: Stored, wanted: Wanted, remedy: str) -> Ma
         whole = np.frombuffer(content, np.uint8)
         begins, header = _header(whole)
         arrays = {name: _array(whole[begins:], header[name], *wanted[name]) for name in wanted}
-        return Mapped(path, stored, content, arrays, remedy)
+        return MappedArrays(path, stored, content, arrays, remedy)
     except OSError as error:
         raise _unread(path, error, remedy) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise damaged(path, "its header is not what was written", remedy) from None
 
 
-def check(folder: Path, stored: Stored, remedy: str) -> None:
+def check(folder: Path, stored: ArrayFile, remedy: str) -> None:
     """Raise `RunFolderError` where a file is not, to the bit, what was written."""
     path = stored.path(folder)
     try:
@@ -153,7 +153,7 @@ def check(folder: Path, stored: Stored, remedy: str) -> None:
         raise damaged(path, WRONG, remedy)
 
 
-class Unreadable(RunFolderError):
+class ArrayReadError(RunFolderError):
     """A file may be sound, and cannot be read here and now."""
 
 
@@ -161,7 +161,7 @@ def _unread(path: Path, error: OSError, remedy: str) -> RunFolderError:
     """Return what an error of the system says of a file: nothing of its content, or that it is damaged."""
     if error.errno in _NOT_OF_THE_FILE:
         more = "; raise the limit with ulimit -n" if error.errno == errno.EMFILE else ""
-        return Unreadable(f"{path} cannot be read: {error.strerror}{more}")
+        return ArrayReadError(f"{path} cannot be read: {error.strerror}{more}")
     return damaged(path, error.strerror or str(error), remedy)
 
 

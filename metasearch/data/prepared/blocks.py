@@ -31,7 +31,7 @@ from metasearch.config.corpus import CorpusSettings
 from metasearch.config.languages import primary_language
 from metasearch.data.formats.arrays import json_array
 from metasearch.data.parallel.corpus import Sides, cleaned
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 
 LINES = 2**16
 """Lines of a block."""
@@ -111,7 +111,7 @@ def scan(path: Path, rules: Rules, lines: Sequence[Sides | None], first: int, pa
         "read": np.array([len(lines), len(kept)], np.int64),
         "whys": json_array(whys),
     }
-    write_whole(path, save(content))
+    atomic_write(path, save(content))
     return len(kept)
 
 

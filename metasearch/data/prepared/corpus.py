@@ -80,7 +80,7 @@ class PreparedCorpus:
         for shard in self.shards:
             shard.mapped.forget()
 
-    def chosen(self, settings: CorpusSettings) -> "Chosen":
+    def chosen(self, settings: CorpusSettings) -> "CorpusSelection":
         """Return the pairs that a stage asks for.
 
         Raises:
@@ -99,11 +99,11 @@ class PreparedCorpus:
             if wanted and part.corpus in (settings.only or {part.corpus}):
                 start, end = self._part_starts[number : number + 2].tolist()
                 parts[number] = Ranges([(start, min(end, start + (settings.max_lines or end)))])
-        return Chosen(self, parts)
+        return CorpusSelection(self, parts)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CorpusSelection:
     """Some pairs of a corpus.
 
     Attributes:
@@ -144,9 +144,9 @@ class Chosen:
             own = (n for n in self.parts if self.corpus.manifest.parts[n].language == language)
             yield language, sum((self.parts[number] for number in own), Ranges([]))
 
-    def without(self, rows: NDArray[Any]) -> "Chosen":
+    def without(self, rows: NDArray[Any]) -> "CorpusSelection":
         """Return the pairs without some rows."""
-        return Chosen(self.corpus, {number: own.without(rows) for number, own in self.parts.items()})
+        return CorpusSelection(self.corpus, {number: own.without(rows) for number, own in self.parts.items()})
 
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""

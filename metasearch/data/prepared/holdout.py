@@ -15,17 +15,17 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from metasearch.config.seeding import seed_of
-from metasearch.data.formats.arrays import SUFFIX, Stored, Wanted, open_arrays, write
-from metasearch.data.prepared.corpus import Chosen
+from metasearch.data.formats.arrays import SUFFIX, ArrayFile, ArraySpec, open_arrays, write
+from metasearch.data.prepared.corpus import CorpusSelection
 from metasearch.data.prepared.shard import digests_of
 from metasearch.errors import DataError, RunFolderError
 
 log = logging.getLogger(__name__)
 Rows = NDArray[np.int64]
-_WANTED: Wanted = {"dev": (np.int64, (-1,)), "out": (np.int64, (-1,))}
+_WANTED: ArraySpec = {"dev": (np.int64, (-1,)), "out": (np.int64, (-1,))}
 
 
-def hold_out(chosen: Chosen, dev: int, seed: int) -> tuple[Chosen, Rows]:
+def hold_out(chosen: CorpusSelection, dev: int, seed: int) -> tuple[CorpusSelection, Rows]:
     """Split off pairs for the dev score; returns what is left to train on, and the rows of dev, ascending.
 
     Args:
@@ -72,7 +72,7 @@ def _kept(folder: Path) -> Mapping[str, Rows] | None:
     """Return what was found before; None where it was not, or is damaged."""
     for path in folder.glob(f"*{SUFFIX}"):
         try:
-            mapped = open_arrays(folder, Stored(path.stem, path.stat().st_size), _WANTED, "it is found again")
+            mapped = open_arrays(folder, ArrayFile(path.stem, path.stat().st_size), _WANTED, "it is found again")
             mapped.check()
             return mapped.arrays
         except RunFolderError as error:
@@ -82,7 +82,7 @@ def _kept(folder: Path) -> Mapping[str, Rows] | None:
     return None
 
 
-def _least(chosen: Chosen, dev: int, seed: int) -> Rows:
+def _least(chosen: CorpusSelection, dev: int, seed: int) -> Rows:
     """Return the rows of each language whose sources have the least ranks."""
     least = {code: (np.zeros(0, np.int64), np.zeros(0, np.int64)) for code, _ in chosen.by_language()}
     for shard, start in zip(chosen.corpus.shards, chosen.corpus.starts.tolist(), strict=False):
@@ -101,7 +101,7 @@ def _least(chosen: Chosen, dev: int, seed: int) -> Rows:
     return np.sort(np.concatenate([rows for _, rows in least.values()]))
 
 
-def _with_sources_of(chosen: Chosen, held: Rows) -> Rows:
+def _with_sources_of(chosen: CorpusSelection, held: Rows) -> Rows:
     """Return all rows whose source is that of a row that is held out."""
     sources = {pair.source for pair in chosen.corpus.pairs(held)}
     digests = digests_of(text.encode("utf-8", "surrogatepass") for text in sources)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from metasearch.data.formats.arrays import Stored, check
+from metasearch.data.formats.arrays import ArrayFile, check
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.prepared.blocks import Block
 from metasearch.data.prepared.manifest import REMEDY, ShardCounts, Tokens, read_sealed, write_sealed
@@ -132,7 +132,7 @@ def read_made(folder: Path, number: int) -> Made | None:
         return None
     try:
         tree, _ = read_sealed(path)
-        counts = ShardCounts(**{**tree["counts"], "stored": Stored(**tree["counts"]["stored"])})
+        counts = ShardCounts(**{**tree["counts"], "stored": ArrayFile(**tree["counts"]["stored"])})
         check(folder / "shards", counts.stored, REMEDY)
     except RunFolderError:
         path.unlink()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.corpus import CorpusSettings
-from metasearch.data.formats.arrays import Stored
+from metasearch.data.formats.arrays import ArrayFile
 from metasearch.errors import DataError, RunFolderError
-from metasearch.io import read_bytes, write_whole
+from metasearch.io import atomic_write, read_bytes
 
 FILE = "manifest.json"
 SHARDS = "shards"
@@ -77,7 +77,7 @@ class PartCounts:
 class ShardCounts:
     """A shard: its file, and how many pairs, distinct texts and tokens it has, and texts that were cut."""
 
-    stored: Stored
+    stored: ArrayFile
     pairs: int
     texts: int
     tokens: int
@@ -161,7 +161,7 @@ class Manifest:
             raise DataError(f"{folder}: {state}: it has no {FILE}; see metasearch prepare --help")
         tree, seal = read_sealed(path)
         parts = tuple(PartCounts(**{**each, "paths": tuple(each["paths"])}) for each in tree["parts"])
-        shards = tuple(ShardCounts(**{**each, "stored": Stored(**each["stored"])}) for each in tree["shards"])
+        shards = tuple(ShardCounts(**{**each, "stored": ArrayFile(**each["stored"])}) for each in tree["shards"])
         return cls(Asked.of(tree["asked"]), parts, shards, seal)
 
 
@@ -177,7 +177,7 @@ def is_prepared(folder: Path) -> bool:
 def write_sealed(path: Path, tree: Mapping[str, Any]) -> None:
     """Write a value as JSON with its own hash; `RunFolderError` where it cannot be written."""
     whole = {"format": FORMAT, "schema": SCHEMA, **tree}
-    write_whole(path, json.dumps({**whole, _SEAL: _hash(whole)}, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(path, json.dumps({**whole, _SEAL: _hash(whole)}, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_sealed(path: Path) -> tuple[dict[str, Any], str]:

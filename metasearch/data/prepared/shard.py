@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import Stored, Wanted, open_arrays, write
+from metasearch.data.formats.arrays import ArrayFile, ArraySpec, open_arrays, write
 from metasearch.data.prepared.manifest import REMEDY, SHARDS, ShardCounts, Tokens
 from metasearch.data.prepared.text import PreparedText
 
@@ -31,7 +31,7 @@ Rows = NDArray[np.int64]
 _SMALL = 2**16
 
 
-def wanted(words: int) -> Wanted:
+def wanted(words: int) -> ArraySpec:
     """Return the arrays of a shard by the size of the vocabulary."""
     one: dict[str, Any] = {"digests": np.uint64, "source": np.uint32, "target": np.uint32, "part": np.uint16}
     one |= {"bytes": np.uint8, "byte_ends": np.uint32, "token_ends": np.uint32}
@@ -45,7 +45,7 @@ def write_shard(
     texts: Sequence[str],
     ids: Sequence[NDArray[Any]],
     pairs: tuple[Sequence[int], Sequence[int], Sequence[int]],
-) -> Stored:
+) -> ArrayFile:
     """Write a shard.
 
     Args:

@@ -15,7 +15,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat,
 
 from metasearch.config.task import Task
 from metasearch.data.locate import find_file
-from metasearch.data.readers.base import COMPOSED, Text, joined, pair_languages, problem, require_unique, say_joined
+from metasearch.data.readers.base import (
+    COMPOSED,
+    Text,
+    joined,
+    log_joined_articles,
+    pair_languages,
+    problem,
+    require_unique,
+)
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
 from metasearch.errors import DataError, nearest
@@ -175,7 +183,7 @@ class _Corpus:
     def data(self) -> RetrievalData:
         """Return what was collected; see `joined`."""
         self._check_places()
-        say_joined(self.folder, self.articles)
+        log_joined_articles(self.folder, self.articles)
         candidates = [
             replace(candidate, answers=tuple(self.answers[key])) if key in self.answers else candidate
             for key, candidate in self.candidates.items()

@@ -18,7 +18,7 @@ from metasearch.errors import ConfigError, DataError
 log = logging.getLogger(__name__)
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     if held := blank(text):
         raise ValueError(f"expected a text, got {held}")
     try:
@@ -28,7 +28,7 @@ def _shown(text: str) -> str:
     return text
 
 
-Shown = Annotated[str, AfterValidator(_shown)]
+Shown = Annotated[str, AfterValidator(_quote)]
 """A text that is not blank, as it stands."""
 Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 """The same without white space at both ends."""
@@ -56,7 +56,7 @@ def require_unique(ids: Iterable[tuple[str, str]]) -> None:
         first[uid] = place
 
 
-def say_joined(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:
+def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:
     """Say of questions that translations of one are of different articles, which `joined` makes one.
 
     Args:

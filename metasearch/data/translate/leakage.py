@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from metasearch.data.normalise import normalise
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, SimilarityData
-from metasearch.data.translate.rows import Added, Row
+from metasearch.data.translate.rows import Row, TranslatedRow
 from metasearch.errors import DataError
 
 Key = tuple[str, ...]
 """What two rows have in common that are the same but for how their texts are written."""
 
 
-class Held(NamedTuple):
+class HeldOut(NamedTuple):
     """What stands in dev and test.
 
     Attributes:
@@ -30,7 +30,7 @@ class Held(NamedTuple):
     texts: Mapping[Key, str]
 
 
-def held_out(parts: Mapping[str, Data]) -> Held:
+def held_out(parts: Mapping[str, Data]) -> HeldOut:
     """Return what stands in parts by their names, `dev` and `test`."""
     ids: dict[str, str] = {}
     groups: dict[str, str] = {}
@@ -40,7 +40,7 @@ def held_out(parts: Mapping[str, Data]) -> Held:
         if isinstance(data, RetrievalData):
             ids.update({question.id: name for question in data.questions})
         texts.update({_key(row): f"{called(row)} of {name}" for row in rows_of(data)})
-    return Held(ids, groups, texts)
+    return HeldOut(ids, groups, texts)
 
 
 def rows_of(data: Data) -> Iterator[Row]:
@@ -52,7 +52,7 @@ def rows_of(data: Data) -> Iterator[Row]:
         yield from data.pairs
 
 
-def apart(rows: Iterable[Added], held: Held, drop: bool) -> tuple[list[Added], int]:
+def apart(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[list[TranslatedRow], int]:
     """Return the rows that may be added to train, and how many are left out because their text is held out.
 
     Args:
@@ -63,7 +63,7 @@ def apart(rows: Iterable[Added], held: Held, drop: bool) -> tuple[list[Added], i
     Raises:
         DataError: a row has an id or an article of dev or test, whatever `drop` says, or such a text; it is named.
     """
-    kept: list[Added] = []
+    kept: list[TranslatedRow] = []
     left = 0
     for added in rows:
         for each in (added.row, added.origin):

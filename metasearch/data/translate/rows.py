@@ -16,7 +16,7 @@ Translate = Callable[[Sequence[str], str], dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Added:
+class TranslatedRow:
     """A row that is added to train.
 
     Attributes:
@@ -30,7 +30,7 @@ class Added:
 
 def retrieval_rows(
     train: RetrievalData, source: str, into: Sequence[str], keep: bool, translate: Translate
-) -> Iterator[Added]:
+) -> Iterator[TranslatedRow]:
     """Yield the questions and candidates of a train part in other languages.
 
     Args:
@@ -48,7 +48,7 @@ def retrieval_rows(
         wanted = [c for c in train.candidates if c.language == source and not answered.issuperset(c.answers)]
         table = translate([*(q.text for q in questions), *(text for c in wanted for text in _texts(c))], language)
         for question in questions:
-            yield Added(replace(question, language=language, text=table[question.text]), question)
+            yield TranslatedRow(replace(question, language=language, text=table[question.text]), question)
         for candidate in wanted:
             head, gap, tail = _parts(candidate)
             text = table[head] + gap + (table[tail] if tail else "")
@@ -56,7 +56,7 @@ def retrieval_rows(
             # An id is unique within the data; this one also tells where the candidate comes from.
             uid = f"{candidate.id}>{language}"
             row = replace(candidate, id=uid, language=language, text=text, shown=shown)
-            yield Added(row, candidate)
+            yield TranslatedRow(row, candidate)
 
 
 def _parts(candidate: Candidate) -> tuple[str, str, str]:
@@ -75,7 +75,7 @@ def _texts(candidate: Candidate) -> list[str]:
 
 def similarity_rows(
     train: SimilarityData, source: str, into: Sequence[str], keep: bool, translate: Translate
-) -> Iterator[Added]:
+) -> Iterator[TranslatedRow]:
     """Yield the pairs of a train part within the source language in every other pair of the languages."""
     origins = [pair for pair in train.pairs if pair.languages == (source, source)]
     texts = list(dict.fromkeys(text for pair in origins for text in pair.texts))
@@ -87,7 +87,7 @@ def similarity_rows(
             if (pair.group, frozenset(languages)) not in known:
                 text1, text2 = tables[first][pair.text1], tables[second][pair.text2]
                 name = f"{first}-{second}"
-                yield Added(replace(pair, pair=name, languages=languages, text1=text1, text2=text2), pair)
+                yield TranslatedRow(replace(pair, pair=name, languages=languages, text1=text1, text2=text2), pair)
 
 
 def _pairs(source: str, into: Sequence[str]) -> list[tuple[str, str]]:
@@ -95,25 +95,25 @@ def _pairs(source: str, into: Sequence[str]) -> list[tuple[str, str]]:
     return [(one, other) for i, one in enumerate(codes) for other in codes[i:] if (one, other) != (source, source)]
 
 
-def oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> Iterator[Added]:
+def oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
     """Yield the rows that a train part has in other languages of the questions of the source language."""
     asked = {question.id: question for question in train.questions if question.language == source}
     for question in train.questions:
         if question.language in into and question.id in asked:
-            yield Added(question, asked[question.id])
+            yield TranslatedRow(question, asked[question.id])
     for candidate in train.candidates:
         ids = tuple(id for id in candidate.answers if id in asked and source in train.answers[id])
         if candidate.language in into and ids:
-            yield Added(replace(candidate, answers=ids), train.answers[ids[0]][source][0])
+            yield TranslatedRow(replace(candidate, answers=ids), train.answers[ids[0]][source][0])
 
 
-def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -> Iterator[Added]:
+def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
     """Yield the pairs that a train part has in other pairs of languages of the rows of the source language."""
     origins = {pair.group: pair for pair in train.pairs if pair.languages == (source, source)}
     wanted = {frozenset(pair) for pair in _pairs(source, into)}
     for pair in train.pairs:
         if frozenset(pair.languages) in wanted and pair.group in origins:
-            yield Added(pair, origins[pair.group])
+            yield TranslatedRow(pair, origins[pair.group])
 
 
 def without(train: RetrievalData | SimilarityData, languages: Iterable[str]) -> RetrievalData | SimilarityData:

@@ -86,7 +86,7 @@ def _translated(translator: Translator, texts: list[str], source: str, target: s
     return {text: translation.strip() for text, translation in zip(texts, found, strict=True)}
 
 
-Trained = RetrievalData | SimilarityData
+TrainedArm = RetrievalData | SimilarityData
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     """
     block = task.translate
     assert block is not None
-    assert isinstance(parts.train, Trained)
+    assert isinstance(parts.train, TrainedArm)
     train = parts.train
     own = len(_all(train)) - len(_all(rows.without(train, block.into)))
     if own and block.own is None and translator is not None:
@@ -191,17 +191,17 @@ def with_source(task: Task) -> Task:
     return task.model_copy(update={"languages": languages, "pairs": pairs})
 
 
-def scored(data: Data, task: Task) -> Trained:
+def scored(data: Data, task: Task) -> TrainedArm:
     """Return data without the rows that were read to be translated alone."""
     assert task.translate is not None
-    assert isinstance(data, Trained)
+    assert isinstance(data, TrainedArm)
     if isinstance(data, SimilarityData):
         known = {frozenset(pair) for pair in task.language_pairs}
         return replace(data, pairs=tuple(pair for pair in data.pairs if frozenset(pair.languages) in known))
     return data if task.translate.source in task.languages else rows.without(data, [task.translate.source])
 
 
-def _rows(train: Trained, block: Translate, translator: Translator | None) -> list[rows.Added]:
+def _rows(train: TrainedArm, block: Translate, translator: Translator | None) -> list[rows.TranslatedRow]:
     retrieval, source, into = isinstance(train, RetrievalData), block.source, block.into
     if translator is None:
         make = rows.oracle_retrieval if retrieval else rows.oracle_similarity
@@ -214,11 +214,11 @@ def _rows(train: Trained, block: Translate, translator: Translator | None) -> li
     return list(made(train, source, into, block.own == "keep", translate))  # type: ignore[arg-type]
 
 
-def _all(data: Trained) -> Sequence[rows.Row]:
+def _all(data: TrainedArm) -> Sequence[rows.Row]:
     return data.pairs if isinstance(data, SimilarityData) else (*data.questions, *data.candidates)
 
 
-def _with(data: Trained, added: Iterable[rows.Row]) -> Trained:
+def _with(data: TrainedArm, added: Iterable[rows.Row]) -> TrainedArm:
     new = list(added)
     if isinstance(data, SimilarityData):
         return replace(data, pairs=(*data.pairs, *(row for row in new if isinstance(row, ScoredPair))))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Translator(Protocol):
         kept: whether its translations are kept in the user's cache; not where it reads them itself.
     """
 
-    Options: ClassVar[type[Declared]]
+    Options: ClassVar[type[FrozenConfig]]
     kept: ClassVar[bool]
 
     def __init__(self, options: Any, places: Places) -> None: ...

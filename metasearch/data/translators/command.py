@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from metasearch.config.base import Declared, Rate
+from metasearch.config.base import FrozenConfig, Rate
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats import strict_json
 from metasearch.data.translators.base import Places
@@ -30,7 +30,7 @@ class Command:
     standard error is shown where it fails.
     """
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Which program.
 
         Attributes:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from metasearch.config.base import Declared, Positive
+from metasearch.config.base import FrozenConfig, Positive
 from metasearch.config.languages import Language
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translators.base import Places
@@ -31,7 +31,7 @@ class CTranslate2:
     `source.spm` and `target.spm`, one SentencePiece model of both, or `tokenizer.json`.
     """
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Which model, and what it wants around a text.
 
         Attributes:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import field_validator
 
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import csv_rows, suffix_of, tsv_rows, with_line_feeds
@@ -29,7 +29,7 @@ class Files:
     its translation in the first two columns of each row. Texts are compared without white space at their ends.
     """
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Path of the files, from the folder of the data on, in CSV or TSV; either may be packed as `.gz`."""
 
         path: str = "{source}-{target}.tsv"

@@ -22,7 +22,7 @@ from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import Comparison, compare
 from metasearch.evaluation.study.study import ScoreSelection, Study
-from metasearch.io import NEW, write_all
+from metasearch.io import NEW, atomic_write_all
 
 PAGE, INDEX, TABLES = "report.html", "tables.json", "tables"
 
@@ -68,7 +68,7 @@ def build(
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:
     """Return the arms and runs that have the results of each question, and a sentence for each arm that lacks some."""
-    scored = [each for each in study.scored if each.questions_path.is_file()]
+    scored = [each for each in study.scored if each.query_results_path.is_file()]
     arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
     sentences = []
     for arm in study.arms:
@@ -126,7 +126,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     former = _former(folder)
     # Half a surrogate pair, which a text of a data file may hold, is written as JSON does.
     made = {folder / name: text.encode("utf-8", "backslashreplace") for name, text in files(report).items()}
-    write_all(made)
+    atomic_write_all(made)
     try:
         # Tables of the former report go only once all new files are in place.
         for path in (*(former - set(made)), *(folder / TABLES).glob(f"*{NEW}")):

@@ -10,7 +10,7 @@ from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import MOST, SeedsNeeded, TrainingInterval
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.compare import Compared, Comparison, Difference
+from metasearch.evaluation.study.compare import ArmComparison, Comparison, Difference
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 # What the figures and marks of a comparison are, and what they do not say, in sentences.
@@ -131,7 +131,7 @@ def _papers(comparison: Comparison) -> str:
     )
 
 
-def _needed(each: Compared, needed: SeedsNeeded, comparison: Comparison) -> str:
+def _needed(each: ArmComparison, needed: SeedsNeeded, comparison: Comparison) -> str:
     folds = "the one fold" if len(each.folds) == 1 else f"these {len(each.folds)} folds"
     what = f"{each.arm.label}: a difference of {100 * needed.difference:.4g} on {folds}"
     seen = "" if needed.certain else "at least "
@@ -249,7 +249,7 @@ def _columns(comparison: Comparison) -> tuple[str, ...]:
     return comparison.measure, comparison.baseline.label, "difference", *ends
 
 
-def _figures(each: Compared) -> tuple[Cell, ...]:
+def _figures(each: ArmComparison) -> tuple[Cell, ...]:
     folds = each.heterogeneity
     return (
         Cell(each.value.mean, each.value.sd),
@@ -267,7 +267,7 @@ def _figures(each: Compared) -> tuple[Cell, ...]:
     )
 
 
-def _both(each: Compared | Difference) -> tuple[Cell, ...]:
+def _both(each: ArmComparison | Difference) -> tuple[Cell, ...]:
     return *_ends(each.training), *_ends(each.interval)
 
 
@@ -313,7 +313,7 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
     return tuple(sentences)
 
 
-def difference(each: Compared, baseline: Arm) -> str:
+def difference(each: ArmComparison, baseline: Arm) -> str:
     """Return a difference from the baseline in a sentence, with its intervals and what they say of it.
 
     Where nothing was trained twice the interval of these models stands alone, and is called that.
@@ -349,7 +349,7 @@ def _range(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{_signed_text(low)} to {_signed_text(high)}"
 
 
-def _largest(each: Compared, comparison: Comparison) -> list[str]:
+def _largest(each: ArmComparison, comparison: Comparison) -> list[str]:
     """Say how the highest learner differs from the baseline, and, where it was one of several, what that does to it."""
     sentences = [difference(each, comparison.baseline)]
     if comparison.arms[1:]:
@@ -386,7 +386,7 @@ def _limits(study: Study) -> list[str]:
     return sentences
 
 
-def _fine_tuning(each: Compared, baseline: Arm) -> str:
+def _fine_tuning(each: ArmComparison, baseline: Arm) -> str:
     """Say whether plain fine-tuning is weaker than zero-shot, as it is in the MAML-Align paper (table 1)."""
     label, by = each.arm.label, _percent(abs(each.difference))
     if not (each.training or each.interval).excludes(0.0):

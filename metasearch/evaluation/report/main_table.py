@@ -51,12 +51,12 @@ def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> 
         first = " (the seeds of a fold averaged first)" if len(seeds) > 1 else ""
         notes = [f"Mean ± sample standard deviation over {len(folds)} folds{first}."]
     elif len(seeds) > 1 and len(study.folds) == 1:
-        notes = [f"Mean ± sample standard deviation over {len(seeds)} seeds on fold {_listed(folds)}."]
+        notes = [f"Mean ± sample standard deviation over {len(seeds)} seeds on fold {_join(folds)}."]
     else:
-        each = f"one seed ({_listed(seeds)})" if len(seeds) == 1 else f"the mean over {len(seeds)} seeds"
-        notes = [f"One fold ({_listed(folds)}) and {each}: nothing is said of the spread."]
+        each = f"one seed ({_join(seeds)})" if len(seeds) == 1 else f"the mean over {len(seeds)} seeds"
+        notes = [f"One fold ({_join(folds)}) and {each}: nothing is said of the spread."]
     lacking = [
-        f"{arm.label} has {len(own)} of {len(folds)} folds (not {_listed(set(folds) - set(own))})"
+        f"{arm.label} has {len(own)} of {len(folds)} folds (not {_join(set(folds) - set(own))})"
         for arm, own in have.items()
         if own != folds
     ]
@@ -91,7 +91,7 @@ def _averaged(parts: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
     return {key: fmean(each) for key, each in values.items()}
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _join(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(numbers)))
 
 

@@ -22,7 +22,7 @@ DEPTH = 20
 """Depth of the rankings in the files of question results, and of mAP@20."""
 
 
-class Figures(NamedTuple):
+class BiasFigures(NamedTuple):
     """Language bias in a few figures, each the mean over the question languages for which it is defined.
 
     NaN where there are none: with candidates of one language alone, or none in the questions' languages.
@@ -68,8 +68,8 @@ class Bias:
     expected: Values
     lost: Values
     by_language: Values
-    figures: Figures
-    spread: Figures | None = None
+    figures: BiasFigures
+    spread: BiasFigures | None = None
     folds: int = 1
 
     @property
@@ -134,7 +134,7 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     ids = [question.id for question in ranking.questions]
     alike = rank_correlation.by_language(ranking.top[:, :depth], ids, groups, len(asked))
     parts = by_language, *costs, costs[0] - costs[1], language_bias.uneven(observed, expected), alike
-    figures = Figures(*(float(_mean(values)) for values in parts))
+    figures = BiasFigures(*(float(_mean(values)) for values in parts))
     return Bias(k, asked, ranking.languages, observed, expected, lost, by_language, figures)
 
 
@@ -148,8 +148,8 @@ def mean(parts: Sequence[Bias]) -> Bias:
     )
     by_language = _mean(np.stack([_placed(part.by_language[:, None], part, asked, None)[:, 0] for part in parts]))
     values = np.array([part.figures for part in parts])
-    figures = Figures(*_mean(values).tolist())
-    spread = Figures(*values.std(0, ddof=1).tolist()) if len(parts) > 1 else None
+    figures = BiasFigures(*_mean(values).tolist())
+    spread = BiasFigures(*values.std(0, ddof=1).tolist()) if len(parts) > 1 else None
     return Bias(parts[0].k, asked, languages, observed, expected, lost, by_language, figures, spread, len(parts))
 
 

@@ -46,7 +46,7 @@ from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abr
 class Difference:
     """Means over folds of the baseline and of an arm on a language, and the intervals of their difference.
 
-    `interval` and `training` are those of `Compared`, not corrected for the number of languages.
+    `interval` and `training` are those of `ArmComparison`, not corrected for the number of languages.
     """
 
     baseline: float
@@ -66,7 +66,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ArmComparison:
     """An arm beside the baseline, on the folds that both have.
 
     Attributes:
@@ -135,10 +135,10 @@ class Comparison:
     level: float
     resamples: int
     seed: int
-    arms: tuple[Compared, ...]
+    arms: tuple[ArmComparison, ...]
     missing: tuple[str, ...]
 
-    def of(self, arm: Arm) -> Compared | None:
+    def of(self, arm: Arm) -> ArmComparison | None:
         """Return an arm beside the baseline; None for the baseline, and where nothing could be compared."""
         return next((each for each in self.arms if each.arm == arm), None)
 
@@ -298,7 +298,7 @@ def _compared(
     selection: ScoreSelection,
     level: float,
     planned: float,
-) -> Compared:
+) -> ArmComparison:
     """Return an arm beside the baseline, its p-value not yet adjusted."""
     pairs = list(pairing.runs.values())
     own, other, differences = difference(pairs, resampled)
@@ -309,7 +309,7 @@ def _compared(
     shared = crossed(pairing, baseline)
     training = [training_interval(folds, level, shared) if folds else None for folds in by_fold]
     found = None if shared else components(by_fold[-1])
-    return Compared(
+    return ArmComparison(
         arm=pairing.arm,
         folds=tuple(pairing.runs),
         seeds=tuple(sorted({each.seed for group, _ in pairs for each in group})),

@@ -158,7 +158,7 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
     both = sorted(own.keys() & other.keys())
     if not both:
         raise ConfigError(f"{_have(names, 'fold', own, other)}: no fold in common.")
-    notes = [f"{_have(names, 'fold', own, other)}: compared on {_listed(both)}."] if own.keys() != other.keys() else []
+    notes = [f"{_have(names, 'fold', own, other)}: compared on {_join(both)}."] if own.keys() != other.keys() else []
     runs: dict[int, tuple[Runs, Runs]] = {}
     differing: dict[str, list[int]] = {}
     for fold in both:
@@ -166,13 +166,13 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
         common = sorted(seeds.keys() & theirs.keys())
         trained = arm.mode is not None and baseline.mode is not None
         if seeds.keys() != theirs.keys():
-            done = (f"compared on {_listed(common)}" if common else "left out") if trained else "averaged over them"
+            done = (f"compared on {_join(common)}" if common else "left out") if trained else "averaged over them"
             differing.setdefault(f"{_have(names, 'seed', seeds, theirs)}: {done}.", []).append(fold)
         if not trained:
             runs[fold] = own[fold], other[fold]
         elif common:
             runs[fold] = tuple(seeds[s] for s in common), tuple(theirs[s] for s in common)
-    notes += [f"Fold {_listed(folds)}: {text}" for text, folds in differing.items()]
+    notes += [f"Fold {_join(folds)}: {text}" for text, folds in differing.items()]
     if not runs:
         raise ConfigError(f"no seed in common. {' '.join(notes)}")
     return Pairing(arm, runs, tuple(notes))
@@ -180,10 +180,10 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
 
 def _have(names: tuple[str, str], what: str, own: Collection[int], other: Collection[int]) -> str:
     (one, two), plural = names, [what + ("s" if len(each) != 1 else "") for each in (own, other)]
-    return f"{one} has {plural[0]} {_listed(own)} and {two} {plural[1]} {_listed(other)}"
+    return f"{one} has {plural[0]} {_join(own)} and {two} {plural[1]} {_join(other)}"
 
 
-def _listed(numbers: Collection[int]) -> str:
+def _join(numbers: Collection[int]) -> str:
     return ", ".join(map(str, sorted(numbers))) or "none"
 
 

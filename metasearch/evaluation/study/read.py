@@ -147,7 +147,7 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     """
     runs: dict[Path, Run] = {}
     missing: list[str] = []
-    names = _named([study_of(path) or path for path in paths])
+    names = _label_paths([study_of(path) or path for path in paths])
     for path in {path.resolve(): path for path in paths}.values():
         finished, unfinished = _runs(path, names[(study_of(path) or path).resolve()])
         for run in finished:
@@ -173,7 +173,7 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     )
 
 
-def _named(paths: Sequence[Path]) -> dict[Path, str]:
+def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:
     """Return each folder once, resolved, with as much of the end of its path as tells it from the others."""
     places = list(dict.fromkeys(path.resolve() for path in paths))
     # As short as it can be: `results/a` and `results/b` are `a` and `b`, `x/a` and `y/a` keep their folders.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.study.arms import Arm
 from metasearch.runs.log import read_events
-from metasearch.runs.per_query_results import QuestionResults, load, questions_path
+from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN, Row
 
 _CACHED_FILES = 32
@@ -59,14 +59,14 @@ class Scored:
     rows: tuple[Row, ...]
 
     @property
-    def questions_path(self) -> Path:
+    def query_results_path(self) -> Path:
         """Path of the results of each test question, whether the file is there or not."""
-        return questions_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
+        return query_results_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
 
     @property
-    def questions(self) -> QuestionResults:
+    def questions(self) -> QueryResults:
         """Results of each test question, read on demand; errors as `runs.questions.load`."""
-        path = self.questions_path
+        path = self.query_results_path
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:
@@ -87,7 +87,7 @@ class Scored:
 
 
 @lru_cache(maxsize=_CACHED_FILES)
-def _load(path: Path, changed: int) -> QuestionResults:
+def _load(path: Path, changed: int) -> QueryResults:
     """Return the content of a file; one that has `changed` since is read anew."""
     return load(path)[0]
 

@@ -9,7 +9,7 @@ from metasearch.config.library import Library
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.parallel.files import find
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.prepared import prepared_folder, require_settings
 from metasearch.pipelines.distill.sources import training_data
 from metasearch.pipelines.distill.stage import learner_of
@@ -58,14 +58,14 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
             "--target-type %s does nothing: targets of texts in files are fp32, those of a prepared corpus need not be",
             config.target_type,
         )
-    Roles(config)
+    RoleEncoders(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.data.include)
     places = {task: None if library.task(task).data else config.data.data for task in config.evaluate}
     return [load_benchmark(task, data=data, include=config.data.include) for task, data in places.items()]
 
 
-def roles_of(config: DistillConfig) -> Roles:
+def roles_of(config: DistillConfig) -> RoleEncoders:
     """Return the encoders, once it is seen that they and the corpora's files suit every stage.
 
     Raises:
@@ -77,7 +77,7 @@ def roles_of(config: DistillConfig) -> Roles:
         if stage.data == "parallel":
             # Before any weights are loaded: a missing file shows at once.
             _check_corpus(config, stage)
-    roles = Roles(config)
+    roles = RoleEncoders(config)
     roles.check()
     for _, name, stage in config.stages:
         if prepared_folder(config.texts.corpus) is None:
@@ -90,7 +90,7 @@ def roles_of(config: DistillConfig) -> Roles:
     return roles
 
 
-def check_stages(config: DistillConfig, roles: Roles, folder: Path) -> None:
+def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> None:
     """Read the data of every stage, and check its number of steps and the free disk space; nothing is written.
 
     Raises:
@@ -120,7 +120,7 @@ def _check_corpus(config: DistillConfig, stage: Stage) -> None:
         find([Path(path) for path in config.texts.corpus], stage.corpus)
 
 
-def _check_length(name: str, stage: Stage, roles: Roles) -> None:
+def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:
     """Raise `ConfigError` where longer texts than are wanted cannot be told, as the encoder cuts them before."""
     wanted = stage.corpus.max_tokens
     reads = roles.stand_in(stage.trains, max(wanted, 2) + 1).limit("text")  # a length is at least 3

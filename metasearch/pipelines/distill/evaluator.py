@@ -16,7 +16,7 @@ from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.batches import Batches
-from metasearch.evaluation.collapse import Health, diagnose, health
+from metasearch.evaluation.collapse import EmbeddingHealth, diagnose, health
 from metasearch.evaluation.evaluate import correlate
 from metasearch.evaluation.metrics.accuracy import accuracy
 
@@ -28,7 +28,7 @@ _LOOKED_AT = 1000
 
 
 @dataclass
-class Dev:
+class StageEvaluator:
     """Scores the present weights of a learner on what is held out of a stage's data; called by the trainer.
 
     Args:
@@ -47,7 +47,7 @@ class Dev:
     monitor: Monitor
     output: Output
     note: Callable[[dict[str, object]], None]
-    before: Health | None = None
+    before: EmbeddingHealth | None = None
     _warned: set[bool] = field(default_factory=set, init=False)
     """Whether it was warned at the start, and later: twice at most, as a collapse seldom passes by itself."""
 
@@ -74,10 +74,10 @@ class Dev:
         return score
 
     @staticmethod
-    def noted(events: Sequence[Mapping[str, Any]]) -> Health | None:
+    def noted(events: Sequence[Mapping[str, Any]]) -> EmbeddingHealth | None:
         """Return the shape of the vectors at step 0 from what was noted; None where nothing was."""
         first = next((event for event in events if "alike" in event), None)
-        return None if first is None else Health(first["alike"], first["spread"], first["rank"])
+        return None if first is None else EmbeddingHealth(first["alike"], first["spread"], first["rank"])
 
     def _score(self, encoder: Encoder) -> tuple[float, Vectors | None]:
         """Return the score, and vectors of the second texts of all pairs where those it took show a collapse."""

@@ -23,21 +23,21 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.pipelines.cards import write_card
 from metasearch.pipelines.distill.checks import benchmarks_of, check_stages, resolved, roles_of
-from metasearch.pipelines.distill.models import Roles
+from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.report import stage_report, whole_report
 from metasearch.pipelines.distill.stage import run_stage
-from metasearch.pipelines.run import ListenerOf, RunResult, complete, resumable, silent, stopped
+from metasearch.pipelines.run import CallbackFactory, RunResult, complete, resumable, silent, stopped
 from metasearch.pipelines.score import add_scores, origin_of
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import MEAN, STAGE
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import versions
-from metasearch.training.distributed import ALONE, Processes, joined
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, join_processes
 from metasearch.training.hardware import used
 
 
-def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent) -> RunResult:
+def begin(config: DistillConfig, folder: Path, open_callback: CallbackFactory = silent) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
     Names, options and tasks are checked before weights are loaded. Encoders, the data and steps of every stage and the
@@ -52,13 +52,15 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
     roles = roles_of(config)
     check_stages(config, roles, folder)
     with resumable(folder):
-        processes = joined()
+        processes = join_processes()
         if not processes.first:
             return follow(config, folder, roles, processes)
         files = RunFolder.create(folder, config, "", roles.origins)
         try:
             return complete(
-                files, lambda: run_to_end(files, config, benchmarks, roles, listener_of, processes), processes=processes
+                files,
+                lambda: run_to_end(files, config, benchmarks, roles, open_callback, processes),
+                processes=processes,
             )
         except (ConfigError, DataError, EncoderError):
             if not files.begun:
@@ -72,11 +74,11 @@ def check_processes(config: DistillConfig) -> None:
         require_divides(rank().count, stage.budget.shards, f"stages.{name}.budget.shards")
 
 
-def follow(config: DistillConfig, folder: Path, roles: Roles, processes: Processes) -> RunResult:
+def follow(config: DistillConfig, folder: Path, roles: RoleEncoders, processes: ProcessGroup) -> RunResult:
     """Train all stages along with the first process, which writes and scores; errors are those of `begin`."""
     for number, name, stage in config.stages:
         below = _below(folder, number, name)
-        if processes.told(lambda: False):  # the first process says whether the stage is finished
+        if processes.broadcast_object(lambda: False):  # the first process says whether the stage is finished
             roles.take(stage.trains, below.model)
         else:
             outcome, _ = run_stage(config, name, roles, below, SILENT, processes)
@@ -91,9 +93,9 @@ def run_to_end(
     files: RunFolder,
     config: DistillConfig,
     benchmarks: list[Benchmark],
-    roles: Roles,
-    listener_of: ListenerOf,
-    processes: Processes = ALONE,
+    roles: RoleEncoders,
+    open_callback: CallbackFactory,
+    processes: ProcessGroup = SINGLE_PROCESS,
 ) -> None:
     """Run the stages that are not finished, score after each, and report.
 
@@ -104,19 +106,19 @@ def run_to_end(
     first, *_ = config.stages[0]
     for number, name, stage in config.stages:
         below = _below(files.path, number, name)
-        finished = processes.told(partial(getattr, below, "finished"))
-        with listener_of(name) as listener:
+        finished = processes.broadcast_object(partial(getattr, below, "finished"))
+        with open_callback(name) as callback:
             if finished:
                 roles.take(stage.trains, below.model)
             else:
                 # Later stages begin with trained weights, and so does the run once the first stage is finished.
                 if number == first:
                     untrained = roles.at(stage.trains, stage.max_length)
-                    _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, listener)
-                _run_stage(files, config, name, f"{number} {name}", roles, below, listener, processes)
+                    _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, callback)
+                _run_stage(files, config, name, f"{number} {name}", roles, below, callback, processes)
             # After a finished stage, too: a crash may have come between its report and these scores.
             encoder = roles.at(stage.trains, stage.max_length)
-            _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
+            _score(files, config, benchmarks, encoder, f"{number} {name}", number, callback)
     files.save_model(encoder)
     write_card(files, config, encoder)
     seconds = time.monotonic() - began
@@ -133,15 +135,15 @@ def _run_stage(
     config: DistillConfig,
     name: str,
     label: str,
-    roles: Roles,
+    roles: RoleEncoders,
     below: RunFolder,
-    listener: Listener,
-    processes: Processes,
+    callback: Callback,
+    processes: ProcessGroup,
 ) -> None:
     """Run a stage in its folder to its end, note its dev score, and write its model and report."""
     below.path.mkdir(parents=True, exist_ok=True)
     stage = config.recipe.stages[name]
-    outcome, described = run_stage(config, name, roles, below, listener, processes)
+    outcome, described = run_stage(config, name, roles, below, callback, processes)
     if outcome.reason == "interrupted":
         # All have stopped after this step; one that ended before this would be taken for lost.
         processes.end()
@@ -173,7 +175,7 @@ def _score(
     encoder: Encoder,
     label: str,
     number: int,
-    listener: Listener,
+    callback: Callback,
 ) -> None:
     """Append the scores on the tasks' test data to the results, unless they stand there."""
     for benchmark in benchmarks:
@@ -182,4 +184,4 @@ def _score(
         of_run = {"recipe": config.recipe.recipe, "stage": number, "fold": benchmark.fold, "seed": config.seed}
         # With the task's lengths, not with those of training.
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
-        add_scores(files, of_encoder | of_run, benchmark, view, {"test": benchmark.split.test}, listener)
+        add_scores(files, of_encoder | of_run, benchmark, view, {"test": benchmark.split.test}, callback)

@@ -20,7 +20,7 @@ from metasearch.pipelines.run import require_same_weights
 log = logging.getLogger(__name__)
 
 
-class Roles:
+class RoleEncoders:
     """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
 
     Args:
@@ -89,7 +89,7 @@ class Roles:
         """
         if role not in self._loaded:
             name = self.config.encoders.named(role)
-            self._loaded[role] = self._given(role, name) if name is not None else self._student()
+            self._loaded[role] = self._open_given(role, name) if name is not None else self._student()
         loaded = self._loaded[role]
         # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
         lengths = MaxLength(question=max_length, candidate=max_length, text=max_length)
@@ -107,7 +107,7 @@ class Roles:
         name = self.config.encoders.named(role)
         return name in registry.names("encoders") and self._load(name).seeded
 
-    def _given(self, role: RoleName, name: str) -> Encoder:
+    def _open_given(self, role: RoleName, name: str) -> Encoder:
         loaded = self._load(name)
         require_same_weights(f"{role} '{name}'", self._weights.setdefault(role, loaded.origin), loaded.origin)
         return loaded

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.prepared.bits import Bits
-from metasearch.data.prepared.corpus import Chosen, PreparedCorpus, open_corpus
+from metasearch.data.prepared.corpus import CorpusSelection, PreparedCorpus, open_corpus
 from metasearch.data.prepared.holdout import hold_out
 from metasearch.data.prepared.manifest import Manifest, is_prepared
 from metasearch.data.prepared.shard import Shard
@@ -42,7 +42,7 @@ class PreparedSource:
     """
 
     corpus: PreparedCorpus
-    train: Chosen
+    train: CorpusSelection
     dev_rows: Rows
     dev: list[Translation]
     settings: CorpusSettings

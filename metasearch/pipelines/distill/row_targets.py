@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from metasearch.config.distill_run import TargetType
 from metasearch.config.recipe import Role
-from metasearch.data.formats.arrays import NAME, SUFFIX, Mapped, Stored, Wanted, open_arrays, write
+from metasearch.data.formats.arrays import NAME, SUFFIX, ArrayFile, ArraySpec, MappedArrays, open_arrays, write
 from metasearch.data.prepared.shard import Shard
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import RunFolderError
-from metasearch.io import unwritable, write_whole
+from metasearch.io import atomic_write, write_error
 from metasearch.pipelines.distill.target_store import VectorOutput, key_of, require_finite
 from metasearch.retrieval.index.quantise import to_int8
 
@@ -51,7 +51,7 @@ class RowTargets:
 
     def __init__(self, folder: Path, dimension: int, kind: TargetType) -> None:
         self.folder, self.dimension, self.kind = folder, dimension, kind
-        self._files: dict[str, dict[str, Mapped]] = {}
+        self._files: dict[str, dict[str, MappedArrays]] = {}
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts of a prepared corpus, `(B, D)`; `KeyError` for one that was not asked for before.
@@ -99,7 +99,7 @@ class RowTargets:
                 continue
             try:
                 mapped = open_arrays(
-                    path.parent, Stored(path.stem, path.stat().st_size), self._wanted, "computed again"
+                    path.parent, ArrayFile(path.stem, path.stat().st_size), self._wanted, "computed again"
                 )
                 mapped.check()
                 files[path.stem] = mapped
@@ -120,7 +120,7 @@ class RowTargets:
         self.find(shard, repair=False)
 
     @property
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> ArraySpec:
         kinds: dict[str, type[np.generic]] = {"fp32": np.float32, "fp16": np.float16, "int8": np.int8}
         found = {"rows": (np.uint32, (-1,)), "vectors": (kinds[self.kind], (-1, self.dimension))}
         return found | ({"steps": (np.float32, (-1,))} if self.kind == "int8" else {})
@@ -174,7 +174,7 @@ def row_targets(
             except Timeout:
                 continue
             except OSError as error:
-                raise unwritable(targets.folder, error) from error
+                raise write_error(targets.folder, error) from error
     return targets
 
 
@@ -188,9 +188,9 @@ def opened(folder: Path, encoder: Encoder, output: VectorOutput, kind: TargetTyp
             # Who comes second waits, or both would move the same new file into its place.
             with FileLock(path / "about.lock"):
                 if not (path / "about.json").exists():
-                    write_whole(path / "about.json", json.dumps(about, indent=2, ensure_ascii=False))
+                    atomic_write(path / "about.json", json.dumps(about, indent=2, ensure_ascii=False))
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise write_error(path, error) from error
     return RowTargets(path, encoder.dimension(output), kind)
 
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from metasearch.algorithms.base import Learner, Wanted
+from metasearch.algorithms.base import Learner, TargetSpec
 from metasearch.algorithms.losses.base import warn_of_unused
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
@@ -14,17 +14,17 @@ from metasearch.config.distillation import Stage
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import ConfigError, DataError, quoted
-from metasearch.io import write_whole
-from metasearch.pipelines.distill.evaluator import Dev
-from metasearch.pipelines.distill.models import Roles
+from metasearch.io import atomic_write
+from metasearch.pipelines.distill.evaluator import StageEvaluator
+from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.prepared import PreparedSource
 from metasearch.pipelines.distill.sources import Source, StageData, training_data
 from metasearch.pipelines.distill.targets import TargetStore, targets_folder, targets_of
 from metasearch.pipelines.factory import make_gradients, resolved_loss
-from metasearch.runs.callbacks import Listener, Logged
+from metasearch.runs.callbacks import Callback, LoggingCallback
 from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import CheckpointStore
-from metasearch.training.distributed import ALONE, Processes
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.memory import log_memory
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.step import save_failed_batch
@@ -36,7 +36,7 @@ _MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
 """Outputs by token → what a dev score and the monitor of collapse see of them: the mean over the tokens of a text."""
 
 
-def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
+def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec | None]:
     """Return the class of a stage's learner, its checked options and the targets it wants; loads no weights.
 
     Raises:
@@ -68,10 +68,10 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
 def run_stage(
     config: DistillConfig,
     name: str,
-    roles: Roles,
+    roles: RoleEncoders,
     files: RunFolder,
-    listener: Listener,
-    processes: Processes = ALONE,
+    callback: Callback,
+    processes: ProcessGroup = SINGLE_PROCESS,
 ) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
@@ -94,9 +94,9 @@ def run_stage(
     warn_of_unused(stage.loss)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     store = TargetStore(
-        targets_folder(config, files.path.parent), config.target_type, config.compute.precision == "bf16", listener
+        targets_folder(config, files.path.parent), config.target_type, config.compute.precision == "bf16", callback
     )
-    learner = processes.in_turn(lambda: _learner(name, stage, roles, encoder, data, store))
+    learner = processes.rank_zero_first(lambda: _learner(name, stage, roles, encoder, data, store))
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.compute.checkpointing),
@@ -105,7 +105,7 @@ def run_stage(
         stage.budget,
         # The trainer is only made by this call: the name is looked up when the first score is noted.
         dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
-        listener=Logged(files, listener) if processes.first else listener,
+        callback=LoggingCallback(files, callback) if processes.first else callback,
         store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
         precision=config.compute.precision,
@@ -135,21 +135,23 @@ def _dev(
     source: Source | PreparedSource,
     files: RunFolder,
     step: Callable[[], int],
-) -> Dev:
+) -> StageEvaluator:
     """Return what gives the dev score, and notes all that it measures with the step."""
     output: Output = getattr(learner.options, "output", "sentence")
-    return Dev(
+    return StageEvaluator(
         learner,
         source.dev,
         source.dev_batches(learner.encoder, stage.budget.batch, name),
         stage.monitor,
         _MEAN.get(output, output),
         note=lambda measured: files.log({"step": step(), **measured}),
-        before=Dev.noted(files.events()),
+        before=StageEvaluator.noted(files.events()),
     )
 
 
-def _learner(name: str, stage: Stage, roles: Roles, trained: Encoder, data: StageData, store: TargetStore) -> Learner:
+def _learner(
+    name: str, stage: Stage, roles: RoleEncoders, trained: Encoder, data: StageData, store: TargetStore
+) -> Learner:
     """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
     kind, options, wanted = learner_of(stage, f"stage '{name}'")
     if not (wanted and stage.against):
@@ -168,4 +170,4 @@ def _same_data(folder: Path, source: Source | PreparedSource) -> None:
             f"{folder}: the data has changed since the stage began. Put it back as it was; to begin the "
             f"stage again, delete {quoted(folder)}"
         )
-    write_whole(path, f"{source.fingerprint} {source.described}\n")
+    atomic_write(path, f"{source.fingerprint} {source.described}\n")

@@ -35,7 +35,7 @@ from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import NonFiniteError
-from metasearch.io import move, unwritable
+from metasearch.io import move, write_error
 
 # The files of stored vectors: segments that are there whole or not at all, in one folder for all who need them.
 
@@ -82,7 +82,7 @@ class SegmentFolder:
                 yield
         except OSError as error:
             needed = len(self.missing) * bytes_each(self.about["dimension"])
-            raise unwritable(self.path, error, needed) from error
+            raise write_error(self.path, error, needed) from error
 
     def find(self, repair: bool) -> None:
         """Open segments that are new here. With `repair`, under the lock, delete damaged ones and leftovers."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.algorithms.base import Targets, Wanted
+from metasearch.algorithms.base import Targets, TargetSpec
 from metasearch.config.distill_run import DistillConfig, TargetType
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError
@@ -16,7 +16,7 @@ from metasearch.pipelines.distill.prepared import PreparedSource
 from metasearch.pipelines.distill.row_targets import row_targets
 from metasearch.pipelines.distill.sources import StageData
 from metasearch.pipelines.distill.target_store import are_vectors, stored_targets
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 from metasearch.training.packing import PackedEncoder, Parts
 
 log = logging.getLogger(__name__)
@@ -50,16 +50,16 @@ class TargetStore(NamedTuple):
         folder: of those that are kept.
         kind: type in which they are kept.
         bf16: whether those that are not kept are computed in bfloat16.
-        listener: hears how many texts are encoded.
+        callback: hears how many texts are encoded.
     """
 
     folder: Path
     kind: TargetType
     bf16: bool
-    listener: Listener
+    callback: Callback
 
 
-def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageData, store: TargetStore) -> Targets:
+def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: StageData, store: TargetStore) -> Targets:
     """Return the outputs of a frozen encoder on the texts that a stage looks at; what is not kept yet is computed.
 
     Args:
@@ -78,7 +78,7 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageDat
         return LiveTokens(frozen, wanted.output, store.bf16)
 
     def told(done: int, total: int) -> None:
-        store.listener.on_encode(f"targets by {frozen.name}", done, total)
+        store.callback.on_encode(f"targets by {frozen.name}", done, total)
 
     if isinstance(data.source, PreparedSource):
         rows = data.source.texts_seen(data.batches, data.steps, wanted.translations)
@@ -88,7 +88,7 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageDat
     return stored_targets(store.folder, frozen, texts, "text", wanted.output, told)
 
 
-def texts_for(wanted: Wanted, pairs: Iterable[Any]) -> list[str]:
+def texts_for(wanted: TargetSpec, pairs: Iterable[Any]) -> list[str]:
     """Return the distinct texts of pairs that have an output."""
     return list(dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1]))
 
@@ -98,7 +98,7 @@ def targets_folder(config: DistillConfig, run: Path) -> Path:
     return Path(config.targets) if config.targets else run / "targets"
 
 
-def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
+def comparable(frozen: Encoder, trained: Encoder, wanted: TargetSpec) -> None:
     """Raise `ConfigError` unless an encoder's output can be learnt from that of a frozen one."""
     theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
     if theirs != ours:

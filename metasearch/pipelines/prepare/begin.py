@@ -26,7 +26,7 @@ from metasearch.io import digest
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.prepare.job import prepare
 from metasearch.pipelines.prepare.worker import Job, language_of
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 
 LENGTH = 128
 _SAMPLE = ("", "a", "One sentence, and 2 numbers: 34.", "Ένα. 一二三 ١٢٣ ไทย é", "\ufeffsoft\u00adware", "word " * 600)
@@ -45,7 +45,7 @@ def prepare_corpus(
     data: str | None = None,
     include: Sequence[str] = (),
     processes: int = 1,
-    listener: Listener = SILENT,
+    callback: Callback = SILENT,
 ) -> Manifest:
     """Prepare a parallel corpus for `metasearch distill --corpus`; returns its manifest.
 
@@ -61,7 +61,7 @@ def prepare_corpus(
         data: folder of the tasks' files.
         include: folders with further tasks.
         processes: that work at the same time.
-        listener: hears of the progress.
+        callback: hears of the progress.
 
     Raises:
         ConfigError: a name or a setting is wrong.
@@ -89,7 +89,7 @@ def prepare_corpus(
     told = tuple(primary_language(normalise_tag(language)) for language in detect)
     asked = Asked(tokens, chosen, across, told, hashes, _inputs(parts))
     _check_languages(asked, parts)
-    return prepare(Job(folder, asked, tokenizer, tests), files, processes, listener)
+    return prepare(Job(folder, asked, tokenizer, tests), files, processes, callback)
 
 
 def _tokens(encoder: Encoder) -> tuple[Tokens, TokenizerFile]:

@@ -22,10 +22,10 @@ from metasearch.data.prepared.make_shard import Made, ShardPieces
 from metasearch.data.prepared.manifest import FILE, Manifest, read_sealed, write_sealed
 from metasearch.data.prepared.plan import Counts, in_shards, pieces
 from metasearch.errors import DataError, RunFolderError
-from metasearch.io import held, require_room, write_all
+from metasearch.io import atomic_write_all, held, require_room
 from metasearch.pipelines.prepare.report import report_of
 from metasearch.pipelines.prepare.worker import Job, Pool
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
 log = logging.getLogger(__name__)
@@ -37,14 +37,14 @@ _PER_PAIR = 24
 """Bytes of a pair in a shard beside its texts and tokens: two hashes and places of texts, at most."""
 
 
-def prepare(job: Job, paths: Sequence[Path], processes: int, listener: Listener = SILENT) -> Manifest:
+def prepare(job: Job, paths: Sequence[Path], processes: int, callback: Callback = SILENT) -> Manifest:
     """Make a corpus in `job.folder`, or go on with one that was begun; one that is finished is returned.
 
     Args:
         job: what is asked for.
         paths: files and folders of parallel text.
         processes: that work at the same time; the result is the same bits for any number.
-        listener: hears how many lines are read, and how many pairs are tokenised.
+        callback: hears how many lines are read, and how many pairs are tokenised.
 
     Raises:
         DataError: a file is damaged or has no pair.
@@ -61,9 +61,9 @@ def prepare(job: Job, paths: Sequence[Path], processes: int, listener: Listener 
         _begin(job)
         parts, ignored = find(paths, job.asked.settings)
         with Pool(job, processes) as pool:
-            blocks = _scanned(job, parts, pool, listener)
+            blocks = _scanned(job, parts, pool, callback)
             counts = [Counts(part) for part in parts]
-            made = _shards(job, blocks, counts, pool, listener)
+            made = _shards(job, blocks, counts, pool, callback)
         return _finish(job, counts, made, ignored)
 
 
@@ -111,7 +111,7 @@ def _require_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> 
     raise RunFolderError(f"{folder}: it was begun with {key} {said[0]}, not {said[1]}; prepare it in a new folder")
 
 
-def _scanned(job: Job, parts: Sequence[Part], pool: Pool, listener: Listener) -> list[tuple[int, Block]]:
+def _scanned(job: Job, parts: Sequence[Part], pool: Pool, callback: Callback) -> list[tuple[int, Block]]:
     """Return the blocks of all lines, each with the number of its part; those that are missing are made."""
     work = job.folder / WORK
     done = work / _SCANNED
@@ -119,7 +119,7 @@ def _scanned(job: Job, parts: Sequence[Part], pool: Pool, listener: Listener) ->
         lines = 0
         for count in pool.each("scan", _unscanned(job, parts)):
             lines += count
-            listener.on_prepare("lines read", lines, 0)
+            callback.on_prepare("lines read", lines, 0)
         found = sorted(path.name for path in (work / "blocks").glob(f"*{SUFFIX}"))
         write_sealed(done, {"blocks": found})
     names = read_sealed(done)[0]["blocks"]
@@ -142,7 +142,7 @@ def _unscanned(job: Job, parts: Sequence[Part]) -> Iterator[tuple[Any, ...]]:
 
 
 def _shards(
-    job: Job, blocks: Sequence[tuple[int, Block]], counts: list[Counts], pool: Pool, listener: Listener
+    job: Job, blocks: Sequence[tuple[int, Block]], counts: list[Counts], pool: Pool, callback: Callback
 ) -> list[Made]:
     """Make the shards that are missing, and return what was made of all."""
     kept = first_of_each([block for _, block in blocks])
@@ -158,7 +158,7 @@ def _shards(
     total, made = sum(block.pairs for _, block in blocks), []
     for one in pool.each("make", calls()):
         made.append(one)
-        listener.on_prepare("pairs tokenised", sum(each.counts.pairs for each in made), total)
+        callback.on_prepare("pairs tokenised", sum(each.counts.pairs for each in made), total)
     for one in made:
         for part, count in one.long.items():
             for line in one.examples[part]:
@@ -175,7 +175,7 @@ def _finish(job: Job, counts: Sequence[Counts], made: Sequence[Made], ignored: S
             raise DataError(f"{part.paths[-1]}: max_tokens={job.asked.settings.max_tokens}: no pair is that short")
     manifest = Manifest(job.asked, parts, tuple(one.counts for one in made))
     text, tree = report_of(manifest, [line for own in counts for line in own.examples], ignored)
-    write_all(
+    atomic_write_all(
         {folder / "report.md": text, folder / "report.json": json.dumps(tree, ensure_ascii=False, indent=1) + "\n"}
     )
     manifest.write(folder)

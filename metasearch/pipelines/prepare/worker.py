@@ -24,7 +24,7 @@ from metasearch.data.prepared.blocks import Rules, scan
 from metasearch.data.prepared.make_shard import Made, ShardPieces, Tokeniser, TokenizerFile, make_shard
 from metasearch.data.prepared.manifest import Asked
 from metasearch.errors import RunFolderError
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 
 _KNOWN = 2**14
 """Texts of which is remembered whether they stand in a test set, as many pairs share their source."""
@@ -146,7 +146,7 @@ class Pool:
             self._others = set(active_children())
             # By way of a file: a process that is stopped while another one begins must not leave it half a message.
             path = self._job.folder / "work" / "job.json"
-            write_whole(path, self._job.to_json())
+            atomic_write(path, self._job.to_json())
             self._pool = ProcessPoolExecutor(self._processes, fresh, begin, (path,))
         else:
             self._own = Worker(self._job)

@@ -93,7 +93,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """The result of a push.
 
     Attributes:
@@ -146,7 +146,7 @@ def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, a
     )
 
 
-def push(plan: Plan) -> Pushed:
+def push(plan: Plan) -> PushResult:
     """Publish a model as planned.
 
     The token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`.
@@ -163,7 +163,7 @@ def push(plan: Plan) -> Pushed:
         return _push(HfApi(endpoint=plan.endpoint, token=token), plan)
 
 
-def _push(api: HfApi, plan: Plan) -> Pushed:
+def _push(api: HfApi, plan: Plan) -> PushResult:
     try:
         load_card(plan.folder / CARD).validate()
     except ValueError as error:
@@ -191,7 +191,7 @@ def _push(api: HfApi, plan: Plan) -> Pushed:
             "the .gitignore, then push again"
         )
     others = sorted(now - plan.sizes.keys() - {".gitattributes"})
-    return Pushed(plan.address, made.oid, made.oid != before.sha, tuple(others))
+    return PushResult(plan.address, made.oid, made.oid != before.sha, tuple(others))
 
 
 @contextmanager

@@ -17,17 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.config import yaml
-from metasearch.config.base import Declared
-from metasearch.config.launchers import Place
+from metasearch.config.base import FrozenConfig
+from metasearch.config.launchers import LauncherConfig
 from metasearch.config.study import StudyConfig
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
-from metasearch.io import held, read_bytes, taken, write_whole
+from metasearch.io import atomic_write, held, read_bytes, taken
 from metasearch.pipelines.study.plan import Cell
 from metasearch.runs.folder import RunFolder
 
 
-class Stored(Declared):
+class StudyMetadata(FrozenConfig):
     """`study.yaml`.
 
     Attributes:
@@ -73,33 +73,35 @@ class StudyFolder:
         """Whether cells were handed to a cluster's queue and have not been seen to end."""
         return any(self.submitted.glob("*.json"))
 
-    def stored(self) -> Stored:
+    def stored(self) -> StudyMetadata:
         """Return what the study was begun with; `RunFolderError` when there is none."""
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        return yaml.read(self._file, Stored)
+        return yaml.read(self._file, StudyMetadata)
 
-    def store(self, stored: Stored) -> None:
+    def store(self, stored: StudyMetadata) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
-        write_whole(self._file, yaml.dump(stored.model_dump(mode="json")))
+        atomic_write(self._file, yaml.dump(stored.model_dump(mode="json")))
 
-    def place(self) -> Place:
+    def place(self) -> LauncherConfig:
         """Return where the study's cells ran last; `RunFolderError` where that cannot be read."""
         try:
             known = json.loads(read_bytes(self._launcher))
-            return Place(known["launcher"], known["settings"])
+            return LauncherConfig(known["launcher"], known["settings"])
         except FileNotFoundError:
-            return Place()
+            return LauncherConfig()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
             raise RunFolderError(
                 f"{self._launcher} cannot be read: {error}. Delete it, and name the launcher by --launcher"
             ) from None
 
-    def note_place(self, place: Place) -> None:
+    def note_place(self, place: LauncherConfig) -> None:
         """Write down where the study's cells run, so that `metasearch resume` goes on there."""
         if place != self.place():
-            write_whole(self._launcher, json.dumps({"launcher": place.launcher, "settings": {**place.settings}}) + "\n")
+            atomic_write(
+                self._launcher, json.dumps({"launcher": place.launcher, "settings": {**place.settings}}) + "\n"
+            )
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -38,9 +38,9 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
             # A dict and no set: the difference that is named is the first in the order of the keys, every time.
             for key in {**one, **other}:
                 if one.get(key) != other.get(key):
+                    stored, given = _format_value(one.get(key)), _format_value(other.get(key))
                     raise ConfigError(
-                        f"{path}: the study has {key} {_shown(one.get(key))}, not {_shown(other.get(key))}; choose "
-                        "another folder for another study with -o"
+                        f"{path}: the study has {key} {stored}, not {given}; choose another folder with -o"
                     )
     trained, distilled = ([*each] for each in _settings(old)[1:])
     return old.model_copy(
@@ -80,7 +80,7 @@ def _flat(value: Any, at: str) -> Tree:
     return {key: inner for each in below for key, inner in each.items()}
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value in (None, [], ""):
         return "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else f"'{value}'"

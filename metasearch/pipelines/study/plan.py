@@ -59,11 +59,11 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
 
 def _untrained(config: StudyConfig, label: str, neutralise: NeutralSettings | None = None) -> Iterator[Cell]:
     for seed, fold in _runs(config):
-        first = _named(label, fold, config.seeds[0])
+        first = _cell_name(label, fold, config.seeds[0])
         # The other seeds wait for the first one: where the encoder is the same, they take over its scores.
         needs = () if seed == config.seeds[0] else (first,)
         own = _scored(config, fold, seed, label).model_copy(update={"neutralise": neutralise})
-        yield Cell(_named(label, fold, seed), "score", own, label, needs, needs[0] if needs else None)
+        yield Cell(_cell_name(label, fold, seed), "score", own, label, needs, needs[0] if needs else None)
 
 
 def _scored(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
@@ -93,21 +93,21 @@ def _arms(config: StudyConfig, folder: Path) -> Iterator[Cell]:
                 seed=seed,
                 max_steps=config.max_steps,
             )
-            origin = _named(ZERO_SHOT, fold, seed)
-            yield Cell(_named(arm.arm, fold, seed), "train", run, arm.arm, (origin,), origin)
+            origin = _cell_name(ZERO_SHOT, fold, seed)
+            yield Cell(_cell_name(arm.arm, fold, seed), "train", run, arm.arm, (origin,), origin)
         for each in config.distilled:
             name, distillation = each.recipe.recipe, _distillation(each.recipe.recipe, seed)
             model = str(folder.resolve() / "cells" / distillation / "model")
             encoder = {"encoder": config.encoder.model_copy(update={"name": model})}
             asked = _scored(config, fold, seed, name).model_copy(update=encoder)
-            yield Cell(_named(name, fold, seed), "score", asked, name, (distillation,))
+            yield Cell(_cell_name(name, fold, seed), "score", asked, name, (distillation,))
 
 
 def _runs(config: StudyConfig) -> Iterator[tuple[int, int]]:
     return ((seed, fold) for seed in config.seeds for fold in config.folds)
 
 
-def _named(arm: str, fold: int, seed: int) -> str:
+def _cell_name(arm: str, fold: int, seed: int) -> str:
     return f"{arm}/fold-{fold}-seed-{seed}"
 
 

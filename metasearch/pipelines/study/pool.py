@@ -4,8 +4,8 @@ import time
 
 from metasearch.errors import MetasearchError
 from metasearch.pipelines.run import stopped
-from metasearch.pipelines.study.folder import Stored, StudyFolder
-from metasearch.pipelines.study.launchers.base import Launcher, Seen
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.launchers.base import JobStatus, Launcher
 from metasearch.pipelines.study.prepare import prepare
 from metasearch.pipelines.study.process import begin_attempt, how_ended, last_error
 from metasearch.pipelines.study.status import CellStatus, StatusBoard, Watcher
@@ -18,7 +18,13 @@ class Pool:
     """The cells of a study that are at work, `jobs` of them at a time, wherever a launcher runs them."""
 
     def __init__(
-        self, study: StudyFolder, stored: Stored, board: StatusBoard, launcher: Launcher, jobs: int, watcher: Watcher
+        self,
+        study: StudyFolder,
+        stored: StudyMetadata,
+        board: StatusBoard,
+        launcher: Launcher,
+        jobs: int,
+        watcher: Watcher,
     ) -> None:
         self.study = study
         self.stored = stored
@@ -82,7 +88,7 @@ class Pool:
         # A cell that cannot be prepared fails alone, as if its process had; the others go on.
         except MetasearchError as error:
             begin_attempt(self.study, status.cell.name, str(error))
-            self._end(status, Seen("ended", error.exit_code))
+            self._end(status, JobStatus("ended", error.exit_code))
             return False
         status.attempted = True
         return True
@@ -122,7 +128,7 @@ class Pool:
         status.follow(folder)
         status.hear(self.study.log(status.cell.name), folder)
 
-    def _end(self, status: CellStatus, seen: Seen, stopping: bool = False) -> None:
+    def _end(self, status: CellStatus, seen: JobStatus, stopping: bool = False) -> None:
         name = status.cell.name
         status.seconds = time.monotonic() - status.began
         # The exit code alone does not do: a run is finished when its report, written last, is there.
@@ -138,7 +144,7 @@ class Pool:
             status.state = "waiting" if goes_on else "failed"
         self.watcher.changed(self.board, status)
 
-    def _why(self, name: str, seen: Seen) -> str:
+    def _why(self, name: str, seen: JobStatus) -> str:
         """Return why a cell failed, and where its log is."""
         ended = [seen.why] if seen.why else []
         if seen.code is not None:

@@ -20,7 +20,7 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.distill.checks import resolved as resolved_distillation
 from metasearch.pipelines.distill.checks import roles_of
 from metasearch.pipelines.run import ENCODER, WAIT_SECONDS, Row
-from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.plan import Cell, CellConfig
 from metasearch.pipelines.task_encoder import encoder_of
 from metasearch.runs.folder import RunFolder
@@ -50,7 +50,7 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
     return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 
-def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
+def prepare(study: StudyFolder, cell: Cell, stored: StudyMetadata) -> None:
     """Make the run folder of a cell, unless it is there as it is wanted, and take over its zero-shot scores.
 
     Raises:
@@ -106,7 +106,7 @@ def take_over(
     files.add_results({**row, **facts} for row in rows)
 
 
-def _files(path: Path, cell: Cell, stored: Stored) -> RunFolder:
+def _files(path: Path, cell: Cell, stored: StudyMetadata) -> RunFolder:
     """Return the run folder of a cell; what is there is made anew where it is damaged or has come to nothing."""
     config = _resolved(cell.config)
     try:
@@ -140,7 +140,7 @@ def _resolved(config: CellConfig) -> CellConfig:
     return resolved_distillation(config) if isinstance(config, DistillConfig) else config
 
 
-def _independent_of_seed(config: ScoreConfig, stored: Stored) -> bool:
+def _independent_of_seed(config: ScoreConfig, stored: StudyMetadata) -> bool:
     """Whether the encoder is the same with the study's first seed; a checkpoint always is."""
     known = bool(stored.weights) and config.encoder.name == stored.config.encoder.name
     if known or config.encoder.name not in registry.names("encoders"):

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import time
 
-from metasearch.config.launchers import Place
-from metasearch.io import unwritable
+from metasearch.config.launchers import LauncherConfig
+from metasearch.io import write_error
 from metasearch.pipelines.study.folder import StudyFolder
 
 # OpenMP, MKL and OpenBLAS serve torch and numpy; Rayon runs the tokenizers, which are written in Rust.
@@ -17,7 +17,7 @@ _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
 
 
-def threads_of(place: Place, jobs: int) -> int:
+def threads_of(place: LauncherConfig, jobs: int) -> int:
     """Return the threads of each process: the cores that are asked for, or those of this machine shared out."""
     if not place.together:
         return int(place.settings.get("cpus", 1))
@@ -51,7 +51,7 @@ def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: b
                 start_new_session=True,
             )  # fmt: skip
     except OSError as error:
-        raise unwritable(study.log(name), error) from None
+        raise write_error(study.log(name), error) from None
 
 
 def begin_attempt(study: StudyFolder, name: str, error: str = "") -> None:
@@ -63,7 +63,7 @@ def begin_attempt(study: StudyFolder, name: str, error: str = "") -> None:
             file.write(f"{_ATTEMPT}{attempts(study, name) + 1}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
             file.write(f"{_ERROR}{error}\n" if error else "")
     except OSError as failure:
-        raise unwritable(log, failure) from None
+        raise write_error(log, failure) from None
 
 
 def attempts(study: StudyFolder, name: str) -> int:

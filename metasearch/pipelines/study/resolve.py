@@ -8,7 +8,7 @@ from metasearch.config import yaml
 from metasearch.config.library import Library, choose_recipe, overrides
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
-from metasearch.config.study import StudyConfig, Trained
+from metasearch.config.study import StudyConfig, TrainedArm
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.episodes.samplers import check_sizes
@@ -65,11 +65,11 @@ def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]
         study = StudyFolder(folder)
         if study.begun and study.reached:
             kept = study.stored().config.seeds
-            log.info(f"seeds {_listed(kept)}, which the study has; --seeds adds others")
+            log.info(f"seeds {_join(kept)}, which the study has; --seeds adds others")
             return kept
         if not trains:
             return CLAIM[:1]
-        log.info(f"seeds {_listed(CLAIM)}; --seeds {CLAIM[0]} is a third of the work, for a trial")
+        log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} is a third of the work, for a trial")
         return CLAIM
     words = [word.strip() for word in written.split(",")]
     wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
@@ -78,7 +78,7 @@ def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]
     return tuple(dict.fromkeys(map(int, words)))
 
 
-def _listed(seeds: Sequence[int]) -> str:
+def _join(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
@@ -89,7 +89,7 @@ def arms_of(
     changes: Mapping[str, Sequence[str]],
     config: StudyConfig,
     named: bool = True,
-) -> tuple[Trained, ...]:
+) -> tuple[TrainedArm, ...]:
     """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
 
     Args:
@@ -109,7 +109,7 @@ def arms_of(
     library = Library(config.data.include)
     _check_modes(modes, [name for _, name in written], library)
     benchmarks: dict[str, list[Benchmark]] = {}
-    arms: dict[str, Trained] = {}
+    arms: dict[str, TrainedArm] = {}
     for flag, text in dict.fromkeys(written):
         name, own = _name_and_mode(flag, text, modes, config)
         changed = [*changes.get("", ()), *changes.get(name, ())]
@@ -126,7 +126,7 @@ def arms_of(
                 log.info(f"{name} is left out in mode {mode}, which has {links} links; it needs {needs}")
                 continue
             fits += 1
-            arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
+            arm = TrainedArm(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
             check_fit(chosen, benchmarks[mode][0], config.compute.precision, config.compute.checkpointing)

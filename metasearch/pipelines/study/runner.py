@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from metasearch.config.launchers import Place
+from metasearch.config.launchers import LauncherConfig
 from metasearch.config.study import StudyConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import CellsFailed, ConfigError, to_resume
 from metasearch.evaluation.study.read import read_study
 from metasearch.evaluation.study.study import Study
-from metasearch.io import write_whole
+from metasearch.io import atomic_write
 from metasearch.pipelines.run import require_same_data, require_trust, resumable
 from metasearch.pipelines.study import summary
-from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers.base import launcher_of
 from metasearch.pipelines.study.merge import merged
 from metasearch.pipelines.study.plan import Cell, plan
@@ -28,7 +28,7 @@ def begin(
     jobs: int | None = None,
     watcher: Watcher = UNWATCHED,
     trust_remote_code: bool = False,
-    place: Place | None = None,
+    place: LauncherConfig | None = None,
 ) -> Study:
     """Do all cells of a study that are not done yet, each in its own process, and read their results back.
 
@@ -95,7 +95,7 @@ def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, b
     return [(cell, study.done(cell.name)) for cell in plan(whole, study.path)]
 
 
-def _place(study: StudyFolder, asked: Place | None) -> Place:
+def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
     """Return where the cells run; `ConfigError` where some may still be at work at another place."""
     before = study.place()
     if asked is not None and asked.launcher != before.launcher and study.in_queue:
@@ -107,7 +107,7 @@ def _place(study: StudyFolder, asked: Place | None) -> Place:
     return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked
 
 
-def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> Stored:
+def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> StudyMetadata:
     """Return what the study is to do, written down; `threads` where it says nothing, `weights` of one that begins."""
     # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
     old = study.stored() if study.begun and (asked is None or study.reached) else None
@@ -119,7 +119,7 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights
     # Written down for good: the number of threads can change the last bits of a result.
     config = config.model_copy(update={"threads": config.threads or threads})
     cells = plan(config, study.path)
-    stored = Stored(
+    stored = StudyMetadata(
         data_fingerprint=data,
         versions=old.versions if old else versions(),
         weights=old.weights if old else weights,
@@ -132,7 +132,7 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights
     return stored
 
 
-def _require_versions(study: StudyFolder, stored: Stored) -> None:
+def _require_versions(study: StudyFolder, stored: StudyMetadata) -> None:
     """Raise `ConfigError` where other versions began the study: their results could not be put together."""
     now = versions()
     if name := differing(stored.versions, now):
@@ -148,8 +148,8 @@ def _report(study: StudyFolder, board: StatusBoard) -> Study:
     if not any(status.cell.listed for status in board.within("done")):
         raise _failed(study, lost)
     results = read_study([study.path])
-    write_whole(study.path / "results.jsonl", summary.results(results))
-    write_whole(study.report, summary.report(results))
+    atomic_write(study.path / "results.jsonl", summary.results(results))
+    atomic_write(study.report, summary.report(results))
     if lost:
         raise _failed(study, lost)
     return results

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.data.formats import arrays
-from metasearch.data.formats.arrays import NAME, SUFFIX, Mapped, Stored, Wanted
+from metasearch.data.formats.arrays import NAME, SUFFIX, ArrayFile, ArraySpec, MappedArrays
 from metasearch.errors import RunFolderError
 from metasearch.io import NEW, read_bytes
 
@@ -25,17 +25,17 @@ _OWN_REMEDY = (
 )
 
 
-def open_arrays(folder: Path, stored: Stored, wanted: Wanted) -> Mapped:
+def open_arrays(folder: Path, stored: ArrayFile, wanted: ArraySpec) -> MappedArrays:
     """Return a file of arrays, mapped into memory; `RunFolderError` as `formats.arrays.open_arrays`."""
     return arrays.open_arrays(folder, stored, wanted, _REMEDY)
 
 
-def check(folder: Path, stored: Stored) -> None:
+def check(folder: Path, stored: ArrayFile) -> None:
     """Raise `RunFolderError` where a file is not, to the bit, what was written."""
     arrays.check(folder, stored, _OWN_REMEDY if folder.name == OWN else _REMEDY)
 
 
-def problem(folder: Path, stored: Stored) -> str:
+def problem(folder: Path, stored: ArrayFile) -> str:
     """Return what `check` says of a file, or nothing."""
     try:
         check(folder, stored)
@@ -44,7 +44,7 @@ def problem(folder: Path, stored: Stored) -> str:
     return ""
 
 
-def read_own(folder: Path, stored: Stored | None) -> dict[str, NDArray[Any]]:
+def read_own(folder: Path, stored: ArrayFile | None) -> dict[str, NDArray[Any]]:
     """Return the caller's own arrays of an index, in memory; `RunFolderError` where their file is damaged."""
     if stored is None:
         return {}

@@ -13,14 +13,14 @@ import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import Loaded, Wanted, json_array
+from metasearch.data.formats.arrays import ArraySpec, LoadedArrays, json_array
 from metasearch.retrieval.index import derived_arrays
 from metasearch.retrieval.index.index import Index
 from metasearch.retrieval.index.scan import Best, Rows, Scores
 
 FOLDER = "bm25"
 _AT_ONCE = 4096
-_PARTS: Wanted = {
+_PARTS: ArraySpec = {
     "data": (np.float32, (-1,)),
     "indices": (np.int32, (-1,)),
     "indptr": (np.int64, (-1,)),
@@ -40,7 +40,7 @@ class Bm25:
         parts: `data`, `indices` and `indptr` of the weights by word, and the numbers of the `words` in JSON.
     """
 
-    def __init__(self, index: Index, words: Words, parts: Loaded) -> None:
+    def __init__(self, index: Index, words: Words, parts: LoadedArrays) -> None:
         self.index = index
         self.words = words
         self._numbers = {word: i for i, word in enumerate(json.loads(parts["words"].tobytes()))}

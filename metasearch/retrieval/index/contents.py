@@ -8,7 +8,7 @@ import numpy as np
 
 from metasearch.data.documents.passage import Passage
 from metasearch.retrieval.index.locations import Locations
-from metasearch.retrieval.index.scan import Places, Rows, Searched
+from metasearch.retrieval.index.scan import Places, Rows, ScanArrays
 from metasearch.retrieval.index.segment import Segment
 
 
@@ -31,7 +31,7 @@ class Contents:
         """How many places each row has, `(R,)`."""
         self.at: Places = (locations.segments[self.first], locations.rows[self.first])
         """Segment of each row, and its row there."""
-        self._last: tuple[tuple[frozenset[str], ...], list[Searched]] | None = None
+        self._last: tuple[tuple[frozenset[str], ...], list[ScanArrays]] | None = None
         """The last groups that were searched, as most searches ask for the same ones."""
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Contents:
             numbers[self.at[1][own]] = own
         return found
 
-    def searched(self, groups: Sequence[Collection[str]] = ((),)) -> list[Searched]:
+    def searched(self, groups: Sequence[Collection[str]] = ((),)) -> list[ScanArrays]:
         """Return what is searched of each segment.
 
         Args:
@@ -76,7 +76,7 @@ class Contents:
             inside = [[group for group, tags in enumerate(groups) if tag in tags or not tags] for tag in segment.tags]
             of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
             own = np.where(numbers >= 0, of_tag[segment.languages], np.int16(-1))
-            found.append(Searched(segment.codes, segment.steps, segment.arrays.get("bits"), numbers, own))
+            found.append(ScanArrays(segment.codes, segment.steps, segment.arrays.get("bits"), numbers, own))
         self._last = key, found
         return found
 

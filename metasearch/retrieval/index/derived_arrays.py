@@ -4,9 +4,9 @@ import json
 import logging
 from pathlib import Path
 
-from metasearch.data.formats.arrays import Loaded, Stored, Wanted, write
+from metasearch.data.formats.arrays import ArrayFile, ArraySpec, LoadedArrays, write
 from metasearch.errors import RunFolderError
-from metasearch.io import held, read_bytes, write_whole
+from metasearch.io import atomic_write, held, read_bytes
 from metasearch.retrieval.index.arrays import check, open_arrays
 
 _PATIENCE = 600
@@ -15,22 +15,22 @@ _PATIENCE = 600
 log = logging.getLogger(__name__)
 
 
-def kept(folder: Path, key: str, wanted: Wanted) -> Loaded | None:
+def kept(folder: Path, key: str, wanted: ArraySpec) -> LoadedArrays | None:
     """Return the arrays that were kept; None where there are none of this key, or they are damaged."""
     try:
-        stored = Stored(**json.loads(read_bytes(folder / f"{key}.json")))
+        stored = ArrayFile(**json.loads(read_bytes(folder / f"{key}.json")))
         check(folder, stored)
         return open_arrays(folder, stored, wanted).arrays
     except (OSError, ValueError, TypeError, RunFolderError):
         return None
 
 
-def keep(folder: Path, key: str, arrays: Loaded, otherwise: str) -> None:
+def keep(folder: Path, key: str, arrays: LoadedArrays, otherwise: str) -> None:
     """Keep arrays in the place of what was kept before; where that cannot be, say so and what is done `otherwise`."""
     try:
         with held(folder, f"{folder}: another process writes it", _PATIENCE):
             stored = write(folder, arrays)
-            write_whole(folder / f"{key}.json", json.dumps({"name": stored.name, "size": stored.size}))
+            atomic_write(folder / f"{key}.json", json.dumps({"name": stored.name, "size": stored.size}))
             for path in folder.iterdir():
                 if path.name not in (".lock", f"{key}.json", stored.path(folder).name):
                     path.unlink()

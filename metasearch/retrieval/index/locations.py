@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import Stored, json_array, write
+from metasearch.data.formats.arrays import ArrayFile, json_array, write
 from metasearch.retrieval.index.arrays import LOCATIONS, check, damaged, open_arrays
 from metasearch.retrieval.index.segment import Keys
 
@@ -71,14 +71,14 @@ class Locations:
         empty = np.zeros(0, np.int32)
         return cls((), np.zeros(0, np.int64), empty, empty, empty)
 
-    def save(self, folder: Path) -> Stored:
+    def save(self, folder: Path) -> ArrayFile:
         """Write them to an index, whole or not at all; `RunFolderError` where that fails."""
         files = json_array([asdict(file) for file in self.files])
         places = {"segments": self.segments, "rows": self.rows, "lines": self.lines}
         return write(folder / LOCATIONS, {**places, "ends": self.ends, "files": files})
 
     @classmethod
-    def open(cls, folder: Path, stored: Stored, sizes: Sequence[int]) -> "Locations":
+    def open(cls, folder: Path, stored: ArrayFile, sizes: Sequence[int]) -> "Locations":
         """Read them, checked against their hash.
 
         Args:

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from metasearch.data.formats.arrays import Stored
+from metasearch.data.formats.arrays import ArrayFile
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.io import read_bytes, write_whole
+from metasearch.io import atomic_write, read_bytes
 from metasearch.retrieval.index.arrays import LOCATIONS, OWN, SEGMENTS
 from metasearch.retrieval.index.segment import Storage
 
@@ -64,7 +64,7 @@ class Kind:
 class Part:
     """A segment as the manifest names it: its file, and how many rows it has."""
 
-    stored: Stored
+    stored: ArrayFile
     rows: int
 
 
@@ -81,13 +81,13 @@ class Manifest:
 
     kind: Kind
     segments: Sequence[Part] = ()
-    locations: Stored | None = None
-    arrays: Stored | None = None
+    locations: ArrayFile | None = None
+    arrays: ArrayFile | None = None
 
     def write(self, folder: Path) -> None:
         """Put it in the place of the one before, whole or not at all; `RunFolderError` where that fails."""
         tree = _json({"format": FORMAT, "schema": SCHEMA, **asdict(self)})
-        write_whole(folder / FILE, json.dumps({**tree, _SEAL: _hash(tree)}, ensure_ascii=False, indent=1) + "\n")
+        atomic_write(folder / FILE, json.dumps({**tree, _SEAL: _hash(tree)}, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -114,12 +114,12 @@ class Manifest:
                 f"{path}: it has schema {tree.get('schema')}, and this release of metasearch reads schema {SCHEMA}; "
                 "take the release that made it, or make the index anew from the documents in another folder"
             )
-        segments = tuple(Part(Stored(**part["stored"]), part["rows"]) for part in tree["segments"])
-        locations, arrays = (Stored(**tree[name]) if tree[name] else None for name in ("locations", "arrays"))
+        segments = tuple(Part(ArrayFile(**part["stored"]), part["rows"]) for part in tree["segments"])
+        locations, arrays = (ArrayFile(**tree[name]) if tree[name] else None for name in ("locations", "arrays"))
         return cls(Kind(**tree["kind"]), segments, locations, arrays)
 
     @property
-    def files(self) -> list[tuple[str, Stored]]:
+    def files(self) -> list[tuple[str, ArrayFile]]:
         """All files of arrays that it names, each with the folder that it is in."""
         others = ((LOCATIONS, self.locations), (OWN, self.arrays))
         named = [(SEGMENTS, part.stored) for part in self.segments]

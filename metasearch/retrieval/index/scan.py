@@ -35,7 +35,7 @@ Places = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
+class ScanArrays:
     """What is searched of a segment.
 
     Attributes:
@@ -53,7 +53,7 @@ class Searched:
     groups: NDArray[np.int16]
 
 
-Score = Callable[[Searched, slice | NDArray[np.int64]], Scores]
+Score = Callable[[ScanArrays, slice | NDArray[np.int64]], Scores]
 """Scores of some rows of a segment, `(b, q)`."""
 
 
@@ -95,12 +95,12 @@ class Best:
         self.scores[query], self.rows[query] = scores[order], rows[order]
 
 
-def search_int8(parts: Sequence[Searched], queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
+def search_int8(parts: Sequence[ScanArrays], queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
     """Return the best rows of each group by eight bits a dimension, as many as `tops` says for each."""
     return _scan(parts, _by_eight_bits(queries), len(queries.steps), tops, threads)
 
 
-def all_scores(parts: Sequence[Searched], queries: Queries, rows: int) -> Scores:
+def all_scores(parts: Sequence[ScanArrays], queries: Queries, rows: int) -> Scores:
     """Return the scores of all rows by eight bits a dimension, `(n, q)`."""
     score, found = _by_eight_bits(queries), np.zeros((rows, len(queries.steps)), np.float32)
     for part, chosen in chain.from_iterable(_blocks(part, _MOST_ROWS) for part in parts):
@@ -112,7 +112,7 @@ def all_scores(parts: Sequence[Searched], queries: Queries, rows: int) -> Scores
 def _by_eight_bits(queries: Queries) -> Score:
     packed = numkong.dots_pack(queries.halves())
 
-    def score(part: Searched, chosen: slice | NDArray[np.int64]) -> Scores:
+    def score(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> Scores:
         products = np.asarray(numkong.dots_packed(part.codes[chosen], packed))
         return scores_of(Queries.joined(products), part.steps[chosen], queries.steps)
 
@@ -120,7 +120,7 @@ def _by_eight_bits(queries: Queries) -> Score:
 
 
 def search_bits(
-    parts: Sequence[Searched],
+    parts: Sequence[ScanArrays],
     queries: Queries,
     tops: Sequence[int],
     rescored: Sequence[int],
@@ -133,7 +133,7 @@ def search_bits(
     return [_scored_again(parts, queries, each, top, places) for each, top in zip(likely, tops, strict=True)]
 
 
-def _scored_again(parts: Sequence[Searched], queries: Queries, likely: Best, top: int, places: Places) -> Best:
+def _scored_again(parts: Sequence[ScanArrays], queries: Queries, likely: Best, top: int, places: Places) -> Best:
     """Return the best of some rows by eight bits a dimension."""
     found, (segments, local) = Best(len(queries.steps), top), places
     for query, rows in enumerate(likely.rows):
@@ -150,7 +150,7 @@ def _by_planes(queries: Queries) -> Score:
     """Return the score of bits by counts of what they have in common with the bits of the queries."""
     packed = numkong.dots_pack(_as_bits(queries.planes()))
 
-    def score(part: Searched, chosen: slice | NDArray[np.int64]) -> Scores:
+    def score(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> Scores:
         counts = np.asarray(numkong.dots_packed(_as_bits(_bits_of(part, chosen)), packed))
         return Queries.weighted(counts)
 
@@ -162,14 +162,14 @@ def _by_numbers(queries: Queries) -> Score:
     rounded = queries.rounded()
     packed, dimension = numkong.dots_pack(rounded), rounded.shape[1]
 
-    def score(part: Searched, chosen: slice | NDArray[np.int64]) -> Scores:
+    def score(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> Scores:
         single = np.unpackbits(_bits_of(part, chosen), axis=1, count=dimension).view(np.int8)
         return np.asarray(numkong.dots_packed(single, packed)).astype(np.float32)
 
     return score
 
 
-def _bits_of(part: Searched, chosen: slice | NDArray[np.int64]) -> NDArray[np.uint8]:
+def _bits_of(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> NDArray[np.uint8]:
     assert part.bits is not None
     return np.ascontiguousarray(part.bits[chosen])
 
@@ -185,13 +185,13 @@ def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) ->
     return scores
 
 
-def _scan(parts: Sequence[Searched], score: Score, queries: int, tops: Sequence[int], threads: int) -> list[Best]:
+def _scan(parts: Sequence[ScanArrays], score: Score, queries: int, tops: Sequence[int], threads: int) -> list[Best]:
     """Return the best rows of each group by a score, all in one pass; each thread keeps its own until the end."""
     rows = min(max(_CELLS // queries, _LEAST_ROWS), _MOST_ROWS)
     blocks = [block for part in parts for block in _blocks(part, rows)]
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
 
-    def work(share: Sequence[tuple[Searched, slice | NDArray[np.int64]]]) -> list[Best]:
+    def work(share: Sequence[tuple[ScanArrays, slice | NDArray[np.int64]]]) -> list[Best]:
         best = [Best(queries, top) for top in tops]
         for part, chosen in share:
             scores, numbers, groups = score(part, chosen), part.rows[chosen], part.groups[chosen]
@@ -215,7 +215,7 @@ def _scan(parts: Sequence[Searched], score: Score, queries: int, tops: Sequence[
     return whole
 
 
-def _blocks(part: Searched, rows: int) -> list[tuple[Searched, slice | NDArray[np.int64]]]:
+def _blocks(part: ScanArrays, rows: int) -> list[tuple[ScanArrays, slice | NDArray[np.int64]]]:
     """Return the blocks of a segment: slices, or the numbers of its rows where few are searched."""
     searched = np.flatnonzero(part.groups >= 0)
     if len(searched) * _SPARSE < len(part.rows):

@@ -11,7 +11,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import Loaded, Mapped, Stored, Unreadable, Wanted, json_array, write
+from metasearch.data.formats.arrays import (
+    ArrayFile,
+    ArrayReadError,
+    ArraySpec,
+    LoadedArrays,
+    MappedArrays,
+    json_array,
+    write,
+)
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.arrays import SEGMENTS, damaged, open_arrays
 from metasearch.retrieval.index.quantise import to_bits, to_int8
@@ -93,12 +101,12 @@ class Segment:
         file: its file.
     """
 
-    file: Mapped
+    file: MappedArrays
 
     @classmethod
-    def open(cls, folder: Path, stored: Stored, rows: int, dimension: int, storage: Storage) -> "Segment":
+    def open(cls, folder: Path, stored: ArrayFile, rows: int, dimension: int, storage: Storage) -> "Segment":
         """Open a segment of an index; `RunFolderError` where it is missing or its header or size is wrong."""
-        wanted: Wanted = {
+        wanted: ArraySpec = {
             "codes": (np.int8, (rows, dimension)),
             "steps": (np.float32, (rows,)),
             "keys": (np.uint8, (rows, KEY_BYTES)),
@@ -115,12 +123,12 @@ class Segment:
         return len(self.arrays["steps"])
 
     @property
-    def stored(self) -> Stored:
+    def stored(self) -> ArrayFile:
         """Name and size of its file."""
         return self.file.stored
 
     @property
-    def arrays(self) -> Loaded:
+    def arrays(self) -> LoadedArrays:
         """All that is in it, by name."""
         return self.file.arrays
 
@@ -201,7 +209,7 @@ class Segment:
         return damaged(self.file.path, what)
 
 
-def sound(folder: Path, stored: Stored, rows: int, dimension: int, storage: Storage) -> Segment | None:
+def sound(folder: Path, stored: ArrayFile, rows: int, dimension: int, storage: Storage) -> Segment | None:
     """Return a segment that is whole; None of one that is damaged, whose texts are then encoded again.
 
     Raises:
@@ -210,7 +218,7 @@ def sound(folder: Path, stored: Stored, rows: int, dimension: int, storage: Stor
     try:
         segment = Segment.open(folder, stored, rows, dimension, storage)
         segment.check()
-    except Unreadable:
+    except ArrayReadError:
         raise
     except RunFolderError as error:
         log.warning("%s; the vectors of its %d passages are made again", error, rows)

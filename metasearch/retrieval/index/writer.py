@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.documents.passage import Passage
-from metasearch.data.formats.arrays import Unreadable, write
+from metasearch.data.formats.arrays import ArrayReadError, write
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import NEW, held
 from metasearch.retrieval.index import arrays
@@ -232,7 +232,7 @@ class Writer:
             return Locations.none()
         try:
             found = Locations.open(self.folder, self.manifest.locations, self.manifest.sizes)
-        except Unreadable:
+        except ArrayReadError:
             raise
         except RunFolderError as error:
             log.warning("%s; all files are read again, and documents that are not named now leave the index", error)

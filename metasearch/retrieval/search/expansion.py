@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from metasearch.config.languages import UNKNOWN
-from metasearch.data.formats.arrays import Loaded, Wanted
+from metasearch.data.formats.arrays import ArraySpec, LoadedArrays
 from metasearch.encoders.rerank import ALPHA, neighbours
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index import derived_arrays
@@ -26,7 +26,7 @@ from metasearch.retrieval.index.scan import Best, Rows, Scores
 FOLDER = "expansion"
 MOST = 2**18
 """Passages of an index that can be expanded, each of which is compared with all of the others."""
-_PARTS: Wanted = {"data": (np.float32, (-1,)), "indices": (np.int32, (-1,)), "indptr": (np.int64, (-1,))}
+_PARTS: ArraySpec = {"data": (np.float32, (-1,)), "indices": (np.int32, (-1,)), "indptr": (np.int64, (-1,))}
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Expansion:
         parts: `data`, `indices` and `indptr` of the weights of all rows in the score of each, a sparse `(R, R)`.
     """
 
-    def __init__(self, index: Index, parts: Loaded) -> None:
+    def __init__(self, index: Index, parts: LoadedArrays) -> None:
         self.index = index
         whole = (len(index), len(index))
         self.weights = sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=whole)

@@ -15,12 +15,12 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.postprocessing import LEAST
 from metasearch.data.formats.arrays import json_array
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import Mapped, NeutralMap, estimate, require_none
-from metasearch.encoders.protocols import EncodesTexts
+from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, estimate, require_none
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.search.passages import ROLE, encoding
 from metasearch.retrieval.search.plan import Sample
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 SAMPLE = 600
 """Passages of each language in the estimate, at most, as of `metasearch neutralise`."""
@@ -28,7 +28,7 @@ SAMPLE = 600
 log = logging.getLogger(__name__)
 
 
-def estimated(encoder: Encoder, sample: Sample, listener: Listener) -> NeutralMap:
+def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMap:
     """Return the map that takes the languages of passages out of an encoder's vectors.
 
     Languages of fewer than 20 passages, and passages of unknown languages, have no part in it, which a line says.
@@ -51,7 +51,7 @@ def estimated(encoder: Encoder, sample: Sample, listener: Listener) -> NeutralMa
         log.warning("not in the estimate of what languages differ in: %s", few)
     vectors = {}
     for tag, texts in enough.items():
-        with encoding(encoder, f"estimate, {tag}", listener):
+        with encoding(encoder, f"estimate, {tag}", callback):
             vectors[tag] = encoder.encode(texts, ROLE)
     return estimate(vectors)
 
@@ -71,9 +71,9 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
     return NeutralMap(arrays["centre"], arrays["directions"], tuple(languages))
 
 
-def through(encoder: Encoder, neutral: NeutralMap | None) -> EncodesTexts:
+def through(encoder: Encoder, neutral: NeutralMap | None) -> TextEncoder:
     """Return what gives the vectors of an index."""
-    return encoder if neutral is None else Mapped(encoder, neutral)
+    return encoder if neutral is None else ProjectedEncoder(encoder, neutral)
 
 
 def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:

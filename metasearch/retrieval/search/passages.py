@@ -8,9 +8,9 @@ from metasearch.config.recipe import Role
 from metasearch.data.documents.detect import detector
 from metasearch.data.documents.settings import Settings
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import heard
+from metasearch.encoders.protocols import report_progress
 from metasearch.errors import ConfigError
-from metasearch.runs.callbacks import Listener
+from metasearch.runs.callbacks import Callback
 
 ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
@@ -47,19 +47,19 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
 
 @contextmanager
 def encoding(
-    encoder: Encoder, what: str, listener: Listener, done: int = 0, total: int | None = None
+    encoder: Encoder, what: str, callback: Callback, done: int = 0, total: int | None = None
 ) -> Iterator[None]:
-    """Let a listener hear of what an encoder encodes meanwhile, and forget the texts at the end.
+    """Let a callback hear of what an encoder encodes meanwhile, and forget the texts at the end.
 
     Args:
         encoder: that encodes.
         what: it is for.
-        listener: hears.
+        callback: hears.
         done: texts that were encoded before.
         total: texts there are; None where that is all that is encoded meanwhile.
     """
     try:
-        with heard(encoder, lambda now, all_now: listener.on_encode(what, done + now, total or all_now)):
+        with report_progress(encoder, lambda now, all_now: callback.on_encode(what, done + now, total or all_now)):
             yield
     finally:
         encoder.forget()

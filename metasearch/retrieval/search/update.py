@@ -20,7 +20,7 @@ from metasearch.retrieval.index.writer import Writer, writing
 from metasearch.retrieval.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.retrieval.search.plan import Plan, new_passages, plan
-from metasearch.runs.callbacks import SILENT, Listener
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class Updated:
+class UpdateResult:
     """What an index has, and what changed.
 
     Attributes:
@@ -66,8 +66,8 @@ def update(
     name: str = "",
     drop: bool = False,
     strict: bool = False,
-    listener: Listener = SILENT,
-) -> Updated:
+    callback: Callback = SILENT,
+) -> UpdateResult:
     """Make an index, new or there already, one of exactly these documents.
 
     A process that is killed has written down what was encoded, and the next call encodes the rest. Readers see the
@@ -81,7 +81,7 @@ def update(
         name: by which the encoder is opened; by default its own.
         drop: whether documents of the index that are still there, and were not named, leave it.
         strict: whether a document, row or language that cannot be read is an error; else a warning.
-        listener: hears how many documents are read and how many passages encoded.
+        callback: hears how many documents are read and how many passages encoded.
 
     Raises:
         ConfigError: a setting is out of range or another than that of the index; or a document of the index is not
@@ -109,16 +109,16 @@ def update(
             sampled=sampled,
             drop=drop,
             strict=strict,
-            heard=listener.on_read,
+            heard=callback.on_read,
         )
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text, so that there is nothing to find")
-        neutral = _map(writer, encoder, found, listener) if settings.neutral else None
-        _encode(writer, encoder, neutral, found, cut, listener)
+        neutral = _map(writer, encoder, found, callback) if settings.neutral else None
+        _encode(writer, encoder, neutral, found, cut, callback)
         writer.finish(found.files)
     index = Index.open(folder, checked=False)
     files = {each.file.path: each.file.sha256 for each in found.files}
-    return Updated(
+    return UpdateResult(
         documents=index.files,
         passages=index.places,
         languages=index.languages,
@@ -141,10 +141,10 @@ def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
         log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
 
 
-def _map(writer: Writer, encoder: Encoder, found: Plan, listener: Listener) -> NeutralMap:
+def _map(writer: Writer, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
     neutral = of_arrays(writer.arrays)
     if neutral is None:
-        neutral = estimated(encoder, found.sample, listener)
+        neutral = estimated(encoder, found.sample, callback)
         writer.keep(to_arrays(neutral))
     else:
         warn_of_outside(neutral, found.languages)
@@ -152,12 +152,12 @@ def _map(writer: Writer, encoder: Encoder, found: Plan, listener: Listener) -> N
 
 
 def _encode(
-    writer: Writer, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, listener: Listener
+    writer: Writer, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, callback: Callback
 ) -> None:
     done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
     try:
         while passages := list(islice(new, _AT_ONCE)):
-            with encoding(encoder, "passages", listener, done, len(found.new)):
+            with encoding(encoder, "passages", callback, done, len(found.new)):
                 vectors = source.encode([passage.text for passage in passages], ROLE)
             writer.add(vectors, passages, keys_of(passages))
             done += len(passages)

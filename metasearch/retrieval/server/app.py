@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from metasearch.errors import nearest
 from metasearch.retrieval.server import metrics, page
-from metasearch.retrieval.server.errors import Refused, answer
+from metasearch.retrieval.server.errors import RequestError, answer
 from metasearch.retrieval.server.hosts import Hosts
 from metasearch.retrieval.server.middleware import Guard, bug
 from metasearch.retrieval.server.service import Service
@@ -47,7 +47,7 @@ class Application:
             Route("/metrics", self._metrics),
         ]
         self._paths = frozenset(route.path for route in routes)
-        handlers = {HTTPException: self._no_route, Refused: _refused, Exception: _bug}
+        handlers = {HTTPException: self._no_route, RequestError: _refused, Exception: _bug}
         inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._life)  # type: ignore[arg-type]
         # A slash too many is a path that is not there, and not one that is redirected to.
         inner.router.redirect_slashes = False
@@ -91,10 +91,10 @@ class Application:
         else:
             message = f"there is no {path}.{nearest(path, known)}"
         code = _TYPES.get(error.status_code, "http")
-        return Refused(error.status_code, code, message, error.headers).response()
+        return RequestError(error.status_code, code, message, error.headers).response()
 
 
-async def _refused(request: Request, error: Refused) -> Response:
+async def _refused(request: Request, error: RequestError) -> Response:
     return error.response()
 
 

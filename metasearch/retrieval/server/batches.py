@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metasearch.retrieval.server.errors import Refused
+from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.limits import Limits
 from metasearch.retrieval.server.thread import Thread
 
@@ -71,7 +71,7 @@ class Batches:
         """
         if self.waiting >= self._limits.waiting:
             message = f"{self.waiting} requests are waiting, as many as may (--max-waiting); try again in a second"
-            raise Refused(429, "too_many_requests", message, {"retry-after": "1"})
+            raise RequestError(429, "too_many_requests", message, {"retry-after": "1"})
         job = _Job(work, texts, asyncio.get_running_loop().create_future())
         self._pending.append(job)
         self._arrived.set()

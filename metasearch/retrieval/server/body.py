@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from metasearch.config import yaml
 from metasearch.errors import ConfigError
-from metasearch.retrieval.server.errors import Refused
+from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.limits import Limits
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -32,13 +32,13 @@ async def read(request: Request, model: type[Asked], limits: Limits) -> Asked:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         # Other sites can send a browser here with the types of forms, without being asked for their origin.
-        raise Refused(415, "content_type", f"content-type '{kind}': send JSON with content-type: application/json")
+        raise RequestError(415, "content_type", f"content-type '{kind}': send JSON with content-type: application/json")
     try:
         async with asyncio.timeout(limits.timeout):
             content = await _content(request, limits.size)
     except TimeoutError:
         message = f"the body did not come within {limits.timeout:g} s (--timeout)"
-        raise Refused(408, "body_too_slow", message, {"connection": "close"}) from None
+        raise RequestError(408, "body_too_slow", message, {"connection": "close"}) from None
     return checked(parsed(content), model)
 
 
@@ -65,16 +65,16 @@ async def _stream(request: Request) -> AsyncGenerator[bytes, None]:
         async for chunk in request.stream():
             yield chunk
     except ClientDisconnect:
-        raise Refused(499, "client_gone", "the client has closed the connection") from None
+        raise RequestError(499, "client_gone", "the client has closed the connection") from None
 
 
-def _too_long(limit: int, ended: bool) -> Refused:
+def _too_long(limit: int, ended: bool) -> RequestError:
     message = f"the body has more than {limit:,} bytes (--max-bytes); send fewer texts at a time"
-    return Refused(413, "body_too_large", message, None if ended else {"connection": "close"})
+    return RequestError(413, "body_too_large", message, None if ended else {"connection": "close"})
 
 
 def parsed(content: bytes) -> Any:
-    """Return the value of a JSON text; `Refused` of what is none, NaN and repeated keys included."""
+    """Return the value of a JSON text; `RequestError` of what is none, NaN and repeated keys included."""
     try:
         return json.loads(content.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_object)
     except UnicodeDecodeError as error:
@@ -86,9 +86,9 @@ def parsed(content: bytes) -> Any:
 
 
 def checked(tree: Any, model: type[Asked]) -> Asked:
-    """Return a value as a declaration; `Refused` names each key that is wrong."""
+    """Return a value as a declaration; `RequestError` names each key that is wrong."""
     if not isinstance(tree, dict):
-        raise Refused(422, "invalid_body", f"the body is {type(tree).__name__}: expected an object, with keys")
+        raise RequestError(422, "invalid_body", f"the body is {type(tree).__name__}: expected an object, with keys")
     # A message for each of a hundred thousand keys would take seconds, in which nobody else is answered.
     unknown = [key for key in tree if key not in model.model_fields]
     tree = {key: tree[key] for key in tree if key in model.model_fields} | {key: None for key in unknown[:_UNKNOWN]}
@@ -96,11 +96,11 @@ def checked(tree: Any, model: type[Asked]) -> Asked:
     try:
         return yaml.check(tree, model, "body")
     except ConfigError as error:
-        raise Refused(422, "invalid_body", "; ".join(str(error).splitlines()) + more) from None
+        raise RequestError(422, "invalid_body", "; ".join(str(error).splitlines()) + more) from None
 
 
-def _malformed(why: str) -> Refused:
-    return Refused(400, "not_json", f"the body is not JSON: {why}")
+def _malformed(why: str) -> RequestError:
+    return RequestError(400, "not_json", f"the body is not JSON: {why}")
 
 
 def _no_number(name: str) -> NoReturn:

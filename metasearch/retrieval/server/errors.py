@@ -11,7 +11,7 @@ _LONGEST = 600
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """A request that cannot be answered.
 
     Args:

@@ -9,7 +9,7 @@ import traceback
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from metasearch.retrieval.server.errors import Refused
+from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.hosts import Hosts
 from metasearch.retrieval.server.metrics import Metrics
 
@@ -27,9 +27,9 @@ _GONE = 499
 """Status that is counted where the client has closed the connection; nobody reads it."""
 
 
-def bug(error: Exception) -> Refused:
+def bug(error: Exception) -> RequestError:
     """Return the answer where metasearch has a bug; what it is may quote a text, and is for the log."""
-    return Refused(500, "bug", f"a bug in metasearch: {type(error).__name__}; the server's log says where")
+    return RequestError(500, "bug", f"a bug in metasearch: {type(error).__name__}; the server's log says where")
 
 
 class Guard:
@@ -90,17 +90,19 @@ class Guard:
             path = scope["path"] if scope["path"] in self._paths else "other"
             self._metrics.answered(path, status or _GONE, time.perf_counter() - began)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Refused | None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> RequestError | None:
         """Let the application answer; return why it did not."""
         try:
             self._check(Headers(scope=scope), scope["path"])
             await self._app(scope, receive, send)
-        except Refused as refused:
+        except RequestError as refused:
             return refused
         except asyncio.CancelledError:
             # The server waits for this task no longer, and for its last words only.
             self.unfinished += 1
-            return Refused(503, "stopping", "the server was stopped before there was an answer", {"retry-after": "5"})
+            return RequestError(
+                503, "stopping", "the server was stopped before there was an answer", {"retry-after": "5"}
+            )
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{where.filename}:{where.lineno}"
@@ -109,10 +111,10 @@ class Guard:
         return None
 
     def _check(self, headers: Headers, path: str) -> None:
-        """Raise `Refused` unless host and token are right."""
+        """Raise `RequestError` unless host and token are right."""
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not self._hosts.allow(host):
-            raise Refused(421, "unknown_host", f"host '{host}' is not one of this server's names (--allow-host)")
+            raise RequestError(421, "unknown_host", f"host '{host}' is not one of this server's names (--allow-host)")
         if self._token is None or path in self._open:
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -120,4 +122,4 @@ class Guard:
         right = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token.encode("utf-8"))
         if scheme.lower() != "bearer" or not right:
             message = "the token is missing or wrong: send it as authorization: Bearer TOKEN"
-            raise Refused(401, "invalid_token", message, {"www-authenticate": 'Bearer realm="metasearch"'})
+            raise RequestError(401, "invalid_token", message, {"www-authenticate": 'Bearer realm="metasearch"'})

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
-from metasearch.retrieval.server.errors import Refused
+from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.limits import Limits
 
 ROLES: dict[str, Role] = {"query": "question", "document": "candidate", "passage": "candidate", "text": "text"}
@@ -28,7 +28,7 @@ def _first_wrong(value: Any) -> Any:
 Texts = Annotated[list[str], BeforeValidator(_first_wrong)]
 
 
-class _Asked(BaseModel):
+class _Request(BaseModel):
     """The body of a request: unknown keys are refused, and null in an optional key is the key's default."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -42,7 +42,7 @@ class _Asked(BaseModel):
         return {key: value for key, value in body.items() if value is not None or key not in optional}
 
 
-class Embeddings(_Asked):
+class EmbeddingsRequest(_Request):
     """The body of `POST /v1/embeddings`."""
 
     input: Any
@@ -54,7 +54,7 @@ class Embeddings(_Asked):
     truncate: bool = True
 
 
-class Searching(_Asked):
+class SearchRequest(_Request):
     """The body of `POST /search`."""
 
     query: str | None = None
@@ -67,56 +67,56 @@ class Searching(_Asked):
     truncate: bool = True
 
     def most(self, limits: Limits) -> int:
-        """Return how many hits are wanted; `Refused` where that is none, or more than may be."""
+        """Return how many hits are wanted; `RequestError` where that is none, or more than may be."""
         top = min(TOP, limits.hits) if self.top is None else self.top
         if not 1 <= top <= limits.hits:
-            raise Refused(422, "invalid_top", f"top: {top}; choose a number from 1 to {limits.hits}")
+            raise RequestError(422, "invalid_top", f"top: {top}; choose a number from 1 to {limits.hits}")
         return top
 
     def texts(self) -> list[str]:
-        """Return the queries; `Refused` unless one of the two keys is there."""
+        """Return the queries; `RequestError` unless one of the two keys is there."""
         if (self.query is None) == (self.queries is None):
-            raise Refused(422, "invalid_body", "body: say what to search for: query, a text; or queries, a list")
+            raise RequestError(422, "invalid_body", "body: say what to search for: query, a text; or queries, a list")
         return [self.query] if self.query is not None else self.queries or []
 
 
 def inputs(value: Any) -> list[str]:
-    """Return the texts of `input`; `Refused` where they are none."""
+    """Return the texts of `input`; `RequestError` where they are none."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list):
-        raise Refused(422, "invalid_input", f"input: expected a text or a list of texts, got {_kind(value)}")
+        raise RequestError(422, "invalid_input", f"input: expected a text or a list of texts, got {_kind(value)}")
     first = texts[0] if texts and isinstance(texts[0], list) else texts
     if first and all(isinstance(each, int) for each in first):
         message = "input: lists of token ids are not taken, as they are of another tokenizer; send the texts"
-        raise Refused(422, "token_ids", f"{message} (in LangChain check_embedding_ctx_length=False)")
+        raise RequestError(422, "token_ids", f"{message} (in LangChain check_embedding_ctx_length=False)")
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise Refused(422, "invalid_input", f"input[{i}]: expected a text, got {_kind(text)}")
+            raise RequestError(422, "invalid_input", f"input[{i}]: expected a text, got {_kind(text)}")
     return texts
 
 
 def require_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
-    """Raise `Refused` where there are no texts or too many, or one of them is blank or no text."""
+    """Raise `RequestError` where there are no texts or too many, or one of them is blank or no text."""
     if not texts:
-        raise Refused(422, "no_input", f"{name}: the list is empty")
+        raise RequestError(422, "no_input", f"{name}: the list is empty")
     if len(texts) > limits.inputs:
         message = f"{name}: {len(texts)} texts; a request may have {limits.inputs} (--max-inputs)"
-        raise Refused(422, "too_many_inputs", message)
+        raise RequestError(422, "too_many_inputs", message)
     for i, text in enumerate(texts):
         if blank(text):
-            raise Refused(422, "blank_input", f"{name}[{i}]: the text is blank")
+            raise RequestError(422, "blank_input", f"{name}[{i}]: the text is blank")
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             message = f"{name}[{i}]: character {error.start} is {text[error.start]!r}, a half of a surrogate pair"
-            raise Refused(422, "invalid_input", message) from None
+            raise RequestError(422, "invalid_input", message) from None
 
 
 def require_whole(cut: Sequence[int], name: str, limit: int, truncate: bool) -> None:
-    """Raise `Refused` where texts were cut and the request does not allow that."""
+    """Raise `RequestError` where texts were cut and the request does not allow that."""
     if cut and not truncate:
         message = f"{name}[{cut[0]}]: the text has more than {limit} tokens, which is all that the encoder reads"
-        raise Refused(422, "input_too_long", f"{message}; shorten it, or leave truncate out")
+        raise RequestError(422, "input_too_long", f"{message}; shorten it, or leave truncate out")
 
 
 def _kind(value: Any) -> str:

@@ -18,7 +18,7 @@ from metasearch.retrieval.index.hit import Hit
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.server import body, requests
 from metasearch.retrieval.server.batches import Batches
-from metasearch.retrieval.server.errors import Refused, answer
+from metasearch.retrieval.server.errors import RequestError, answer
 from metasearch.retrieval.server.inference_worker import Embedding, Result, Search, worker
 from metasearch.retrieval.server.limits import Limits
 from metasearch.retrieval.server.metrics import Metrics
@@ -50,7 +50,7 @@ class Service:
 
     async def embeddings(self, request: Request) -> Response:
         """Answer `POST /v1/embeddings`."""
-        wanted = await body.read(request, requests.Embeddings, self.limits)
+        wanted = await body.read(request, requests.EmbeddingsRequest, self.limits)
         texts = requests.inputs(wanted.input)
         requests.require_texts("input", texts, self.limits)
         self._require_model(wanted.model, wanted.dimensions)
@@ -67,7 +67,7 @@ class Service:
 
     async def search(self, request: Request) -> Response:
         """Answer `POST /search`."""
-        wanted = await body.read(request, requests.Searching, self.limits)
+        wanted = await body.read(request, requests.SearchRequest, self.limits)
         queries = wanted.texts()
         requests.require_texts("queries", queries, self.limits)
         top = wanted.most(self.limits)
@@ -75,7 +75,7 @@ class Service:
         for tag in sorted(languages):
             if tag not in self.languages:
                 hint = nearest(tag, self.languages)
-                raise Refused(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
+                raise RequestError(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
         if wanted.expand:
             self._require_expandable()
         work = Search(top, languages, wanted.hybrid, wanted.expand, wanted.balance)
@@ -92,7 +92,7 @@ class Service:
         try:
             self.searcher.require_expandable()
         except ConfigError as error:
-            raise Refused(422, "cannot_expand", f"expand: {error}") from None
+            raise RequestError(422, "cannot_expand", f"expand: {error}") from None
 
     async def models(self, request: Request) -> Response:
         """Answer `GET /v1/models`."""
@@ -118,9 +118,9 @@ class Service:
                 raise _given_up(gone.done(), self.limits.timeout)
             results = await doing
         except ConfigError as error:
-            raise Refused(422, "invalid_body", str(error)) from None
+            raise RequestError(422, "invalid_body", str(error)) from None
         except MetasearchError as error:
-            raise Refused(500, type(error).__name__, str(error)) from None
+            raise RequestError(500, type(error).__name__, str(error)) from None
         finally:
             doing.cancel()
             gone.cancel()
@@ -132,10 +132,12 @@ class Service:
 
     def _require_model(self, name: str | None, dimensions: int | None) -> None:
         if name not in (None, self.name):
-            raise Refused(404, "model_not_found", f"there is no model '{name}'; this server has '{self.name}'")
+            raise RequestError(404, "model_not_found", f"there is no model '{name}'; this server has '{self.name}'")
         width = self.searcher.encoder.dimension()
         if dimensions not in (None, width):
-            raise Refused(422, "invalid_dimensions", f"dimensions: {dimensions}; vectors of '{self.name}' have {width}")
+            raise RequestError(
+                422, "invalid_dimensions", f"dimensions: {dimensions}; vectors of '{self.name}' have {width}"
+            )
 
     def _model(self) -> dict[str, Any]:
         return {"id": self.name, "object": "model", "created": 0, "owned_by": "metasearch"}
@@ -147,10 +149,10 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _given_up(gone: bool, timeout: float) -> Refused:
+def _given_up(gone: bool, timeout: float) -> RequestError:
     if gone:
-        return Refused(499, "client_gone", "the client has closed the connection")
-    return Refused(503, "timeout", f"there was no answer within {timeout:g} s (--timeout)", {"retry-after": "1"})
+        return RequestError(499, "client_gone", "the client has closed the connection")
+    return RequestError(503, "timeout", f"there was no answer within {timeout:g} s (--timeout)", {"retry-after": "1"})
 
 
 def _cut(results: Sequence[Result]) -> list[int]:

@@ -17,7 +17,7 @@ from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import PackedTexts, token_rows
 from metasearch.training.packing.network import Network
-from metasearch.training.tree_reduce import Sum
+from metasearch.training.tree_reduce import GradientSum
 
 _LEAST = 256
 """Least tokens of a part: fewer are not worth a thread."""
@@ -72,7 +72,7 @@ class Parts:
 
         def back(pulled: Tensor) -> Gradient:
             shares = self._apart(pulled, [len(outputs) for _, outputs in done])
-            total = Sum(len(weights))
+            total = GradientSum(len(weights))
             for gradient in each([(*part, share) for part, share in zip(done, shares, strict=True)], backward):
                 total.add(gradient)
             return total.gradient

@@ -15,7 +15,7 @@ from metasearch.evaluation.report.sections.scores import pool_table
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.statistics.paired import PairedTest, Summary
-from metasearch.evaluation.study.compare import Compared, Comparison
+from metasearch.evaluation.study.compare import ArmComparison, Comparison
 from metasearch.evaluation.study.study import ScoreSelection
 
 
@@ -82,7 +82,7 @@ def compared(arm, low, high, value=0.2, alone=False):
     models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)
     rest = {"by_fold": {}, "heterogeneity": None, "components": None, "needed": None, "languages": {}, "level": 0.95}
     holm = None if training is None else 0.0021
-    return Compared(arm, (0, 1), (0,), zero, mean, training, holm, models, test=test, **rest)
+    return ArmComparison(arm, (0, 1), (0,), zero, mean, training, holm, models, test=test, **rest)
 
 
 def words(found, *each):

@@ -12,7 +12,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.report.sections import language_bias as reports
 from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
 from metasearch.evaluation.statistics.language_bias import average_precisions
-from metasearch.evaluation.study.bias import Bias, Figures, bias_of, bias_of_arm, bias_of_ranking, mean
+from metasearch.evaluation.study.bias import Bias, BiasFigures, bias_of, bias_of_arm, bias_of_ranking, mean
 from metasearch.evaluation.study.read import read_study
 
 ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
@@ -123,7 +123,7 @@ def test_a_question_language_without_candidates_has_a_line_of_shares_and_no_figu
 
 def bias(asked, languages, value):
     square = np.full((len(asked), len(languages)), value)
-    return Bias(20, asked, languages, square, square, square, np.full(len(asked), value), Figures(*[value] * 6))
+    return Bias(20, asked, languages, square, square, square, np.full(len(asked), value), BiasFigures(*[value] * 6))
 
 
 def test_a_language_that_a_fold_lacks_counts_where_it_is():

@@ -10,7 +10,7 @@ from helpers.studies import VERSIONS, Made, write_run, write_study
 from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.runs.per_query_results import QuestionResults, questions_path
+from metasearch.runs.per_query_results import QueryResults, query_results_path
 
 TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
 MAML = Made(1.5, learner="maml")
@@ -156,7 +156,7 @@ def test_arms_are_named_by_what_differs(tmp_path):
 
 def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_path):
     path = run(tmp_path / "d", Made(1.0, learner="zero-shot"))
-    origin = questions_path(path, "demo", "zero-shot", "test")
+    origin = query_results_path(path, "demo", "zero-shot", "test")
     rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
     stages = []
     for number, label in enumerate(("assistant, before", "1 assistant", "4 contrast")):
@@ -164,7 +164,7 @@ def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_
             row | {"learner": label, "recipe": "compress", "stage": number} for row in rows if row["split"] == "test"
         ]
         stages.append({"task": "dev", "learner": label, "split": "dev", "measure": "cosine", "value": 0.5})
-        shutil.copy(origin, questions_path(path, "demo", label, "test"))
+        shutil.copy(origin, query_results_path(path, "demo", label, "test"))
     (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stages))
     config = {"recipe": {"recipe": "compress", "stages": {"contrast": {"learner": "mcl"}}}, "teacher": "tiny"}
     (path / "config.yaml").write_text(yaml.dump({"data_fingerprint": "", "config": config}))
@@ -226,7 +226,7 @@ def test_a_configuration_of_something_else_is_refused(tmp_path):
 
 def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
     path = run(tmp_path / "r")
-    questions_path(path, "demo", "maml", "test").unlink()
+    query_results_path(path, "demo", "maml", "test").unlink()
     found = read_study([path])
     with pytest.raises(RunFolderError, match=r"demo\.maml\.test\.npz: what was kept of each question is not there"):
         _ = found.of(found.arm("maml"))[0].questions
@@ -239,7 +239,7 @@ def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
     (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
     (path,) = (each.run.path / "queries").iterdir()
     assert each.questions is each.questions
-    QuestionResults().save(path, {})
+    QueryResults().save(path, {})
     os.utime(path, ns=(0, 0))
     assert not each.questions.units
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from metasearch.retrieval.server.batches import Batches
-from metasearch.retrieval.server.errors import Refused
+from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.limits import Limits
 from metasearch.retrieval.server.thread import Thread
 
@@ -117,7 +117,7 @@ def test_more_than_may_wait_are_asked_to_come_again():
     async def scenario(batches):
         two = [asyncio.create_task(batches.ask("e", [text])) for text in "ab"]
         await asyncio.sleep(0)
-        with pytest.raises(Refused, match="2 requests are waiting") as refused:
+        with pytest.raises(RequestError, match="2 requests are waiting") as refused:
             await batches.ask("e", ["c"])
         await asyncio.gather(*two)
         return refused.value, await batches.ask("e", ["c"])

@@ -9,7 +9,7 @@ import pytest
 from helpers.serving import eventually, running
 
 
-class Held:
+class HeldOut:
     """A searcher whose encoder waits until it may go; a text `bug` is one."""
 
     def __init__(self, searcher):
@@ -30,7 +30,7 @@ class Held:
 
 @pytest.fixture
 def held(searcher):
-    found = Held(searcher)
+    found = HeldOut(searcher)
     yield found
     found.go.set()
 

@@ -71,7 +71,7 @@ def test_a_wrong_body_is_refused(served, path, content, status, says):
     assert says in message
 
 
-SCHEMAS = {requests.Embeddings: (EMBED, {"input": "a"}), requests.Searching: (SEARCH, {"query": "a"})}
+SCHEMAS = {requests.EmbeddingsRequest: (EMBED, {"input": "a"}), requests.SearchRequest: (SEARCH, {"query": "a"})}
 
 
 def optional_keys():

@@ -38,7 +38,7 @@ def test_the_answer_has_the_keys_that_are_shown(served):
     assert answer["max_tokens"] == shown["max_tokens"]
 
 
-@pytest.mark.parametrize("model", [requests.Searching, requests.Embeddings])
+@pytest.mark.parametrize("model", [requests.SearchRequest, requests.EmbeddingsRequest])
 def test_every_key_of_a_body_is_described(model):
     tables = DOCUMENTS[DOCUMENT].split("\n| key | |\n")[1:]
     cells = [re.findall(r"^\| ([^|]+) \|", text.split("\n\n")[0], flags=re.M) for text in tables]

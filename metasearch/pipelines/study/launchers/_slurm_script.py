@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from metasearch.config.launchers import SBATCH, Place
+from metasearch.config.launchers import SBATCH, LauncherConfig
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.process import THREADS
 
@@ -47,7 +47,7 @@ exit "$ended"
 """
 
 
-def sbatch_options(place: Place, folder: Path, token: str, count: int, threads: int) -> list[str]:
+def sbatch_options(place: LauncherConfig, folder: Path, token: str, count: int, threads: int) -> list[str]:
     """Return the options of `sbatch` for an array of so many cells, whose files lie in a folder."""
     asked = dict(place.settings)
     before = asked.get("before", BEFORE_SECONDS)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal, Protocol
 
-from metasearch.config.launchers import Place
+from metasearch.config.launchers import LauncherConfig
 from metasearch.errors import ConfigError
-from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 
 
 @dataclass(frozen=True)
-class Seen:
+class JobStatus:
     """What a launcher sees of a cell that it began.
 
     Attributes:
@@ -31,11 +31,11 @@ class Seen:
     again: bool = False
 
 
-QUEUED, RUNNING = Seen("queued"), Seen("running")
+QUEUED, RUNNING = JobStatus("queued"), JobStatus("running")
 
 
 class Launcher(Protocol):
-    """Begins the processes of a study's cells; made of a `Place`, the study's folder and what it is to do.
+    """Begins the processes of a study's cells; made of a `LauncherConfig`, the study's folder and what it is to do.
 
     Attributes:
         tick: seconds to wait between two looks.
@@ -43,7 +43,7 @@ class Launcher(Protocol):
 
     tick: float
 
-    def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None: ...
+    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None: ...
 
     def start(self, names: Sequence[str]) -> Collection[str]:
         """Begin cells, whose folders are made; return those that could be. The others may be begun later.
@@ -53,7 +53,7 @@ class Launcher(Protocol):
             RunFolderError: a file cannot be written.
         """
 
-    def look(self) -> Mapping[str, Seen]:
+    def look(self) -> Mapping[str, JobStatus]:
         """Return every cell that was begun, until and with the first time that it has ended.
 
         That may have been by an earlier runner, which was killed, where its cells go on without it.
@@ -63,7 +63,7 @@ class Launcher(Protocol):
         """Ask all cells to save what they have reached and end, or kill them; does not wait. Raises nothing."""
 
 
-def launcher_of(place: Place) -> type[Launcher]:
+def launcher_of(place: LauncherConfig) -> type[Launcher]:
     """Return the launcher of a place; `ConfigError` where a package that it needs is missing."""
     module = f"{__package__}.{place.launcher}"
     try:

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from subprocess import Popen
 
-from metasearch.config.launchers import Place
-from metasearch.pipelines.study.folder import Stored, StudyFolder
-from metasearch.pipelines.study.launchers.base import RUNNING, Seen
+from metasearch.config.launchers import LauncherConfig
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.launchers.base import RUNNING, JobStatus
 from metasearch.pipelines.study.process import start_cell
 
 
@@ -14,7 +14,7 @@ class Local:
 
     tick = 0.25
 
-    def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
+    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
         self._study = study
         self._config = stored.config
         self._processes: dict[str, Popen[bytes]] = {}
@@ -26,11 +26,11 @@ class Local:
             self._processes[name] = start_cell(self._study, name, threads, trust)
         return names
 
-    def look(self) -> Mapping[str, Seen]:
+    def look(self) -> Mapping[str, JobStatus]:
         """Return how the processes are."""
         codes = {name: process.poll() for name, process in self._processes.items()}
         self._processes = {name: each for name, each in self._processes.items() if codes[name] is None}
-        return {name: RUNNING if code is None else Seen("ended", code) for name, code in codes.items()}
+        return {name: RUNNING if code is None else JobStatus("ended", code) for name, code in codes.items()}
 
     def stop(self, kill: bool) -> None:
         """Send SIGTERM, at which a cell saves a checkpoint, or SIGKILL."""

@@ -16,10 +16,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from metasearch.config.launchers import Place
+from metasearch.config.launchers import LauncherConfig
 from metasearch.errors import ConfigError, Interrupted, first_line
-from metasearch.pipelines.study.folder import Stored, StudyFolder
-from metasearch.pipelines.study.launchers.base import QUEUED, RUNNING, Seen
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.launchers.base import QUEUED, RUNNING, JobStatus
 from metasearch.pipelines.study.process import start_cell
 
 _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
@@ -66,7 +66,7 @@ class Ray:
 
     tick = 1.0
 
-    def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
+    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
         self._study = study
         self._config = stored.config
         self._asked = _resources(place, stored.config.threads or 1)
@@ -85,7 +85,7 @@ class Ray:
             self._begun[name] = _Begun(actor, actor.here.remote(), code)
         return names
 
-    def look(self) -> Mapping[str, Seen]:
+    def look(self) -> Mapping[str, JobStatus]:
         """Return how the actors are."""
         seen = {name: _seen(each) for name, each in self._begun.items()}
         # An actor without a name goes with the last that knows it, and its place is free.
@@ -129,7 +129,7 @@ def _require_answer(address: str) -> None:
         socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
 
 
-def _resources(place: Place, threads: int) -> dict[str, Any]:
+def _resources(place: LauncherConfig, threads: int) -> dict[str, Any]:
     """Return what a cell needs, as options of an actor."""
     asked: dict[str, Any] = {"num_cpus": int(place.settings.get("cpus", threads))}
     if gpus := int(place.settings.get("gpus", 0)):
@@ -149,17 +149,17 @@ def _require_node(asked: Mapping[str, Any]) -> None:
         raise ConfigError(f"no node of the Ray cluster has what a cell needs, {said}; `ray status` shows what there is")
 
 
-def _seen(begun: _Begun) -> Seen:
+def _seen(begun: _Begun) -> JobStatus:
     if not _ready(begun.code):
         return RUNNING if _ready(begun.here) else QUEUED
     try:
-        return Seen("ended", ray.get(begun.code))
+        return JobStatus("ended", ray.get(begun.code))
     except RayActorError as error:
-        return Seen("ended", None, f"its node or worker of Ray is gone: {first_line(error)}", again=True)
+        return JobStatus("ended", None, f"its node or worker of Ray is gone: {first_line(error)}", again=True)
     except RayError as error:
         # What `start_cell` has raised on the node, such as for a folder that is not there.
         cause = getattr(error, "cause", None) or error
-        return Seen("ended", None, f"its worker of Ray failed: {first_line(cause)}")
+        return JobStatus("ended", None, f"its worker of Ray failed: {first_line(cause)}")
 
 
 def _ready(reference: Any) -> bool:

@@ -17,13 +17,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from metasearch.config.launchers import Place
+from metasearch.config.launchers import LauncherConfig
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.io import read_bytes, write_whole
-from metasearch.pipelines.study.folder import Stored, StudyFolder
+from metasearch.io import atomic_write, read_bytes
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import _slurm_queue as queue
 from metasearch.pipelines.study.launchers._slurm_script import STOPPED, sbatch_options, script_of
-from metasearch.pipelines.study.launchers.base import QUEUED, RUNNING, Seen
+from metasearch.pipelines.study.launchers.base import QUEUED, RUNNING, JobStatus
 from metasearch.pipelines.study.process import begin_attempt
 
 POLL_SECONDS = 30
@@ -56,7 +56,7 @@ class _Array:
     cells: dict[int, str]
     job: str = ""
     states: dict[int, str] = field(default_factory=dict)
-    seen: dict[int, Seen] = field(default_factory=dict)
+    seen: dict[int, JobStatus] = field(default_factory=dict)
     missing: dict[int, int] = field(default_factory=dict)
 
 
@@ -65,7 +65,7 @@ class Slurm:
 
     tick = 5.0
 
-    def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
+    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
         self._place = place
         self._study = study
         self._config = stored.config
@@ -89,7 +89,7 @@ class Slurm:
         script = self._study.submitted / f"{array.token}.sh"
         submitted = ["sbatch", *options, script.name]
         trust = self._config.encoder.trust_remote_code
-        write_whole(script, script_of(self._study, array.token, names, submitted, threads, trust))
+        atomic_write(script, script_of(self._study, array.token, names, submitted, threads, trust))
         # Before it is handed in: who dies or is stopped between the two finds the job by its name.
         self._write(array)
         self._arrays.append(array)
@@ -108,7 +108,7 @@ class Slurm:
             begin_attempt(self._study, name)
         return names
 
-    def look(self) -> Mapping[str, Seen]:
+    def look(self) -> Mapping[str, JobStatus]:
         """Return how the cells are; Slurm itself is asked every `poll` seconds, by one call for all."""
         asked = time.monotonic() - self._asked >= self._poll and self._ask()
         there = {path.name for path in self._study.submitted.iterdir()} if self._arrays else set()
@@ -147,10 +147,10 @@ class Slurm:
                     array.job, array.states[number] = known
         return True
 
-    def _seen(self, name: str, code: str | None, array: _Array, number: int, asked: bool) -> Seen:
+    def _seen(self, name: str, code: str | None, array: _Array, number: int, asked: bool) -> JobStatus:
         state = array.states.get(number, "")
         if code == "0" and self._study.done(name):
-            return Seen("ended", 0)
+            return JobStatus("ended", 0)
         if state in _WAITS or state in _RUNS:
             array.seen[number], array.missing[number] = QUEUED if state in _WAITS else RUNNING, 0
         # Other codes count when the job has ended, too: Slurm may put it back into its queue.
@@ -185,7 +185,7 @@ class Slurm:
     def _write(self, array: _Array) -> None:
         path = self._study.submitted / f"{array.token}.json"
         if array.cells:
-            write_whole(path, json.dumps({"job": array.job, "cells": array.cells}) + "\n")
+            atomic_write(path, json.dumps({"job": array.job, "cells": array.cells}) + "\n")
         else:
             path.unlink(missing_ok=True)
 
@@ -197,7 +197,7 @@ class Slurm:
         script.unlink()
 
 
-def ended(code: str | None, state: str, said: Path) -> Seen:
+def ended(code: str | None, state: str, said: Path) -> JobStatus:
     """Return the end of a cell.
 
     Args:
@@ -209,12 +209,12 @@ def ended(code: str | None, state: str, said: Path) -> Seen:
     if code is None:
         why = f"Slurm says {state}" if state else "its job is gone and left no exit code"
         more = f" ({said})" if said.is_file() and said.stat().st_size else ""
-        return Seen("ended", None, why + more, again=outside or not state)
+        return JobStatus("ended", None, why + more, again=outside or not state)
     number, _, asked = code.partition(" ")
     # An exit code of its own says more than that the job has failed.
     known = "" if state in ("", "COMPLETED", "FAILED") else f"Slurm says {state}"
     why = known or ("before its time limit" if asked == STOPPED else "")
-    return Seen("ended", _SIGNALS.get(int(number), int(number)), why, again=outside or asked == STOPPED)
+    return JobStatus("ended", _SIGNALS.get(int(number), int(number)), why, again=outside or asked == STOPPED)
 
 
 def _arrays(study: StudyFolder) -> list[_Array]:
