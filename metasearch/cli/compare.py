@@ -27,14 +27,6 @@ FORMATS = ("markdown", "latex", "csv", "json")
     show_default=True,
     help="csv is one table, json has everything in full precision.",
 )
-@click.option(
-    "--difference",
-    type=float,
-    default=0.3,
-    show_default=True,
-    metavar="POINTS",
-    help="Of which is said how many seeds it needs.",
-)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     paths: Sequence[Path],
@@ -42,7 +34,6 @@ def command(
     any_version: bool,
     baseline: str | None,
     shown: str,
-    difference: float,
     as_json: bool,
     **compared: Any,
 ) -> None:
@@ -60,11 +51,8 @@ def command(
       p, p (Holm)   of that interval; corrected for the number of learners
       †             p (Holm) is below 1 - level
       °             nothing was trained twice; that of these models excludes 0
-      folds p, I²   whether folds differ by more than questions and seeds explain
       papers' ...   t-test over fold × language means, which papers report and
                     which rejects far too often; no mark is made of it
-
-    Below, how many seeds a difference of --difference points would need.
 
     A second table has the differences of each language.
 
@@ -84,7 +72,7 @@ def command(
     check(compared["level"], compared["resamples"])  # reading takes longer
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    comparison = compare(study, arm, **compared, planned=difference / 100)
+    comparison = compare(study, arm, **compared)
     if as_json and click.get_current_context().get_parameter_source("shown") == ParameterSource.COMMANDLINE:
         log.warning("--format %s does nothing beside --json", shown)
     if as_json or shown == "json":

@@ -49,15 +49,6 @@ def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
     assert "no mark is made of it" in text
 
 
-def test_it_is_said_how_many_seeds_a_difference_needs(folder):
-    said = [line for line in shown(folder, "--difference", "50").splitlines() if "a difference of 50 on" in line]
-    assert [line.split(":")[0] for line in said] == ["- maml", "- fine-tune"]
-    assert all("needs at least" in line and "one seed cannot tell" in line for line in said)
-    needed = json.loads(shown(folder, "--difference", "50", "--json"))["arms"][0]["needed"]
-    assert (needed["difference"], needed["power"], needed["certain"]) == (0.5, 0.8, False)
-    assert f"needs at least {needed['fewest']} seed" in said[0]
-
-
 def test_where_nothing_was_trained_twice_it_is_said_and_the_mark_is_another(folder):
     text = shown(folder / "cells/maml/fold-0-seed-0")
     assert "maml: nothing was trained twice, so that no interval says what training again would change" in text
@@ -118,7 +109,6 @@ def test_a_single_run_is_compared_with_its_zero_shot(folder):
         (["--level", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
         (["--level", "0.9999"], 2, "level 0.9999 lies beyond the outermost of 10000 resamples"),
         (["--resamples", "10"], 2, "10 resamples are too few"),
-        (["--difference", "0"], 2, "difference 0: a difference to plan for is above 0"),
     ],
 )
 def test_wrong_options_name_the_right_ones(args, code, said, folder):

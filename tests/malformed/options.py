@@ -126,7 +126,6 @@ VALUES = [
     ("compare TMP/run --level nan", "level"),
     ("compare TMP/run --resamples 99", "resamples"),
     ("compare TMP/run --format htm", "'--format': unknown choice 'htm'"),
-    ("compare TMP/run --difference big", "'--difference': 'big' is not a valid float"),
     ("compare", "Missing argument 'STUDY_OR_RUN...'"),
     ("report TMP/run", "Missing option '-o' / '--output'"),
     ("report TMP/run -o TMP/out --level 0", "level"),

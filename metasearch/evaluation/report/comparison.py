@@ -8,7 +8,7 @@ from metasearch.evaluation.report.main_table import complete, over_languages
 from metasearch.evaluation.report.svg import minus
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.bootstrap import Interval
-from metasearch.evaluation.statistics.folds import MOST, SeedsNeeded, TrainingInterval
+from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, Difference
 from metasearch.evaluation.study.study import ScoreSelection, Study
@@ -28,9 +28,7 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
         f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
         *_training(comparison),
         _models(comparison),
-        *_folds(comparison),
         _papers(comparison),
-        *needed_sentences(comparison),
         *([f"Up to {lost} resamples on which a figure is undefined were left out."] if lost else []),
         *comparison.missing,
     )
@@ -62,11 +60,6 @@ def language_note(comparison: Comparison) -> str:
         f"corrected for the number of lines: of {_one_in(comparison.level)} without any difference one is expected to "
         "be marked."
     )
-
-
-def needed_sentences(comparison: Comparison) -> list[str]:
-    """Return for each arm how many seeds a difference needs to be told apart, from what the study has seen."""
-    return [_needed(each, each.needed, comparison) for each in comparison.arms if each.needed]
 
 
 def percent(level: float) -> str:
@@ -104,23 +97,6 @@ def _models(comparison: Comparison) -> str:
     )
 
 
-def _folds(comparison: Comparison) -> list[str]:
-    """Say how the folds differ, of the arms on which they do."""
-    if not any(each.heterogeneity for each in comparison.arms):
-        return []
-    alone = all(each.components is None or each.components.seeds is None for each in comparison.arms)
-    seeds = " or, since each has one seed, that seed does" if alone else ""
-    ranges = "; ".join(
-        f"{each.arm.label} {100 * each.heterogeneity.low:+z.2f} to {100 * each.heterogeneity.high:+z.2f}"
-        for each in comparison.arms
-        if each.heterogeneity
-    )
-    return [
-        f"Folds p: Cochran's Q, whether folds differ by more than their questions{'' if alone else ' and seeds'} "
-        f"explain, because of what the fold is{seeds}; I²: share of their spread beyond that. By fold: {ranges}."
-    ]
-
-
 def _papers(comparison: Comparison) -> str:
     pairs = sorted({each.test.n for each in comparison.arms})
     counts = " to ".join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))
@@ -128,22 +104,6 @@ def _papers(comparison: Comparison) -> str:
         f"Papers': a two-sided paired t-test over {counts} fold × language means, as papers report it; d_z: mean "
         "difference / its standard deviation over them. They are not independent, since languages are translations of "
         "the same questions scored by the same models: it rejects far too often, and no mark is made of it."
-    )
-
-
-def _needed(each: ArmComparison, needed: SeedsNeeded, comparison: Comparison) -> str:
-    folds = "the one fold" if len(each.folds) == 1 else f"these {len(each.folds)} folds"
-    what = f"{each.arm.label}: a difference of {100 * needed.difference:.4g} on {folds}"
-    seen = "" if needed.certain else "at least "
-    chance = f"{percent(needed.power)} power at {1 - comparison.level:.3g}"
-    if needed.fewest is not None:
-        why = "" if needed.certain else ", if all that training changes is the seed's doing; one seed cannot tell"
-        return f"{what} needs {seen}{needed.fewest} {'seed' if needed.fewest == 1 else 'seeds'} ({chance}){why}."
-    even = "" if needed.certain else ", even if all that training changes is the seed's doing"
-    told = "nothing smaller than 100" if needed.smallest is None else f"{100 * needed.smallest:.2g} or more"
-    return (
-        f"{what} cannot be told apart by more seeds ({chance}): folds and questions alone vary too much. {MOST} seeds "
-        f"would show {told}{even}."
     )
 
 
@@ -177,11 +137,11 @@ def _one_in(level: float) -> int:
 
 # Tables of a comparison: a line for each arm, and for each arm and language.
 
-_TESTS = ("p", "p (Holm)", "folds p", "I²", "better in", "papers' t", "papers' p", "papers' d_z")
+_TESTS = ("p", "p (Holm)", "better in", "papers' t", "papers' p", "papers' d_z")
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Return a line for each arm: means, difference, both intervals, p-values, folds, and the papers' t-test."""
+    """Return a line for each arm: means, difference, both intervals, p-values, and the papers' t-test."""
     return Table(
         key="comparison",
         title=f"{_title(comparison)}: difference from {comparison.baseline.label}",
@@ -250,7 +210,6 @@ def _columns(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _figures(each: ArmComparison) -> tuple[Cell, ...]:
-    folds = each.heterogeneity
     return (
         Cell(each.value.mean, each.value.sd),
         Cell(each.baseline.mean, each.baseline.sd),
@@ -258,8 +217,6 @@ def _figures(each: ArmComparison) -> tuple[Cell, ...]:
         *_both(each),
         _number(each.training.p if each.training else None, ".4f"),
         _number(each.holm, ".4f"),
-        _number(folds.p if folds else None, ".4f"),
-        Cell(folds.i2, text=f"{100 * folds.i2:.0f} %") if folds else _number(None, ""),
         Cell(text=f"{each.wins} of {len(each.languages)}"),
         _number(each.test.t, "+z.2f"),
         _number(each.test.p, ".4f"),

@@ -23,17 +23,7 @@ from numpy.typing import NDArray
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.statistics.bootstrap import Interval
-from metasearch.evaluation.statistics.folds import (
-    Components,
-    FoldDifference,
-    Heterogeneity,
-    SeedsNeeded,
-    TrainingInterval,
-    components,
-    heterogeneity,
-    seeds_needed,
-    training_interval,
-)
+from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
 from metasearch.evaluation.statistics.paired import PairedTest, Summary, holm, paired_test, summary
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, pair
@@ -78,9 +68,6 @@ class ArmComparison:
         holm: its p-value after Holm's correction over all compared arms; None where there is none.
         interval: paired bootstrap interval over articles, of these models as they are.
         by_fold: fold → difference.
-        heterogeneity: whether folds differ more than their questions and seeds explain; None of an only fold.
-        components: variances of training, seeds and questions; None of one fold with one seed.
-        needed: seeds that a difference needs; None where nothing says what seeds do.
         test: paired t-test over fold × language means, as in the papers; no mark and no verdict is made of it.
         languages: language of the questions, or language pair → difference.
         level: level of the intervals; 1 - level is α of the tests.
@@ -95,9 +82,6 @@ class ArmComparison:
     holm: float | None
     interval: Interval
     by_fold: Mapping[int, float]
-    heterogeneity: Heterogeneity | None
-    components: Components | None
-    needed: SeedsNeeded | None
     test: PairedTest
     languages: Mapping[str, Difference]
     level: float
@@ -208,10 +192,6 @@ def _variance(resampled: Array) -> Array:
     return variance
 
 
-DIFFERENCE = 0.003
-"""Difference whose seeds are planned: 0.3 points."""
-
-
 def compare(
     study: Study,
     baseline: Arm | None = None,
@@ -220,7 +200,6 @@ def compare(
     level: float = bootstrap.LEVEL,
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
-    planned: float = DIFFERENCE,
 ) -> Comparison:
     """Return every arm of a study beside the baseline, on the folds and seeds that both have (`paired.pair`).
 
@@ -234,24 +213,21 @@ def compare(
         level: level of the intervals.
         resamples: number of resamples of the bootstrap.
         seed: seed of the resamples; the same seed gives the same bits.
-        planned: difference of which is said how many seeds it needs, not times 100.
 
     Raises:
         ConfigError: there is nothing to compare with, or no arm shares a fold with the baseline; or level, resamples,
-            measure, pool or planned difference is wrong.
+            measure or pool is wrong.
         RunFolderError: a run has no results of its questions.
         DataError: they are damaged or do not belong to its scores.
     """
     bootstrap.check(level, resamples)
-    if not 0 < planned < np.inf:
-        raise ConfigError(f"difference {100 * planned:g}: a difference to plan for is above 0, such as 0.3 points")
     selection = study.select(measure, pool)
     baseline = baseline or study.baseline
     pairings, missing = _pairings(study, baseline, selection)
     languages = study.languages_of(selection)
     groups = (group for pairing in pairings for both in pairing.runs.values() for group in both)
     resampled = figures(groups, languages, selection, resamples, seed)
-    arms = [_compared(pairing, baseline, resampled, languages, selection, level, planned) for pairing in pairings]
+    arms = [_compared(pairing, baseline, resampled, languages, selection, level) for pairing in pairings]
     # After all tests: an adjusted p-value depends on those of all arms.
     adjusted = holm([each.training.p if each.training else None for each in arms])
     arms = [replace(each, holm=p) for each, p in zip(arms, adjusted, strict=True)]
@@ -297,7 +273,6 @@ def _compared(
     languages: Sequence[str],
     selection: ScoreSelection,
     level: float,
-    planned: float,
 ) -> ArmComparison:
     """Return an arm beside the baseline, its p-value not yet adjusted."""
     pairs = list(pairing.runs.values())
@@ -308,7 +283,6 @@ def _compared(
     by_fold = fold_differences(pairing, resampled, languages, selection)
     shared = crossed(pairing, baseline)
     training = [training_interval(folds, level, shared) if folds else None for folds in by_fold]
-    found = None if shared else components(by_fold[-1])
     return ArmComparison(
         arm=pairing.arm,
         folds=tuple(pairing.runs),
@@ -319,9 +293,6 @@ def _compared(
         holm=None,
         interval=intervals[-1],
         by_fold={fold: each.mean for fold, each in zip(pairing.runs, by_fold[-1], strict=True)},
-        heterogeneity=heterogeneity(by_fold[-1], shared),
-        components=found,
-        needed=_needed(pairing, baseline, len(pairs), found, level, planned),
         test=paired_test(means[0][there], means[1][there], level),
         languages={
             language: Difference(float(other[i]), float(own[i]), intervals[i], training[i])
@@ -330,13 +301,6 @@ def _compared(
         },
         level=level,
     )
-
-
-def _needed(
-    pairing: Pairing, baseline: Arm, folds: int, found: Components | None, level: float, planned: float
-) -> SeedsNeeded | None:
-    trained = pairing.arm.mode is not None or baseline.mode is not None
-    return seeds_needed(found, folds, planned, level) if found and trained else None
 
 
 def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:

@@ -80,7 +80,7 @@ def compared(arm, low, high, value=0.2, alone=False):
     test = PairedTest(14, value - 0.3, 0.1, -3.7, 0.001, low, high, -1.0)
     training = None if low is None or alone else TrainingInterval(low, high, 0.001, 0.01, 1, "folds")
     models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)
-    rest = {"by_fold": {}, "heterogeneity": None, "components": None, "needed": None, "languages": {}, "level": 0.95}
+    rest = {"by_fold": {}, "languages": {}, "level": 0.95}
     holm = None if training is None else 0.0021
     return ArmComparison(arm, (0, 1), (0,), zero, mean, training, holm, models, test=test, **rest)
 

@@ -144,7 +144,7 @@ def test_a_fold_of_one_article_is_resampled_by_its_questions_and_it_is_said(tmp_
 
 def test_one_fold_and_seed_has_no_main_interval_and_its_mark_is_of_these_models(tmp_path):
     found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,))]))
-    assert (found.training, found.holm, found.needed, found.heterogeneity) == (None, None, None, None)
+    assert (found.training, found.holm) == (None, None)
     assert found.interval.excludes(0.0)
     assert found.mark == "°"
     assert {each.mark for each in found.languages.values()} <= {"°", ""}
@@ -164,7 +164,6 @@ def test_students_that_all_folds_share_are_told_of_seeds_and_folds_and_one_of_th
     assert (alone.training, alone.mark) == (None, "°")
     several = only(made_elsewhere(write_study(tmp_path / "three", ARMS, seeds=(1, 2, 3))))
     assert several.training.over == "folds and seeds"
-    assert several.needed is None
 
 
 def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
@@ -330,13 +329,9 @@ def test_one_learner_alone_is_nothing_to_compare(tmp_path):
         compare(study)
 
 
-@pytest.mark.parametrize(
-    "options", [{"level": 1.0}, {"resamples": 99}, {"measure": "map@2"}, {"pool": "bilingul"}, {"planned": 0.0}]
-)
+@pytest.mark.parametrize("options", [{"level": 1.0}, {"resamples": 99}, {"measure": "map@2"}, {"pool": "bilingul"}])
 def test_wrong_options_are_refused(options, study):
-    with pytest.raises(
-        ConfigError, match=r"level|resamples|a difference to plan for|'map@2'.*Did you mean|'bilingul'.*Did you mean"
-    ):
+    with pytest.raises(ConfigError, match=r"level|resamples|'map@2'.*Did you mean|'bilingul'.*Did you mean"):
         compare(study, **options)
 
 
