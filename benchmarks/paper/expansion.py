@@ -25,7 +25,7 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Role
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import Mapped
+from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.encoders.rerank import ALPHA, expanded
 from metasearch.evaluation.evaluate import evaluate
@@ -74,7 +74,7 @@ def main(task: str, encoder: str, name: str | None, neutral: bool, data: str, fo
     loaded: Encoder = ms.load_encoder(encoder, benchmark.task.max_length)
     source: TextEncoder = loaded
     if neutral:
-        source = Mapped(loaded, train_map(loaded, benchmark, NeutralSettings(texts=150)))
+        source = ProjectedEncoder(loaded, train_map(loaded, benchmark, NeutralSettings(texts=150)))
     known, test = CachedEncoder(source), benchmark.split.test
     assert isinstance(test, RetrievalData)
     called = f"{name or encoder}{' neutral' if neutral else ''}"

@@ -14,7 +14,7 @@ import torch
 from helpers.gradients import QUERY, SUPPORT, Case, encoder_of
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.runs.callbacks import Callback
-from metasearch.training.distributed import SINGLE_PROCESS, joined
+from metasearch.training.distributed import SINGLE_PROCESS, join_processes
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
@@ -88,7 +88,7 @@ def main(out, *names):
     """Write the digest of every case, or of those that are named."""
     torch.set_num_threads(1)
     encoder_of("bert", torch.float32)  # before: in a group, transformers saves checkpoints in the first process alone
-    processes = joined()
+    processes = join_processes()
     chosen = [case for case in CASES if not names or str(case) in names]
     found = {str(case): weights_after(case, processes) for case in chosen}
     values = [{"digests": torch.tensor(list(bytes.fromhex("".join(found.values()))))}]

@@ -1,7 +1,7 @@
 """What every launcher holds, on a real Slurm and a real Ray cluster as on this machine.
 
-The runner is begun as a user begins it, and the cells are processes of their own. `tests/jobs/test_slurm.py` and
-`tests/jobs/test_ray.py` have what is particular.
+The runner is begun as a user begins it, and the cells are processes of their own. `tests/pipelines/test_slurm.py` and
+`tests/pipelines/test_ray.py` have what is particular.
 """
 
 import json

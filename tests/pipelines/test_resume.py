@@ -19,7 +19,7 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, Interrupted, RunFolderError
-from metasearch.pipelines import score, train
+from metasearch.pipelines import factory, score, train
 from metasearch.pipelines.resume import kind_of, resume_run
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
@@ -152,7 +152,7 @@ def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, c
 def test_a_cell_stops_with_a_checkpoint_when_its_runner_is_gone_and_its_folder_is_free_again(tmp_path):
     """The runner holds the other end of its standard input; nothing else tells it of a `kill -9`."""
     slow = load_recipe("maml-tiny", [*SMALL, "budget.meta_train=4000", "budget.eval_every=0"])
-    config = RUN.model_copy(update={"recipe": train.factory.resolved(slow), "max_steps": None})
+    config = RUN.model_copy(update={"recipe": factory.resolved(slow), "max_steps": None})
     files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo-sts").data.fingerprint)
     command = [sys.executable, "-m", "metasearch", "resume", str(files.path), "--until-eof"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as cell:

@@ -75,7 +75,7 @@ SCHEMAS = {requests.EmbeddingsRequest: (EMBED, {"input": "a"}), requests.SearchR
 
 
 def optional_keys():
-    for schema in requests._Asked.__subclasses__():
+    for schema in requests._Request.__subclasses__():
         path, body = SCHEMAS[schema]
         yield from ((path, body, key) for key, field in schema.model_fields.items() if not field.is_required())
 
