@@ -1,4 +1,4 @@
-"""The command line. Each command is a file here, imported when it is run; its body is one call.
+"""The command line: commands by what one wants to do, each imported when it is run.
 
 Exit codes are those of `metasearch.errors`.
 """
@@ -10,7 +10,6 @@ import sys
 import traceback
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -22,6 +21,49 @@ from metasearch.runs import signals
 from metasearch.runs.signals import interrupted
 from metasearch.runs.torchrun_env import Rank, be_silent, rank, require_alone
 
+SECTIONS = {
+    "Train": {
+        "demo": "Compare the learners on embedded data.",
+        "train": "Meta-train an encoder and compare it with zero-shot.",
+        "crossval": "Cross-validate learners over folds and seeds.",
+        "distill": "Distil an encoder into a small one, or align languages.",
+        "resume": "Continue a run, a distillation or a study.",
+    },
+    "Adapt, compress and export": {
+        "neutralise": "Remove language bias from an encoder, without labels.",
+        "merge": "Average the weights of encoders.",
+        "compress": "Build a small student from an encoder.",
+        "tokenizer": "Learn a vocabulary from texts.",
+        "export": "Export to sentence-transformers, ONNX, int8 or static embeddings.",
+    },
+    "Evaluate and compare": {
+        "evaluate": "Score an encoder on a task.",
+        "compare": "Compare learners, with confidence intervals and tests.",
+        "report": "Write a page and tables for papers.",
+    },
+    "Search and serve": {
+        "index": "Index documents, or update an index.",
+        "search": "Search an index in any language.",
+        "serve": "Serve an index as a web page and an HTTP API.",
+    },
+    "Data": {
+        "prepare": "Clean and tokenise a parallel corpus.",
+        "augment": "Label more sentence pairs with a cross-encoder.",
+        "validate": "Check a task, from its file to an episode.",
+    },
+    "Project": {
+        "ls": "List tasks, modes, recipes, learners and encoders.",
+        "show": "Print a task with an episode, a mode or a recipe.",
+        "doctor": "Check the environment and folders.",
+        "card": "Print a model card, or set its licence.",
+        "push": "Upload a model to a model hub.",
+    },
+}
+"""Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
+its name; those of `_SHARED` stand in another module, under their own names."""
+_SHARED = {"report": "compare", "show": "ls", "push": "card"}
+_SUMMARIES = {name: summary for commands in SECTIONS.values() for name, summary in commands.items()}
+
 _IN_PROCESSES = ("distill", "resume", "train")
 """Commands that torchrun may start in several processes."""
 _stderr: TextIO | None = None
@@ -29,16 +71,6 @@ _stderr: TextIO | None = None
 
 _NUMBER = re.compile(r"(?<!\S)\d[\d.,]*(?!\S)")
 """A number that stands alone, and is no part of a file's name."""
-
-
-class _Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older versions of click
-    """A choice among names whose error suggests the nearest one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the chosen name."""
-        if value not in self.choices:
-            self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class _Failure(click.ClickException):
@@ -80,33 +112,33 @@ class _Echo(logging.Handler):
 
 
 class Commands(click.Group):
-    """A group whose commands are the files beside this one, imported when they are run."""
+    """A group whose commands are imported when they are run; its help lists them by section."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+        return sorted(_SUMMARIES)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command by name."""
-        if name not in self.list_commands(ctx):
+        if name not in _SUMMARIES:
             return None
-        command: click.Command = import_module(f"metasearch.cli.{name}").command
-        for parameter in command.params:
-            if isinstance(parameter.type, click.Choice):
-                parameter.type = _Choice(parameter.type.choices)
-        # A command is imported once and may be asked for often.
-        if not any(parameter.name == "debug" for parameter in command.params):
-            command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
+        found = vars(import_module(f"metasearch.cli.{_SHARED.get(name, name)}"))
+        command: click.Command = found[name if name in _SHARED else "command"]
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands below their headings."""
+        width = max(map(len, _SUMMARIES))
+        for heading, commands in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands and flags that begin so; commands are not imported, and their help is read as text."""
+        """Return the commands and flags that begin so, without importing a command."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [
-            CompletionItem(name, help=_short_help(name))
-            for name in self.list_commands(ctx)
-            if name.startswith(incomplete)
+            CompletionItem(name, help=_SUMMARIES[name]) for name in sorted(_SUMMARIES) if name.startswith(incomplete)
         ]
 
     def resolve_command(
@@ -168,12 +200,6 @@ def own_rank() -> Rank:
         return rank()
     except ConfigError:
         return Rank()
-
-
-def _short_help(name: str) -> str | None:
-    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
-    found = re.search(r'short_help="([^"]+)"', source)
-    return found[1] if found else None
 
 
 def _unexpected(error: Exception) -> click.ClickException:

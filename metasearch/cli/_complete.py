@@ -46,9 +46,11 @@ def encoders(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [CompletionItem(incomplete, type="dir"), *_items(_plug_ins("encoders"), ctx, incomplete)]
 
 
-def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete a folder."""
-    return [CompletionItem(incomplete, type="dir")]
+def named(kind: str | None) -> Completer | None:
+    """Return the completer that a setting asks for: `folders`, `encoders` or a kind of declaration."""
+    if kind == "folders":
+        return lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type="dir")]
+    return encoders if kind == "encoders" else declared(kind) if kind else None
 
 
 def _items(names: Iterable[str], ctx: click.Context, incomplete: str, listed: bool = False) -> list[CompletionItem]:

@@ -1,25 +1,198 @@
-"""Options that several commands share."""
+"""Options of commands: generated from the settings of a run, or shared by several commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import click
+from pydantic.fields import FieldInfo
 
 from metasearch.cli import _complete
-from metasearch.cli._settings_options import options_group, setting, settings
+from metasearch.config.base import Flag, Settings
 from metasearch.config.launchers import SETTINGS
+from metasearch.config.recipe import Role
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
+from metasearch.errors import nearest
+
+ROLES = get_args(Role)
+OLD_NAMES: dict[str, str] = {}
+"""Former name of an option → its name; the former one still works, and no help lists it."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older versions of click
+    """A choice among names whose error suggests the nearest one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the chosen name."""
+        if value not in self.choices:
+            self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Prompt(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A prompt as ROLE=TEXT."""
+
+    name = "prompt"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return role and text."""
+        role, equals, text = value.partition("=")
+        if not equals:
+            self.fail(f"'{value}': expected ROLE=TEXT, such as \"candidate=passage: \"", param, ctx)
+        if role not in ROLES:
+            self.fail(f"'{value}': no role '{role}'.{nearest(role, ROLES)}", param, ctx)
+        return role, text
+
+
+class Command(click.Command):
+    """A command with `--debug`, errors that suggest the nearest choice, and former names of options."""
+
+    def __init__(self, *args: Any, **keys: Any) -> None:
+        super().__init__(*args, **keys)
+        for parameter in self.params:
+            if isinstance(parameter.type, click.Choice):
+                parameter.type = Choice(parameter.type.choices)
+        self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return the parser of the options, which also knows their former names."""
+        parser = super().make_parser(ctx)
+        for option in self.get_params(ctx):
+            former = copy(option)
+            former.opts, former.secondary_opts = (
+                [old for old, new in OLD_NAMES.items() if new in names]
+                for names in (option.opts, option.secondary_opts)
+            )
+            if former.opts:
+                former.add_to_parser(parser, ctx)
+        return parser
+
+
+command = partial(click.command, cls=Command)
+
+
+def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator for several options, listed in `--help` in this order."""
+
+    def decorate(function: F) -> F:
+        # As with stacked decorators, the last one is applied first, and click lists them from the top.
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def settings(
+    model: type[Settings], *, first: Sequence[str] = (), without: Collection[str] = (), **defaults: Any
+) -> Callable[[F], F]:
+    """Return the options of all settings of a model, its sections included, listed in `--help` in their order.
+
+    Args:
+        model: settings of a run; fields that are no settings, such as a recipe, have no option.
+        first: names of fields whose options are listed first.
+        without: names of fields that get no option.
+        **defaults: default values of options, instead of those of the model.
+    """
+    fields = {name: field for name, field in _settings_in(model) if name not in without}
+    names = [*first, *(name for name in fields if name not in first)]
+    return options_group(*(_option(name, fields[name], defaults) for name in names))
+
+
+def setting(model: type[Settings], name: str) -> Callable[[F], F]:
+    """Return the option of one setting."""
+    return _option(name, model.model_fields[name], {})
+
+
+def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a model as a tree of its sections, from the values of their options."""
+    found: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        if (section := _section(field)) is not None:
+            found[name] = tree(section, values)
+        elif (key := _parameter(name, field)) in values:
+            found[name] = values[key]
+    return found
+
+
+def _settings_in(model: type[Settings]) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if (section := _section(field)) is not None:
+            yield from _settings_in(section)
+        elif field.description is not None:
+            yield name, field
+
+
+def _section(field: FieldInfo) -> type[Settings] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Settings) else None
+
+
+def _flag(name: str, field: FieldInfo) -> Flag:
+    known = next((each for each in field.metadata if isinstance(each, Flag)), Flag())
+    return known if known.name else replace(known, name=f"--{name.replace('_', '-')}")
+
+
+def _parameter(name: str, field: FieldInfo) -> str:
+    """Return the name of an option's value: the name of its flag."""
+    return str(_flag(name, field).name)[2:].replace("-", "_")
+
+
+def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any]) -> Callable[[F], F]:
+    flag, key = _flag(name, field), _parameter(name, field)
+    default = defaults.get(key, None if field.is_required() else field.default)
+    shown = isinstance(default, str | int) and not isinstance(default, bool)
+    how: dict[str, Any] = {"help": str(field.description).replace("\n", " "), "metavar": flag.metavar}
+    how |= {"default": default, "show_default": shown, "shell_complete": _complete.named(flag.complete)}
+    return click.option(str(flag.name), key, **how | _type(field.annotation, [*field.metadata], flag))
+
+
+def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
+    """Return the arguments of `click.option` that follow from the type of a setting."""
+    if NoneType in get_args(annotation):
+        (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
+        if get_origin(annotation) is Annotated:
+            annotation, *further = get_args(annotation)
+            metadata += [one for each in further for one in (each.metadata if isinstance(each, FieldInfo) else [each])]
+    if get_origin(annotation) is Literal:
+        return {"type": click.Choice(get_args(annotation))}
+    if annotation is bool:
+        return {"is_flag": True}
+    if annotation is int:
+        low = next((each.ge for each in metadata if hasattr(each, "ge")), None)
+        high = next((each.le for each in metadata if hasattr(each, "le")), None)
+        return {"type": int if low is None and high is None else click.IntRange(low, high)}
+    if get_origin(annotation) is tuple:
+        if not flag.comma:
+            return {"multiple": True}
+        return {"default": None, "callback": lambda _ctx, _param, value: tuple(value.split(",")) if value else ()}
+    if annotation is str:
+        return {}
+    return {"type": Prompt(), "multiple": True, "callback": _by_role}  # a prompt for each role
+
+
+def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the prompt of each role; a usage error where one has two."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise click.BadParameter(
+            f"a role has one prompt; {', '.join(role for role, _ in pairs)} were given", ctx, param
+        )
+    return found
+
+
+# Options that several commands share.
 
 include, data = setting(Folders, "include"), setting(Folders, "data")
 fold, fold_seed = setting(DataConfig, "fold"), setting(DataConfig, "fold_seed")
 device, precision = setting(ComputeConfig, "device"), setting(ComputeConfig, "precision")
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
-SEEDS = click.IntRange(0, 2**63 - 1)
-"""Seeds that every library takes."""
-
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
 output = click.option(
@@ -28,29 +201,25 @@ output = click.option(
 
 
 def resume(what: str = "RUN") -> Callable[[F], F]:
-    """Return the option `--resume`, with what it goes on with."""
-    how = "Go on with it as it was configured, as `metasearch resume` does."
+    """Return the option `--resume` of a run or study."""
+    how = "Continue it as it was configured, as `metasearch resume` does."
     return click.option("--resume", type=click.Path(path_type=Path), metavar=what, help=how)
 
 
 def seed(help: str) -> Callable[[F], F]:
-    """Return the option `--seed`, with what the seed is of."""
-    return click.option("--seed", type=SEEDS, default=0, show_default=True, metavar="SEED", help=help)
+    """Return the option `--seed` with its help."""
+    seeds = click.IntRange(0, 2**63 - 1)  # which every library takes
+    return click.option("--seed", type=seeds, default=0, show_default=True, metavar="SEED", help=help)
 
 
 def jobs(own: str = "") -> Callable[[F], F]:
-    """Return the option `--jobs`, with what is said of it beside."""
+    """Return the option `--jobs`; `own` is added to its help."""
     how = f"Cells at a time{own}; by default 1, with another launcher as many as its cluster takes."
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=how)
 
 
-encoder = settings(EncoderConfig)
-"""Which encoder, and how its checkpoint is read."""
-
 moved_encoder = click.option(
-    "--encoder",
-    shell_complete=_complete.encoders,
-    help="Where the encoder of the index is, if no longer where it was.",
+    "--encoder", shell_complete=_complete.encoders, help="New place of the index's encoder, if it has moved."
 )
 
 launcher = options_group(
@@ -64,37 +233,10 @@ launcher = options_group(
         "launcher_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="What is asked of the launcher for each cell, such as cpus=4 or time=4:00:00; repeatable.",
+        help="Request to the launcher for each cell, such as cpus=4 or time=4:00:00; repeatable.",
     ),
 )
 """Where the cells of a study run."""
 
 run = options_group(output, resume(), as_json)
 """Where a run goes, and what it prints."""
-
-compared = options_group(
-    click.argument(
-        "paths",
-        metavar="STUDY_OR_RUN...",
-        nargs=-1,
-        required=True,
-        type=click.Path(path_type=Path),
-    ),
-    click.option(
-        "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."
-    ),
-    click.option("--measure", metavar="MEASURE", help="Such as map@20 or pearson; by default the task's first."),
-    click.option(
-        "--task",
-        metavar="TASK",
-        shell_complete=_complete.declared("task"),
-        help="Which task, where the runs have scores on several.",
-    ),
-    click.option(
-        "--level", type=float, default=0.95, show_default=True, help="Of the intervals; 1 - level is the tests' α."
-    ),
-    click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the bootstrap; at least 100."),
-    seed("Of the resamples; the same seed gives the same intervals."),
-    click.option("--any-version", is_flag=True, help="Put together also what different versions of metasearch made."),
-)
-"""What is compared with what, and how."""

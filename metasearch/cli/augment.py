@@ -7,14 +7,13 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings_options import options_group
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command("augment", short_help="Label more sentence pairs with a cross-encoder.")
+@_options.command("augment")
 @click.argument("pairs", nargs=-1, required=True, type=_FILE)
 @click.option(
     "--encoder",
@@ -32,7 +31,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in one forward pass."
 )
-@options_group(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option(
     "-o",
     "--output",

@@ -1,27 +1,31 @@
-"""`metasearch card`: print a model card, or set the licence in it."""
+"""`metasearch card` and `metasearch push`: the card and the licence of a model, and its way to a model hub."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+from metasearch.cli import _options
+from metasearch.errors import RunFolderError, quoted
 
-@click.command("card", short_help="Print the card of a model, or set its licence.")
+
+@_options.command("card")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN_OR_MODEL")
 @click.option("--licence", "--license", metavar="ID", help="Licence of the model as a whole, such as apache-2.0.")
 @click.option("--write", is_flag=True, help="Write the card to the model's folder instead of printing it.")
 def command(folder: Path, licence: str | None, write: bool) -> None:
-    """Print the model card of RUN or MODEL, if you like under another licence.
+    """Print the model card of RUN_OR_MODEL, if you like under another licence.
 
     `metasearch train`, `distill`, `compress` and `neutralise` write a card beside each model, as README.md. Its licence
-    is `unknown` until you set one: the card lists those of the data and of the base encoder, and you decide which one
-    follows from them.
+    is `unknown` until you set one. The card lists the licences of the data and of the base encoder; you decide which
+    one follows from them.
 
     \b
     Examples:
       metasearch card runs/shop
       metasearch card runs/shop --licence cc-by-sa-4.0 --write
     """
-    from metasearch.errors import RunFolderError
     from metasearch.io import atomic_write
     from metasearch.pipelines.publish.card import CARD, load_card, missing_card, require_identifier
     from metasearch.pipelines.publish.push import find_model
@@ -39,3 +43,49 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
         click.echo(f"card: {path}")
     else:
         click.echo(str(card), nl=False)
+
+
+@_options.command("push")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("name")
+@click.option("--private", is_flag=True, help="Create a private repository.")
+@click.option("--revision", metavar="BRANCH", default="main", show_default=True, help="Branch; created if it is new.")
+@click.option("--allow", multiple=True, metavar="PATTERN", help="Send further files, such as eval/*.png; repeatable.")
+@click.option("--yes", is_flag=True, help="Send the files. Without --yes nothing is sent, and no network is used.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan and its result as one JSON object on stdout.")
+def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None:
+    """Show which files of MODEL would go to NAME on a model hub, their sizes and who could read them. With --yes, send
+    them.
+
+    MODEL is the folder of a model, or a run with one; NAME is OWNER/NAME. All files go in one commit, or none. The
+    token comes from HF_TOKEN or `hf auth login`, the hub from HF_ENDPOINT. Files that are no part of a model, such as
+    checkpoints, logs, code or .env, are listed and not sent.
+
+    \b
+    Examples:
+      metasearch push runs/shop myname/shop-search
+      metasearch push runs/shop myname/shop-search --private --yes
+    """
+    from metasearch.pipelines.publish import push as hub
+    from metasearch.pipelines.publish.card import UNKNOWN
+
+    planned = hub.plan(model, name, **asked)
+    if not as_json:
+        click.echo(planned.shown())
+    if planned.skipped:
+        names = ", ".join(planned.skipped)
+        click.echo(f"metasearch: these files are not sent; allow one with --allow: {names}", err=True)
+    if planned.licence == UNKNOWN:
+        say = f"metasearch card {quoted(model)} --licence ID --write"
+        click.echo(f"metasearch: the card states no licence; set one with: {say}", err=True)
+    if not yes:
+        plan = json.dumps({"plan": planned.tree(), "pushed": None}, ensure_ascii=False)
+        click.echo(plan if as_json else "\nNothing was sent. Add --yes to send it.")
+        return
+    done = hub.push(planned)
+    if done.others:
+        click.echo(f"metasearch: files there that are not the model's stay: {', '.join(done.others)}", err=True)
+    if as_json:
+        click.echo(json.dumps({"plan": planned.tree(), "pushed": done.tree()}, ensure_ascii=False))
+    else:
+        click.echo(f"\n{'pushed' if done.changed else 'nothing is new'}: {done.address}, commit {done.commit[:12]}")

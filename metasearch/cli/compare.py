@@ -1,33 +1,61 @@
-"""`metasearch compare`: what learners have more than a baseline, and how sure that is."""
+"""`metasearch compare` and `metasearch report`: differences from a baseline."""
 
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
+
+if TYPE_CHECKING:
+    from metasearch.evaluation.study.arms import Arm
+    from metasearch.evaluation.study.study import Study
 
 log = logging.getLogger(__name__)
 
 FORMATS = ("markdown", "latex", "csv", "json")
 
+_compared = _options.options_group(
+    click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
+    click.option("--baseline", metavar="LABEL", help="Learner to compare with; by default zero-shot."),
+    click.option("--measure", metavar="MEASURE", help="Measure, such as map@20; by default the task's first."),
+    click.option(
+        "--task",
+        metavar="TASK",
+        shell_complete=_complete.declared("task"),
+        help="Task, if the runs have scores on several.",
+    ),
+    click.option(
+        "--level",
+        type=float,
+        default=0.95,
+        show_default=True,
+        help="Confidence level of intervals; α of tests is 1 - level.",
+    ),
+    click.option("--resamples", type=int, default=10_000, show_default=True, help="Bootstrap resamples, at least 100."),
+    _options.seed("Random seed of the resamples; the same seed gives the same intervals."),
+    click.option("--any-version", is_flag=True, help="Allow runs of different metasearch versions."),
+)
+"""What is compared, and how."""
 
-@click.command("compare", short_help="Differences from a baseline, with intervals and tests.")
-@_options.compared
-@click.option("--pool", metavar="POOL", help="Such as bilingual; by default the task's, for retrieval multilingual.")
+
+@_options.command("compare")
+@_compared
+@click.option("--pool", metavar="POOL", help="Pool, such as bilingual; by default the task's.")
 @click.option(
     "--format",
     "shown",
     type=click.Choice(FORMATS),
     default="markdown",
     show_default=True,
-    help="csv is one table, json has everything in full precision.",
+    help="Output format: csv is one table, json has everything in full precision.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(
     paths: Sequence[Path],
     task: str | None,
@@ -37,24 +65,27 @@ def command(
     as_json: bool,
     **compared: Any,
 ) -> None:
-    """Compare learners with a baseline, on the test questions that studies or finished runs have kept.
+    """Compare learners with a baseline, on the test questions of studies or finished runs.
 
     Studies and runs may be mixed, as long as they share task, data, folds and versions. Nothing is run again.
 
     \b
     For each learner, over the folds and seeds that it shares with the baseline:
-      difference    of the means over languages and folds; seeds are averaged first
-      95% from, to  what training again on other folds with other seeds, and other
-                    questions, would change (Student's t over folds)
-      these models  paired bootstrap over articles for the models as they are
+      difference    difference of the means over languages and folds; seeds are
+                    averaged first
+      95% from, to  interval if you trained again on other folds with other seeds
+                    and tested on other questions (Student's t over folds)
+      these models  interval for these models on other questions (paired
+                    bootstrap over articles)
       *             the 95% interval excludes 0
-      p, p (Holm)   of that interval; corrected for the number of learners
+      p, p (Holm)   p-value of that interval; corrected for the number of learners
       †             p (Holm) is below 1 - level
-      °             nothing was trained twice; that of these models excludes 0
+      °             nothing was trained twice; the interval of these models
+                    excludes 0
       papers' ...   t-test over fold × language means, which papers report and
-                    which rejects far too often; no mark is made of it
+                    which rejects far too often; it sets no mark
 
-    A second table has the differences of each language.
+    A second table shows the differences of each language.
 
     \b
     Examples:
@@ -65,13 +96,9 @@ def command(
     """
     from metasearch.evaluation.report import comparison as tables
     from metasearch.evaluation.report import formats
-    from metasearch.evaluation.statistics.bootstrap import check
     from metasearch.evaluation.study.compare import compare
-    from metasearch.evaluation.study.read import read_study
 
-    check(compared["level"], compared["resamples"])  # reading takes longer
-    study = read_study(paths, task, any_version)
-    arm = None if baseline is None else study.arm(baseline)
+    study, arm = _read(paths, task, any_version, baseline, compared)
     comparison = compare(study, arm, **compared)
     if as_json and click.get_current_context().get_parameter_source("shown") == ParameterSource.COMMANDLINE:
         log.warning("--format %s does nothing beside --json", shown)
@@ -82,3 +109,65 @@ def command(
     else:
         both = tables.comparison_table(comparison), tables.language_table(comparison)
         click.echo("\n".join(map(formats.FORMATS[shown], both)), nl=False)
+
+
+@_options.command("report")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the report."
+)
+@_compared
+@click.option("--json", "as_json", is_flag=True, help="Print the main table and the files' paths as one JSON object.")
+def report(
+    paths: Sequence[Path],
+    output: Path,
+    task: str | None,
+    any_version: bool,
+    baseline: str | None,
+    as_json: bool,
+    **compared: Any,
+) -> None:
+    """Write a report of studies or finished runs. Nothing is run again.
+
+    Studies and runs may be mixed, as long as they share task, data, folds and versions.
+
+    \b
+    Files:
+      report.html     scores, comparison, transfer modes, languages, language
+                      bias, learning curves, single questions, run facts; one
+                      file that needs no network
+      report.md       the same words and tables
+      tables.json     all tables in full precision
+      tables/         each table as Markdown, LaTeX (booktabs) and CSV
+
+    A former report in the folder is replaced; any other folder must be empty.
+
+    \b
+    Examples:
+      metasearch report studies/lareqa -o reports/lareqa
+      metasearch report studies/lareqa -o reports/harm --baseline fine-tune --measure map
+      metasearch report runs/maml runs/maml-align -o reports/two-runs
+      metasearch report runs/small --task tatoeba -o reports/small
+    """
+    from metasearch.evaluation.report import formats
+    from metasearch.evaluation.report.build import build, refuse, write
+
+    refuse(output)
+    study, arm = _read(paths, task, any_version, baseline, compared)
+    found = build(study, arm, **compared)
+    written = write(found, output)
+    if as_json:
+        click.echo(json.dumps({"main": asdict(found.main), "files": list(map(str, written))}, ensure_ascii=False))
+    else:
+        missing = "".join(f"{line}\n" for line in study.missing)
+        click.echo(f"{formats.markdown(found.main)}\n{missing}report: {written[0]}")
+
+
+def _read(
+    paths: Sequence[Path], task: str | None, any_version: bool, baseline: str | None, compared: dict[str, Any]
+) -> "tuple[Study, Arm | None]":
+    from metasearch.evaluation.statistics.bootstrap import check
+    from metasearch.evaluation.study.read import read_study
+
+    check(compared["level"], compared["resamples"])  # reading takes longer
+    study = read_study(paths, task, any_version)
+    return study, None if baseline is None else study.arm(baseline)

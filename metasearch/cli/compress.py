@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings_options import options_group
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
@@ -26,7 +25,7 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
         return numbers if len(numbers) > 1 else numbers[0]
 
 
-@click.command("compress", short_help="Make a small student of an encoder.")
+@_options.command("compress")
 @click.argument("encoder", shell_complete=_complete.encoders)
 @click.option("--bottleneck", type=click.IntRange(min=1), metavar="K", help="Columns of the factorised word table.")
 @click.option(
@@ -87,7 +86,7 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
 )
 @_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
-@options_group(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the student; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
 def command(

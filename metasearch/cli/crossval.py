@@ -10,7 +10,6 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, reject_conflicting_options
-from metasearch.cli._settings_options import settings, tree
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
 from metasearch.config.launchers import LauncherConfig, place_of
@@ -22,8 +21,8 @@ log = logging.getLogger(__name__)
 LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
 
-@click.command("crossval", short_help="Cross-validate learners: every fold and seed, compared in one table.")
-@settings(StudyConfig, first=("task", "name"), task="demo")
+@_options.command("crossval")
+@_options.settings(StudyConfig, first=("task", "name"), task="demo")
 @click.option(
     "--learner",
     metavar="NAMES",
@@ -60,8 +59,8 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     shell_complete=_complete.declared("distillation", listed=True),
     help="Distil once with each seed, of what follows, and score on each fold.",
 )
-@settings(RolesConfig, without=("trust_remote_code",))
-@settings(TextsConfig)
+@_options.settings(RolesConfig, without=("trust_remote_code",))
+@_options.settings(TextsConfig)
 @click.option("--dry-run", is_flag=True, help="List the cells and do nothing.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder of the study: a new one, or one to go on with."
@@ -175,7 +174,7 @@ def configure(
     flags |= absolute_folders(include, flags["data"], beside=bool(task.data))
     trained = bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})
     runs = {"folds": folds_of(folds, task), "seeds": seeds_of(seeds, folder, trains=trained)}
-    config = StudyConfig.model_validate({**tree(StudyConfig, flags), **runs, "threads": flags["threads"]})
+    config = StudyConfig.model_validate({**_options.tree(StudyConfig, flags), **runs, "threads": flags["threads"]})
     arms = arms_of(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
     asked = {**flags, **stages, "include": include}
     distilled = tuple(_distillation(name, changes.get(name, ()), asked) for name in distillations)

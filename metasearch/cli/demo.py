@@ -15,7 +15,7 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 """Of learners that have no recipe for the encoder: the papers' budgets are for days."""
 
 
-@click.command("demo", short_help="The learners side by side, on embedded data.")
+@_options.command("demo")
 @click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
 @click.option(
     "--encoder",

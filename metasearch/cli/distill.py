@@ -8,13 +8,12 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, reject_conflicting_options
-from metasearch.cli._settings_options import settings, tree
 from metasearch.config.distill_run import DistillConfig, TextsConfig
 from metasearch.config.distillation import RoleName
 from metasearch.errors import ConfigError
 
 
-@click.command("distill", short_help="Make a small student, or align an encoder across languages.")
+@_options.command("distill")
 @click.option(
     "--recipe",
     default="compress",
@@ -22,7 +21,7 @@ from metasearch.errors import ConfigError
     shell_complete=_complete.declared("distillation"),
     help="See `metasearch ls distillations`.",
 )
-@settings(DistillConfig)
+@_options.settings(DistillConfig)
 @click.option("--stages", metavar="WHICH", help="Part of the stages, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @_options.run
@@ -69,4 +68,4 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], **fla
         flags[role] = absolute_encoder(flags[role]) if flags[role] else None
     flags["targets"] = str(Path(flags["targets"]).resolve()) if flags["targets"] else None
     flags |= absolute_folders(flags["include"], flags["data"])
-    return DistillConfig.model_validate({**tree(DistillConfig, flags), "recipe": chosen})
+    return DistillConfig.model_validate({**_options.tree(DistillConfig, flags), "recipe": chosen})

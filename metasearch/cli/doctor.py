@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
 
-@click.command("doctor", short_help="Report the environment, and check folders.")
-@click.argument(
-    "folders",
-    metavar="[FOLDER]...",
-    nargs=-1,
-    type=click.Path(path_type=Path),
-)
+@_options.command("doctor")
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
 @_options.trust
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.pass_context

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings_options import options_group
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.errors import ConfigError
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from metasearch.config.task import Task
 
 
-@click.command("evaluate", short_help="Score an encoder as it is.")
+@_options.command("evaluate")
 @click.option(
     "--task",
     default="demo",
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     "multilingual pool with each candidate drawn to its like in other languages; balanced is the multilingual "
     "pool with each score measured from the best of its language.",
 )
-@options_group(
+@_options.options_group(
     _options.prompts,
     _options.fold,
     _options.fold_seed,

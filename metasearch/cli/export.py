@@ -8,11 +8,10 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import reject_unused_options
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
-@click.command("export", short_help="Write an encoder as a stock model, for ONNX, in int8, or as word vectors.")
+@_options.command("export")
 @click.argument("encoder", shell_complete=_complete.encoders)
 @click.option("--plain", is_flag=True, help="As a stock model of sentence-transformers, at full size.")
 @click.option("--onnx", is_flag=True, help="As an ONNX graph, for onnxruntime and transformers.js; no torch needed.")
@@ -31,7 +30,7 @@ from metasearch.errors import ConfigError
     "--task", shell_complete=_complete.declared("task"),
     help="Score on the test part of a task before and after; --onnx --int8 asks for it.",
 )  # fmt: skip
-@options_group(
+@_options.options_group(
     _options.fold, _options.fold_seed, _options.data, _options.include, _options.trust
 )  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder to write; new or empty.")

@@ -8,11 +8,10 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import listed
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, quoted
 
 
-@click.command("index", short_help="Make an index of documents, or bring one up to date.")
+@_options.command("index")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="INDEX",
@@ -48,7 +47,7 @@ from metasearch.errors import ConfigError, quoted
     "--strict", is_flag=True, help="Fail on documents, rows and languages that cannot be read; list them all."
 )
 @click.option("--drop", is_flag=True, help="Let documents that were not named leave the index, even if still there.")
-@options_group(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object on stdout.")
 def command(
     documents: tuple[Path, ...],

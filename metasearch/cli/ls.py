@@ -1,24 +1,28 @@
-"""`metasearch ls`: what there is."""
+"""`metasearch ls` and `metasearch show`: which names there are, and what one stands for."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
+from metasearch.cli._settings import reject_unused_options
 from metasearch.config import registry
+from metasearch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from metasearch.config.library import Library
+    from metasearch.config.run import DataConfig
 
 KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
+_DECLARED = ("task", "mode", "recipe", "distillation")
 
 
-@click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
+@_options.command("ls")
 @click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(KINDS))
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
-    """List what there is, or one KIND of it.
+    """List all names, or those of one KIND.
 
     KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, translators, encoders (the
     built-in ones) or sections (of reports).
@@ -47,3 +51,78 @@ def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
     single = kind.removesuffix("s")
     for name in library.names(single):
         yield name, getattr(library, single)(name).description
+
+
+@_options.command("show")
+@click.argument("name", shell_complete=_complete.declared("task", "recipe", "distillation"))
+@click.option(
+    "--mode",
+    shell_complete=_complete.declared("mode"),
+    help="Transfer mode: print its arrangements for the task, and draw one episode.",
+)
+@click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the episode.")
+@click.option(
+    "--recipe",
+    shell_complete=_complete.declared("recipe"),
+    help="Recipe that says how to draw; by default the recipe of the mode's learner.",
+)
+@_options.seed("Random seed of the draw.")
+@_options.options_group(_options.fold, _options.data, _options.include)
+def show(
+    name: str,
+    mode: str | None,
+    episode: int,
+    recipe: str | None,
+    seed: int,
+    fold: int,
+    data: str | None,
+    include: Sequence[str],
+) -> None:
+    """Print a task, mode, recipe or distillation by NAME.
+
+    \b
+    Examples:
+      metasearch show demo --mode mono-bi-multi
+      metasearch show maml-align
+    """
+    from metasearch.config import yaml
+    from metasearch.config.library import Library
+    from metasearch.config.run import DataConfig
+
+    if mode is None:
+        reject_unused_options("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
+    library = Library(include)
+    kind = next((kind for kind in _DECLARED if name in library.names(kind)), None)
+    if kind is None:
+        everything = [known for kind in _DECLARED for known in library.names(kind)]
+        raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
+    declared = getattr(library, kind)(name)
+    click.echo(yaml.dump(declared.model_dump(mode="json", exclude_none=kind != "distillation")))
+    if mode is not None:
+        if kind != "task":
+            raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
+        ref = DataConfig(task=name, fold=fold, data=data, include=tuple(include))
+        for line in _episode(ref, mode, recipe, seed, episode):
+            click.echo(line)
+
+
+def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
+    from metasearch.config.library import choose_recipe
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.episodes.episode import whole
+    from metasearch.episodes.samplers import samplers
+
+    benchmark = load_benchmark(ref, mode)
+    changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
+    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, changes, ref.include)
+    yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
+    for phase, arrangements in benchmark.arrangements.items():
+        yield f"  {phase}: {' | '.join(map(str, arrangements))}"
+    # Of meta-train, or of meta-valid where a recipe has no other.
+    drawn = samplers(benchmark.trained_on(chosen.translate), chosen, seed)
+    if not drawn:
+        raise ConfigError(f"recipe '{chosen.recipe}' draws no episodes: budget.meta_train and budget.meta_valid are 0")
+    phase, sampler = next(iter(drawn.items()))
+    episode = sampler.episode(index)
+    yield f"\n{phase} episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
+    yield from whole(episode)

@@ -8,18 +8,17 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
-@click.command("merge", short_help="Make an encoder between others, or their mean.")
+@_options.command("merge")
 @click.argument("encoders", nargs=-1, required=True, shell_complete=_complete.encoders)
 @click.option(
     "--alpha", type=click.FloatRange(0, 1), metavar="A",
     help="Of the way from the first of two encoders to the second: (1 - A) first + A second.",
 )  # fmt: skip
 @click.option("--shares", metavar="LIST", help="Of each encoder, such as 0.5,0.3,0.2; by default all have the same.")
-@options_group(_options.trust)
+@_options.options_group(_options.trust)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the encoder; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was merged as one JSON object on stdout.")
 def command(

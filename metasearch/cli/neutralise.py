@@ -9,11 +9,10 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import reject_unused_options
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
-@click.command("neutralise", short_help="Take the language out of an encoder's vectors, without labels.")
+@_options.command("neutralise")
 @click.argument("encoder", shell_complete=_complete.encoders)
 @click.option(
     "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
@@ -39,7 +38,9 @@ from metasearch.errors import ConfigError
     "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_complete.declared("task"),
     help="Score on the test part before and after; repeatable. By default that of --task.",
 )  # fmt: skip
-@options_group(_options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
+@_options.options_group(
+    _options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the encoder; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one JSON object on stdout.")
 def command(

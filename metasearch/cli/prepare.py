@@ -8,11 +8,10 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import listed
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, quoted
 
 
-@click.command("prepare", short_help="Clean and tokenise a large parallel corpus once.")
+@_options.command("prepare")
 @click.argument("corpus", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PREPARED", help="Folder of the corpus.")
 @click.option(
@@ -45,7 +44,7 @@ from metasearch.errors import ConfigError, quoted
     help="Leave out texts that stand in this test set; repeatable.",
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that work at once.")
-@options_group(_options.data, _options.include, _options.trust)
+@_options.options_group(_options.data, _options.include, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object on stdout.")
 def command(
     corpus: tuple[Path, ...],

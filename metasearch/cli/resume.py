@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings_options import options_group
 from metasearch.config.launchers import place_of
 from metasearch.errors import ConfigError
 
 
-@click.command("resume", short_help="Go on with a run, a distillation or a study.")
+@_options.command("resume")
 @click.argument("folder", type=click.Path(path_type=Path))
 @_options.jobs(", of a study")
 @_options.launcher
@@ -25,7 +24,7 @@ from metasearch.errors import ConfigError
     hidden=True,
     help="As --cell, and stop, with a checkpoint, at the end of standard input.",
 )
-@options_group(_options.trust, _options.as_json)
+@_options.options_group(_options.trust, _options.as_json)
 def command(
     folder: Path,
     jobs: int | None,

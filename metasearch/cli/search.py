@@ -1,18 +1,20 @@
 """`metasearch search`: the passages of an index that answer a question."""
 
+import codecs
 import json
 import logging
 import re
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._queries import asked_queries, check_query
-from metasearch.cli._settings_options import options_group
+from metasearch.data.formats.blank import blank
+from metasearch.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from metasearch.retrieval.index.hit import Hit
@@ -24,8 +26,11 @@ _COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 log = logging.getLogger(__name__)
 
+_AT_ONCE = 64
+"""Piped queries that are answered together."""
 
-@click.command("search", short_help="Search an index in any language.")
+
+@_options.command("search")
 @click.argument("index", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
 @click.option("--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
@@ -36,7 +41,7 @@ log = logging.getLogger(__name__)
 )
 @click.option("--balance", is_flag=True, help="Measure scores from the best of their language: for answers in several.")
 @_options.moved_encoder
-@options_group(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
     index: Path,
@@ -61,12 +66,12 @@ def command(
       metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top 3
       metasearch search help.index --json < questions.txt
     """
-    given = [check_query(query)] if query is not None else None
+    given = [_check_query(query)] if query is not None else None
 
     from metasearch.pipelines.search import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)
-    for queries in [given] if given else asked_queries():
+    for queries in [given] if given else _asked_queries():
         how = {"hybrid": hybrid, "expand": expand, "balance": balance}
         found = searcher.search(queries, top=top, languages=languages, **how)
         for each, hits in zip(queries, found, strict=True):
@@ -119,3 +124,60 @@ def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
 def _printable(text: str) -> str:
     """Return a text without what would command a terminal or turn its writing round: a document may hold anything."""
     return _COMMANDS.sub(" ", text)
+
+
+def _check_query(text: str) -> str:
+    """Return a query without white space at its ends; `ConfigError` where it is blank or not UTF-8."""
+    if blank(text):
+        raise ConfigError("the query is blank; say what to search for")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        # A byte that is no UTF-8 reaches a program as a lone surrogate (PEP 383).
+        raise ConfigError(f"the query is not UTF-8: byte {ord(text[error.start]) & 0xFF:#04x}") from None
+    return text.strip()
+
+
+def _asked_queries() -> Iterator[list[str]]:
+    """Yield the queries of the standard input, in the lists that they are answered in: at a terminal each alone.
+
+    Raises:
+        ConfigError: the standard input is closed.
+        DataError: a line is not UTF-8.
+    """
+    if sys.stdin is None:  # its descriptor is closed
+        raise ConfigError("there is no query, and no standard input to read one from")
+    return _typed() if sys.stdin.isatty() else _piped()
+
+
+def _typed() -> Iterator[list[str]]:
+    """Yield the queries typed at a terminal, one at a time; Ctrl-D ends them."""
+    while True:
+        click.echo("query: ", nl=False, err=True)
+        line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        if not blank(text := _decoded(line, "what was typed")):
+            yield [text]
+
+
+def _piped() -> Iterator[list[str]]:
+    """Yield the lines of the standard input that are not blank, some at a time."""
+    waiting: list[str] = []
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        start = codecs.BOM_UTF8 if number == 1 else b""
+        if not blank(text := _decoded(line.removeprefix(start), f"line {number} of the standard input")):
+            waiting.append(text)
+        if len(waiting) == _AT_ONCE:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _decoded(line: bytes, what: str) -> str:
+    """Return a line as text, without white space at its ends; `DataError` where it is not UTF-8."""
+    try:
+        return line.decode().strip()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{what} is not UTF-8: byte {error.object[error.start]:#04x}") from None

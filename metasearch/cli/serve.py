@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import Interrupted
 
 _BIGGEST = click.IntRange(min=1)
 
 
-@click.command("serve", short_help="Serve an index: a page to search with, and an HTTP interface.")
+@_options.command("serve")
 @click.argument("index", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option(
@@ -31,7 +30,7 @@ _BIGGEST = click.IntRange(min=1)
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="Of the model in /v1/models; by default the encoder's.")
 @_options.moved_encoder
-@options_group(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option("--max-inputs", type=_BIGGEST, default=256, show_default=True, help="Texts of a request.")
 @click.option("--max-bytes", type=_BIGGEST, default=2_000_000, show_default=True, help="Bytes of a request's body.")
 @click.option("--max-hits", type=_BIGGEST, default=100, show_default=True, help="Passages for each query.")

@@ -8,11 +8,10 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import reject_unused_options
-from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
-@click.command("tokenizer", short_help="Learn a vocabulary from texts.")
+@_options.command("tokenizer")
 @click.argument("texts", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--size",
@@ -22,11 +21,7 @@ from metasearch.errors import ConfigError
     help="Tokens in all, special ones and the 256 bytes included.",
 )
 @click.option(
-    "--kind",
-    type=click.Choice(["unigram", "bpe"]),
-    default="unigram",
-    show_default=True,
-    help="How pieces are learnt.",
+    "--kind", type=click.Choice(["unigram", "bpe"]), default="unigram", show_default=True, help="How pieces are learnt."
 )
 @click.option("--lowercase", is_flag=True, help="Make all texts lower case.")
 @click.option(
@@ -45,7 +40,7 @@ from metasearch.errors import ConfigError
     type=click.Choice(["pieces", "random"]),
     help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
 )
-@options_group(_options.seed("Of the rows that are drawn."), _options.trust)
+@_options.options_group(_options.seed("Of the rows that are drawn."), _options.trust)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New or empty folder."
 )

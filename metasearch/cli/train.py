@@ -8,13 +8,12 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, reject_conflicting_options
-from metasearch.cli._settings_options import settings, tree
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError
 
 
-@click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
-@settings(RunConfig, first=("mode", "task", "name"), task="demo")
+@_options.command("train")
+@_options.settings(RunConfig, first=("mode", "task", "name"), task="demo")
 @click.option(
     "--learner",
     shell_complete=_complete.learners(),
@@ -70,4 +69,4 @@ def configure(
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, flags["include"])
     flags |= absolute_folders(flags["include"], flags["data"], beside=bool(task.data))
     flags["encoder"] = absolute_encoder(encoder)
-    return RunConfig.model_validate({**tree(RunConfig, flags), "recipe": chosen})
+    return RunConfig.model_validate({**_options.tree(RunConfig, flags), "recipe": chosen})

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings_options import options_group
 
 
-@click.command("validate", short_help="Check a task, from its file to an episode.")
+@_options.command("validate")
 @click.argument("task", shell_complete=_complete.declared("task"))
-@options_group(_options.data, _options.include)
+@_options.options_group(_options.data, _options.include)
 def command(task: str, data: str | None, include: Sequence[str]) -> None:
     """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.shell_completion import ShellComplete
 
-from metasearch.cli import main
+from metasearch.cli import SECTIONS, main
 from metasearch.cli.ls import KINDS
 from metasearch.config import registry
 from metasearch.config.library import Library
@@ -93,7 +93,7 @@ def test_every_option_that_names_a_declaration_or_an_encoder_is_completed():
 def test_commands_are_offered_with_their_help():
     found = ShellComplete(main, {}, "metasearch", VARIABLE).get_completions([], "")
     assert {item.value: item.help for item in found} == {
-        name: main.get_command(None, name).short_help for name in main.list_commands(None)
+        name: summary for commands in SECTIONS.values() for name, summary in commands.items()
     }
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from metasearch.cli import _queries, main
+from metasearch.cli import main, search
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
@@ -113,9 +113,9 @@ def test_queries_that_are_not_utf_8_are_refused_with_the_byte(index):
 
 
 def test_a_standard_input_that_is_closed_is_none(index, monkeypatch):
-    monkeypatch.setattr(_queries.sys, "stdin", None)
+    monkeypatch.setattr(search.sys, "stdin", None)
     with pytest.raises(ConfigError, match="there is no query, and no standard input to read one from"):
-        _queries.asked_queries()
+        search._asked_queries()
 
 
 def test_the_end_of_a_query_that_is_not_read_is_said(docs):
@@ -241,7 +241,7 @@ def test_joiners_are_shown_and_what_commands_a_terminal_or_turns_its_writing_is_
 
 
 def test_a_typed_query_that_is_not_utf_8_is_refused(index, monkeypatch):
-    monkeypatch.setattr("metasearch.cli.search.asked_queries", _queries._typed)
+    monkeypatch.setattr("metasearch.cli.search._asked_queries", search._typed)
     assert metasearch("search", "faq.index", input=b"key\n\n").exit_code == 0
     assert error("search", "faq.index", input=b"k\xffy\n", code=3) == "what was typed is not UTF-8: byte 0xff"
 

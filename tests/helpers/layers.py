@@ -19,7 +19,7 @@ HOLDS = {
     "training": "the training loop, optimizers, checkpoints, processes; `packing` computes gradients without padding",
     "retrieval": "`index` (quantised embeddings and their exact search), `search`, and the HTTP `server`",
     "pipelines": "what the commands do, a file or folder each; model cards and publishing",
-    "cli": "the command line, one file a command; options are generated from `config`",
+    "cli": "the command line; options are generated from `config`",
 }
 """Package → what it holds; the lowest comes first."""
 
