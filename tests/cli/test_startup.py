@@ -63,8 +63,8 @@ def collector_after(line, end="import metasearch.encoders"):
 
 
 def test_a_command_collects_garbage_once_its_libraries_are_there_and_then_as_usual():
-    begun = "import metasearch.cli\nfrom metasearch import __main__\nfrom metasearch.runs import signals\nsignals.listen = lambda: None"
-    begun += "\nmetasearch.cli.main = lambda **_: print(gc.get_threshold())"
+    begun = "import metasearch.cli\nfrom metasearch import __main__\nfrom metasearch.runs import signals\n"
+    begun += "signals.listen = lambda: None\nmetasearch.cli.main = lambda **_: print(gc.get_threshold())"
     usual = collector_after("", "pass").removesuffix(" False")
     said = collector_after(begun, "__main__.main()\nkept = [[] for _ in range(__main__._STARTUP_OBJECTS + 1)]")
     assert said.splitlines() == [f"(700000,{usual.partition(',')[2]}", f"{usual} True"]
