@@ -220,19 +220,21 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metasearch"
 
 
-def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """Return a folder of the cache, made where it is missing; made again, and said so, where a file was changed.
+def cached(name: str, make: Callable[[Path], None], place: Path | None = None) -> Path:
+    """Return a folder of a cache, made where it is missing; made again, and said so, where a file was changed.
 
     Processes that want it at the same time wait for the first one. A folder is there whole or not at all.
 
     Args:
         name: name of the folder.
         make: writes into an empty folder, beside which it may leave nothing.
+        place: folder of the cache; by default that of the user.
 
     Raises:
-        EncoderError: the cache cannot be written.
+        EncoderError: the user's cache cannot be written.
+        RunFolderError: `place` cannot be written.
     """
-    folder = cache_folder() / name
+    folder = (place or cache_folder()) / name
     if intact(folder):
         return folder
     try:
@@ -241,6 +243,8 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
             if not intact(folder):
                 _make(folder, make)
     except OSError as error:
+        if place:
+            raise write_error(place, error) from error
         raise EncoderError(
             f"the cache {folder.parent} cannot be written: {error.strerror or error}; free space there, or set "
             f"{VARIABLE} to another folder"

@@ -3,6 +3,7 @@
 There is no command of this name: cells of a study are such runs, and `metasearch resume` goes on with one.
 """
 
+import json
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config.measure import RETRIEVAL_POOLS, Pool
-from metasearch.config.recipe import Role
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.recipe import ZERO_SHOT, Role
 from metasearch.config.run import Precision, RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import Data, texts_of
@@ -23,6 +25,7 @@ from metasearch.encoders.neutral import ProjectedEncoder, require_none
 from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
+from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.distill.target_store import Targets, stored_targets
 from metasearch.pipelines.neutral import neutralise, say, train_map
 from metasearch.pipelines.run import ENCODER, Row, RunResult, complete, resumable
@@ -31,6 +34,7 @@ from metasearch.pipelines.task_encoder import encoder_of
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language
+from metasearch.runs.per_query_results import QueryResults, load
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.training.hardware import used, warn_if_bf16_is_slow
@@ -73,13 +77,19 @@ class SharedVectors:
         return self._vectors[role].vectors(texts)
 
 
-def shared_folder(cell: Path) -> Path | None:
-    """Return where cells of a study share vectors; None where a run is no cell, or its study has too few folds."""
+def find_study(cell: Path) -> StudyFolder | None:
+    """Return the study that a run is a cell of; None where it is no cell."""
     # <study>/cells/<arm>/<fold and seed>
     above = cell.resolve().parents
     if len(above) < 3 or above[1].name != "cells" or not (study := StudyFolder(above[2])).begun:
         return None
-    return study.path / "vectors" if len(study.stored().config.folds) >= _FOLDS else None
+    return study
+
+
+def shared_folder(cell: Path) -> Path | None:
+    """Return where cells of a study share vectors; None where a run is no cell, or its study has too few folds."""
+    study = find_study(cell)
+    return study.path / "vectors" if study and len(study.stored().config.folds) >= _FOLDS else None
 
 
 def _by_role(data: Data) -> dict[Role, list[str]]:
@@ -94,6 +104,8 @@ log = logging.getLogger(__name__)
 
 VectorsOf = Callable[[str], TextEncoder]
 """Part of the data → what gives the vectors of its texts."""
+_Scores = tuple[list[Row], QueryResults]
+"""Rows of scores without the facts of a run, and the results of each question."""
 
 
 def begin(config: ScoreConfig, folder: Path, callback: Callback = SILENT) -> RunResult:
@@ -119,17 +131,41 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
-    vectors_of = _vectors_of(files, config, benchmark, encoder, callback)
-    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, callback, vectors_of)
+    if config.label == ZERO_SHOT:
+        score_zero_shot(files, facts, benchmark, encoder, parts, callback)
+    else:
+        vectors_of = _vectors_of(files, config.neutralise, benchmark, encoder, callback)
+        add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, callback, vectors_of)
     report = f"# {config.label} on {config.data.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
 
 
+def score_zero_shot(
+    files: RunFolder, facts: Row, benchmark: Benchmark, encoder: Encoder, parts: dict[str, Data], callback: Callback
+) -> None:
+    """Append the scores of an untrained encoder to the results.
+
+    The cells of a study compute the scores of the same weights on the same data once, in `scores/`.
+
+    Args:
+        files: the run folder.
+        facts: the facts of each row, without label and step.
+        benchmark: gives the measures.
+        encoder: as it is before training.
+        parts: name → data, such as `dev` and `test`.
+        callback: receives the number of encoded texts.
+    """
+    study = find_study(files.path)
+    vectors_of = _vectors_of(files, None, benchmark, encoder, callback)
+    facts = {**facts, "learner": ZERO_SHOT, "step": 0}
+    add_scores(files, facts, benchmark, encoder, parts, callback, vectors_of, study.path / "scores" if study else None)
+
+
 def _vectors_of(
-    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, callback: Callback
+    files: RunFolder, settings: NeutralSettings | None, benchmark: Benchmark, encoder: Encoder, callback: Callback
 ) -> VectorsOf | None:
     """Return what gives the vectors that are scored; None where the encoder does, which may get a map for it."""
-    folder, settings = shared_folder(files.path), config.neutralise
+    folder = shared_folder(files.path)
     if folder is None:
         if settings:
             neutralise(encoder, benchmark, settings, callback)
@@ -154,6 +190,7 @@ def add_scores(
     parts: dict[str, Data],
     callback: Callback = SILENT,
     vectors_of: VectorsOf | None = None,
+    cache: Path | None = None,
 ) -> None:
     """Append the scores of an encoder on parts of the data to the results, unless they stand there.
 
@@ -167,6 +204,7 @@ def add_scores(
         parts: name → data, such as `dev` and `test`.
         callback: hears how many texts are encoded.
         vectors_of: returns what gives the encoder's vectors on a part, where that is not the encoder itself.
+        cache: folder of scores that runs with the same weights and data share.
     """
     label, task = str(facts["learner"]), benchmark.task.task
     known = scored(files, task, {str(measure) for measure in benchmark.measures})
@@ -176,12 +214,55 @@ def add_scores(
             continue
         pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
         what = f"{label} on {split} of {task}"
-        vectors = vectors_of(split) if vectors_of else None
-        results = evaluate_aloud(encoder, data, benchmark, pools, what, callback, vectors=vectors)
+        open_vectors = partial(vectors_of, split) if vectors_of else None
+        compute = partial(_compute_scores, encoder, data, benchmark, pools, what, callback, open_vectors)
+        rows, questions = _cached_scores(cache, encoder, data, benchmark, pools, compute) if cache else compute()
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
-            results.questions.save(files.queries(task, label, split), facts | {"split": split} | stamp)
-        files.add_results({**facts, "split": split, **row, **stamp, "processor": processor()} for row in results.rows())
+            questions.save(files.queries(task, label, split), facts | {"split": split} | stamp)
+        files.add_results({**facts, "split": split, **row, **stamp} for row in rows)
+
+
+def _compute_scores(
+    encoder: ProgressEncoder,
+    data: Data,
+    benchmark: Benchmark,
+    pools: Sequence[Pool],
+    what: str,
+    callback: Callback,
+    open_vectors: Callable[[], TextEncoder] | None,
+) -> _Scores:
+    vectors = open_vectors() if open_vectors else None
+    results = evaluate_aloud(encoder, data, benchmark, pools, what, callback, vectors=vectors)
+    return [{**row, "processor": processor()} for row in results.rows()], results.questions
+
+
+def _cached_scores(
+    cache: Path,
+    encoder: Encoder,
+    data: Data,
+    benchmark: Benchmark,
+    pools: Sequence[Pool],
+    compute: Callable[[], _Scores],
+) -> _Scores:
+    """Return scores from a cache, computed where no run with the same weights, data and versions has computed them."""
+    about = {
+        "weights": encoder.fingerprint,
+        "limits": [encoder.limit(role) for role in _by_role(data)],
+        "data": data.fingerprint,
+        "fold": benchmark.fold,
+        "measures": [*map(str, benchmark.measures), *pools],
+        "versions": versions(),
+    }
+
+    def make(folder: Path) -> None:
+        rows, questions = compute()
+        questions.save(folder / "queries.npz", about)
+        (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+
+    key = sha256_of_bytes(json.dumps(about, sort_keys=True).encode())[:16]
+    folder = cached(key, make, cache)
+    return json.loads((folder / "rows.json").read_text(encoding="utf-8")), load(folder / "queries.npz")[0]
 
 
 def evaluate_aloud(

@@ -21,7 +21,7 @@ from metasearch.pipelines.merge_stage import MergeStage
 from metasearch.pipelines.neutral import neutralise, say, train_map
 from metasearch.pipelines.provenance import facts_of, translated
 from metasearch.pipelines.run import ENCODER, Row, RunResult, complete, require_disk_space, resumable, stopped
-from metasearch.pipelines.score import add_scores, facts_of_run, origin_of
+from metasearch.pipelines.score import add_scores, facts_of_run, origin_of, score_zero_shot
 from metasearch.pipelines.task_encoder import encoder_of
 from metasearch.pipelines.train_report import monitored, report
 from metasearch.runs.callbacks import SILENT, Callback, LoggingCallback
@@ -93,7 +93,7 @@ def run_to_end(
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
     # Before training, which changes the encoder in place.
-    add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, callback)
+    score_zero_shot(files, facts, benchmark, encoder, parts, callback)
     stage = recipe.neutralise
     with_map_before(encoder, benchmark, recipe, callback)
     dev_score = DevEvaluator(encoder, benchmark, recipe, config.compute.precision)

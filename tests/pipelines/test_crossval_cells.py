@@ -4,16 +4,18 @@ They run in this process, as the processes of cells would.
 """
 
 import json
+import shutil
 import signal
 
 import pytest
 
 from helpers.configs import nested
-from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
+from helpers.crossval import FLAGS, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.config.study import StudyConfig
 from metasearch.errors import Interrupted
 from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines import factory, score
 from metasearch.pipelines.study import pool, runner
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.launchers import local
@@ -51,19 +53,19 @@ def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_writte
     assert begun == []
 
 
-def test_a_dry_run_lists_the_cells_and_what_they_wait_for_and_makes_nothing(tmp_path):
+def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
     folder = tmp_path / "study"
     names = ["zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"]
     wanted = [*FLAGS, "--learner", "zero-shot,fine-tune:mono-bi", "--folds", "1", "--seeds", "0", "-o", folder]
     assert run(*wanted, "--dry-run").stdout.splitlines() == [
         f"{names[0].ljust(31)}  score    to do",
-        f"{names[1].ljust(31)}  train    to do  after {names[0]}",
+        f"{names[1].ljust(31)}  train    to do",
         "2 of 2 cells to do",
     ]
     found = json.loads(run(*wanted, "--dry-run", "--json").stdout)["cells"]
     assert [(cell["name"], cell["needs"], cell["done"]) for cell in found] == [
         (names[0], [], False),
-        (names[1], names[:1], False),
+        (names[1], [], False),
     ]
     assert not folder.exists()
 
@@ -95,43 +97,59 @@ def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_
     assert begun == [ZERO, bad, good, bad]
 
 
-def test_what_needs_a_failed_cell_is_skipped_and_said_so(tmp_path, begun, monkeypatch):
-    lose(monkeypatch)
-    result = run(*FLAGS, "--encoder=tinny", "-o", tmp_path / "study", code=7)
-    assert f"{TUNED}: it needs {ZERO}, which failed" in result.stderr
-    assert begun == [ZERO]
-
-
 def lose(monkeypatch):
     """Begin studies as if their encoder were there, and lost when the first cell begins."""
     monkeypatch.setattr(runner, "require_encoders", lambda config: {})
 
 
-def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_path, begun, monkeypatch):
-    from metasearch.pipelines import factory as composition
-    from metasearch.pipelines import score
+@pytest.fixture
+def evaluated(monkeypatch):
+    """Return the parts of data that are evaluated."""
+    found, evaluate = [], score.evaluate
+    monkeypatch.setattr(score, "evaluate", lambda *args: found.append(args[1].fingerprint) or evaluate(*args))
+    return found
 
-    evaluated = []
-    load, evaluate = composition.load_encoder, score.evaluate
+
+def by_seed(folder):
+    return [[row["value"] for row in scores(folder) if row["seed"] == seed] for seed in (4, 5)]
+
+
+@pytest.mark.slow
+def test_cells_with_the_same_weights_compute_zero_shot_once(tmp_path, begun, evaluated, monkeypatch):
+    load = factory.load_encoder
 
     def same_weights(ref, *args, **keys):
         encoder = load(ref, *args, **{**keys, "seed": 0})
         encoder.seeded = False
         return encoder
 
-    monkeypatch.setattr(composition, "load_encoder", same_weights)
-    monkeypatch.setattr(score, "evaluate", lambda *args: evaluated.append(args) or evaluate(*args))
-    run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
-    assert begun == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]
-    assert len(evaluated) == 2  # dev and test, with the first seed
-    by_seed = {seed: [row["value"] for row in scores(tmp_path / "study") if row["seed"] == seed] for seed in (4, 5)}
-    assert by_seed[4] == by_seed[5] != []
+    monkeypatch.setattr(factory, "load_encoder", same_weights)
+    run(*FLAGS, "--max-steps=1", "--seeds=4,5", "-o", tmp_path / "study")
+    assert begun[:2] == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]
+    # Dev and test: of zero-shot once, and of each of the two trained models.
+    assert len(evaluated) == 2 + 2 * 2
+    first, second = by_seed(tmp_path / "study")
+    zero = len(first) // 2
+    assert first[:zero] == second[:zero] != []
 
 
-def test_zero_shot_of_an_encoder_that_is_made_from_a_seed_is_computed_with_each(tmp_path, begun):
+def test_zero_shot_of_an_encoder_with_random_weights_is_computed_with_each_seed(tmp_path, begun, evaluated):
     run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
-    by_seed = {seed: [row["value"] for row in scores(tmp_path / "study") if row["seed"] == seed] for seed in (4, 5)}
-    assert by_seed[4] != by_seed[5]
+    first, second = by_seed(tmp_path / "study")
+    assert first != second
+    assert len(evaluated) == 2 * 2
+
+
+def test_damaged_zero_shot_scores_are_computed_again(tmp_path, begun, evaluated):
+    flags = [*FLAGS, "--learner=zero-shot", "-o", tmp_path / "study"]
+    run(*flags)
+    before = scores(tmp_path / "study")
+    for path in (tmp_path / "study" / "scores").glob("*/rows.json"):
+        path.write_text(path.read_text().replace("0.", "1."))
+    shutil.rmtree(tmp_path / "study" / "cells")
+    run(*flags)
+    assert scores(tmp_path / "study") == before
+    assert len(evaluated) == 2 * 2
 
 
 class Busy:

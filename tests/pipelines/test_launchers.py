@@ -70,16 +70,6 @@ def test_a_cell_that_fails_is_named_with_its_log_the_others_go_on_and_nothing_do
     assert [attempts(study, name) for name in (ZERO, TUNED, BAD)] == [1, 1, 2]
 
 
-def test_what_needs_a_failed_cell_is_skipped(where, tmp_path, monkeypatch):
-    from metasearch.pipelines.study import runner
-
-    # As if the encoder were lost when the first cell begins.
-    monkeypatch.setattr(runner, "require_encoders", lambda config: {})
-    result = run(*FLAGS, "--encoder=tinny", *where[0], "-o", tmp_path / "study", code=7)
-    assert f"{ZERO}: exit code 6: unknown encoder 'tinny'" in result.stderr
-    assert f"{TUNED}: it needs {ZERO}, which failed" in result.stderr
-
-
 def test_ctrl_c_saves_what_was_reached_and_the_same_command_goes_on_to_the_same_scores(where, tmp_path, whole):
     study = StudyFolder(tmp_path / "study")
     command = ["crossval", *LONG, *where[0], "-o", study.path]

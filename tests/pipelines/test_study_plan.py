@@ -45,27 +45,13 @@ def test_there_is_a_cell_for_every_arm_fold_and_seed_zero_shot_first(tmp_path):
     ]
 
 
-def test_what_is_trained_waits_for_zero_shot_of_its_fold_and_seed_and_takes_its_scores_over(tmp_path):
-    cell = named(plan(study(), tmp_path))["maml-trans/fold-1-seed-5"]
-    assert (cell.kind, cell.needs, cell.origin) == (
-        "train", ("zero-shot/fold-1-seed-5",), "zero-shot/fold-1-seed-5",
-    )  # fmt: skip
-
-
-def test_zero_shot_with_further_seeds_waits_for_that_with_the_first(tmp_path):
-    cells = named(plan(study(), tmp_path))
-    assert cells["zero-shot/fold-1-seed-4"].needs == ()
-    assert cells["zero-shot/fold-1-seed-5"].needs == ("zero-shot/fold-1-seed-4",)
-
-
-def test_the_neutral_encoder_is_scored_after_zero_shot_and_further_seeds_take_its_scores_over(tmp_path):
+def test_the_neutral_encoder_is_scored_after_zero_shot(tmp_path):
     settings = NeutralSettings(rank=2)
     cells = plan(study(neutral=settings), tmp_path)
     assert [cell.arm for cell in cells] == [arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)]
-    first, last = (named(cells)[f"neutral/fold-1-seed-{seed}"] for seed in (4, 5))
+    cell = named(cells)["neutral/fold-1-seed-4"]
     asked = nested(ScoreConfig, task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
-    assert (first.kind, first.config, first.needs, first.origin) == ("score", asked, (), None)
-    assert (last.needs, last.origin) == ((first.name,), first.name)
+    assert (cell.kind, cell.config, cell.needs) == ("score", asked, ())
 
 
 def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold(tmp_path):
@@ -78,7 +64,7 @@ def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold
     scored = named(cells)["small/fold-1-seed-5"]
     model = str(tmp_path.resolve() / "cells" / "small" / "seed-5" / "model")
     assert scored.config == nested(ScoreConfig, task="demo", encoder=model, label="small", fold=1, seed=5)
-    assert (scored.needs, scored.origin) == (("small/seed-5",), None)
+    assert scored.needs == ("small/seed-5",)
 
 
 def test_what_the_cells_share_comes_from_the_study(tmp_path):

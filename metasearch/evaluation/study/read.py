@@ -71,7 +71,7 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     """Return the arms with their labels, and the scores of each on each fold with each seed.
 
-    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are combined, wherever they are
+    Zero-shot, which every run scores, counts once. Runs of the same arm are combined, wherever they are
     from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
 
     Raises:

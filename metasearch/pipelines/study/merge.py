@@ -48,7 +48,7 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
             "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in trained)),
             "distilled": (*old.distilled, *(each for each in new.distilled if each.recipe.recipe not in distilled)),
             "folds": tuple(sorted({*old.folds, *new.folds})),
-            # In this order: the scores of the first seed are those that others take over.
+            # In this order: dict keeps the seeds of the study first.
             "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),
         }
     )

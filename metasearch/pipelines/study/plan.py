@@ -25,7 +25,6 @@ class Cell:
         config: configuration of the run.
         arm: first part of the name.
         needs: cells that must be done before.
-        origin: the one of them whose scores of an untrained encoder are taken over, where they are the same to the bit.
     """
 
     name: str
@@ -33,7 +32,6 @@ class Cell:
     config: CellConfig
     arm: str
     needs: tuple[str, ...] = ()
-    origin: str | None = None
 
     @property
     def listed(self) -> bool:
@@ -59,11 +57,8 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
 
 def _untrained(config: StudyConfig, label: str, neutralise: NeutralSettings | None = None) -> Iterator[Cell]:
     for seed, fold in _runs(config):
-        first = _cell_name(label, fold, config.seeds[0])
-        # The other seeds wait for the first one: where the encoder is the same, they take over its scores.
-        needs = () if seed == config.seeds[0] else (first,)
         own = _scored(config, fold, seed, label).model_copy(update={"neutralise": neutralise})
-        yield Cell(_cell_name(label, fold, seed), "score", own, label, needs, needs[0] if needs else None)
+        yield Cell(_cell_name(label, fold, seed), "score", own, label)
 
 
 def _scored(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
@@ -93,8 +88,7 @@ def _arms(config: StudyConfig, folder: Path) -> Iterator[Cell]:
                 seed=seed,
                 max_steps=config.max_steps,
             )
-            origin = _cell_name(ZERO_SHOT, fold, seed)
-            yield Cell(_cell_name(arm.arm, fold, seed), "train", run, arm.arm, (origin,), origin)
+            yield Cell(_cell_name(arm.arm, fold, seed), "train", run, arm.arm)
         for each in config.distilled:
             name, distillation = each.recipe.recipe, _distillation(each.recipe.recipe, seed)
             model = str(folder.resolve() / "cells" / distillation / "model")
