@@ -19,7 +19,6 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError
 
 EXACT = 1e-10
 VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
@@ -105,15 +104,6 @@ def test_a_cut_vector_learns_the_similarities_of_the_whole_ones():
     assert found.item() == pytest.approx((cut * 2 / 4 + whole * 2 / 4) / 2)
 
 
-def test_an_order_of_the_teachers_numbers_changes_nothing():
-    """So that nothing of a teacher's vector needs to be cut."""
-    generator = torch.Generator().manual_seed(0)
-    teacher, student = (torch.randn(5, 6, generator=generator, dtype=torch.float64) for _ in range(2))
-    turned = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64)).Q
-    found = [matryoshka(each, student, [2, 4]).item() for each in (teacher, teacher @ turned)]
-    assert found[0] == pytest.approx(found[1], rel=1e-12)
-
-
 @cache
 def trained(dimensions=(), steps=15, output="pooled"):
     """Return a tiny encoder after some steps towards drawn targets, and its vectors of the batch's texts."""
@@ -131,21 +121,10 @@ def trained(dimensions=(), steps=15, output="pooled"):
     return student, torch.from_numpy(student.encode(texts, "text", "pooled"))
 
 
-def test_cut_vectors_of_a_student_come_nearer_to_the_teachers_similarities():
-    teacher = torch.from_numpy(Drawn().vectors([s for s, _ in PAIRS] * 2))
-    plain, cut = (matryoshka(teacher, trained(dimensions)[1], [4]).item() for dimensions in ((), (4, 8)))
-    assert cut < 0.7 * plain
-
-
 def test_the_encoder_notes_to_what_its_vectors_may_be_cut():
     assert trained_dimensions(trained((4, 8))[0].model) == (4, 8)
     assert trained_dimensions(trained(())[0].model) == ()
     assert trained_dimensions(trained((4, 8), steps=0, output="embedding")[0].model) == ()  # of words, not vectors
-
-
-def test_more_numbers_than_vectors_have_are_refused(encoder):
-    with pytest.raises(ConfigError, match=rf"^options.dimensions: 999: .* have {tiny.DIMENSIONS} numbers; choose"):
-        Distill(encoder, Loss(), Distill.Options(dimensions=[8, 999]), Drawn())
 
 
 @pytest.mark.parametrize(
@@ -159,14 +138,3 @@ def test_more_numbers_than_vectors_have_are_refused(encoder):
 def test_options_out_of_range_are_refused(options, says):
     with pytest.raises(ValidationError, match=says):
         Distill.Options(**options)
-
-
-def test_tokens_have_no_term_of_sentences():
-    with pytest.raises(ConfigError, match=r"^options.dimensions: \[8\] is over sentences"):
-        Distill.wanted(Distill.Options(output="tokens", target="own", dimensions=[8]))
-
-
-def test_dimensions_are_written_as_a_list():
-    written = Distill.Options(dimensions=[4, 8]).model_dump()
-    assert written["dimensions"] == [4, 8]
-    assert Distill.Options(**written) == Distill.Options(dimensions=[4, 8])

@@ -10,7 +10,6 @@ from torch import Tensor
 from helpers.reference import assert_same, gradients, learned, weights_of
 from metasearch.algorithms.base import TargetSpec
 from metasearch.algorithms.distill import Distill
-from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss, MaxLength
 from metasearch.config.seeding import stream
@@ -156,46 +155,6 @@ def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, k
     assert_gradient(gradient, gradients(match + contrast, weights_of(encoder.embedder)))
 
 
-@pytest.mark.parametrize(("output", "target", "kind"), COMBINATIONS)
-def test_its_terms_add_up_to_the_loss(encoder, output, target, kind):
-    found = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.25).outer_loss(
-        [episode(*PAIRS)]
-    )
-    assert found.terms.keys() == ({"match"} if kind == "none" else {"match", "contrast"})
-    expected = found.terms["match"] + 0.25 * found.terms.get("contrast", 0.0)
-    assert found.total.item() == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
-@pytest.mark.parametrize("target", ["source", "own"])
-def test_both_languages_in_one_forward_pass_are_as_two_passes(encoder, output, target):
-    """One pass pads the translations to the longest text of either language; padding changes nothing."""
-    learner = made(encoder, output=output, target=target)
-    sources, translations = ([pair[side] for pair in PAIRS] for side in (0, 1))
-
-    def error(texts, of):
-        vectors = encoder.embedder(encoder.features(texts, "text"), output)
-        return (vectors - torch.from_numpy(learner.targets.vectors(of)).double()).square().mean()
-
-    two = error(sources, sources) + error(translations, sources if target == "source" else translations)
-    total, gradient = learned(learner, [episode(*PAIRS)])
-    assert total == pytest.approx(two.item(), rel=EXACT)
-    expected = gradients(two, weights_of(encoder.embedder))
-    largest = max(value.norm() for value in expected.values())
-    for name, value in expected.items():
-        assert (gradient[name] - value).norm() <= EXACT * max(value.norm(), 1e-3 * largest), name
-
-
-def test_there_is_one_forward_pass_and_each_distinct_text_is_in_it_once(encoder):
-    passes = []
-    handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
-    try:
-        made(encoder, contrast="soft").outer_loss([episode(*PAIRS)])
-    finally:
-        handle.remove()
-    assert passes == [len(TEXTS)]
-
-
 @pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4]), (0.5, [1, 3]), (1.0, [0, 1, 2, 3, 4])])
 @pytest.mark.parametrize("kind", ["none", "infonce"])
 def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read, kind):
@@ -234,13 +193,6 @@ def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, output, shar
     assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
 
 
-def test_a_pair_that_stands_twice_counts_twice(encoder):
-    """Its error is in the mean twice, so three pairs of which two are the same are no two pairs."""
-    (first, second), learner = PAIRS[:2], made(encoder)
-    one, other = (learner.outer_loss([episode(pair)]).total.item() for pair in (first, second))
-    assert learner.outer_loss([episode(first, second, first)]).total.item() == pytest.approx((2 * one + other) / 3)
-
-
 def test_the_episodes_of_a_meta_batch_are_one_batch(encoder):
     """Texts of one episode are compared with translations of another."""
     learner = made(encoder, contrast="soft")
@@ -252,22 +204,6 @@ def test_the_episodes_of_a_meta_batch_are_one_batch(encoder):
     assert not math.isclose((2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([episode(*PAIRS)]).terms["contrast"])
 
 
-def test_a_weight_of_0_leaves_the_squared_error_alone(encoder):
-    plain, gradient = learned(made(encoder), [episode(*PAIRS)])
-    weighted, found = learned(made(encoder, contrast="ce", contrast_weight=0), [episode(*PAIRS)])
-    assert weighted == plain
-    assert_same(found, gradient, 1e-12)
-
-
-def test_a_student_that_is_the_frozen_encoder_has_no_error(encoder):
-    class Itself:
-        def vectors(self, texts):
-            return encoder.encode(texts, "text", "pooled")
-
-    found = made(encoder, Itself(), target="own", contrast="none").outer_loss([episode(*PAIRS)])
-    assert 0 <= found.terms["match"] < 1e-13  # targets are float32
-
-
 @pytest.mark.parametrize("output", ["sentence", "pooled", "embedding"])
 @pytest.mark.parametrize("kind", ["none", "soft", "infonce"])
 def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_target(encoder, output, kind):
@@ -275,14 +211,6 @@ def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_t
     learner.outer_loss([episode(*PAIRS)])
     assert {text for texts in learner.targets.asked for text in texts} == {source for source, _ in PAIRS}
     assert Distill.wanted(learner.options) == TargetSpec(output, translations=False)
-
-
-@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding", "tokens", "states"])
-def test_translations_are_among_the_targets_where_each_text_has_its_own(encoder, output):
-    learner = made(encoder, output=output, target="own")
-    learner.outer_loss([episode(*PAIRS)])
-    assert {text for texts in learner.targets.asked for text in texts} == set(TEXTS)
-    assert Distill.wanted(learner.options) == TargetSpec(output, translations=True)
 
 
 def test_the_second_stage_changes_the_embedding_block_alone(encoder):
@@ -301,16 +229,6 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
 
 
-def test_without_a_frozen_encoder_it_says_where_to_name_one(encoder):
-    with pytest.raises(ConfigError, match="needs a frozen encoder to learn from; a stage names it under `against`"):
-        made(encoder, None).outer_loss([episode(*PAIRS)])
-
-
 def test_targets_of_another_width_are_refused_with_both(encoder):
     with pytest.raises(ConfigError, match=f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"):
         made(encoder, Given(encoder, dimension=7)).outer_loss([episode(*PAIRS)])
-
-
-def test_it_is_a_learner_of_stages_on_translations():
-    assert registry.load("learners", "distill").LEARNER is Distill
-    assert (Distill.links, Distill.data) == ((1,), ("parallel",))

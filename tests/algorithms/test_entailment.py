@@ -7,14 +7,12 @@ from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch.nn import functional as F
 
 from helpers.padded import PaddedGradients
-from metasearch.algorithms.entailment import LEARNER, Entailment, entailment_logits
+from metasearch.algorithms.entailment import Entailment, entailment_logits
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Budget, Loss, Outer
 from metasearch.data.entailment import LABELS, EntailmentPair
-from metasearch.data.records import ScoredPair
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError
 from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
@@ -55,13 +53,6 @@ def by_hand(vectors, head, pairs):
     wanted = np.eye(3)[[LABELS.index(p.label) for p in pairs]]
     loss = -np.log((probabilities * wanted).sum(axis=1)).mean()
     return loss, (probabilities - wanted).T @ f / len(pairs), logits
-
-
-def test_logits_of_one_pair_worked_out():
-    """u = (1, 2), v = (3, −1), |u − v| = (2, 3)."""
-    head = torch.tensor([[1.0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 1, 1, 0, 1, 1]])
-    logits = entailment_logits(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]]), head)
-    assert logits.tolist() == [[1, -1, 2 + 3 + 2 + 3]]
 
 
 def test_loss_has_the_right_gradient_in_both_vectors_and_the_head():
@@ -111,11 +102,6 @@ def test_outer_loss_and_its_gradients_are_those_of_the_formula(output):
     assert weight.grad[3, 4].item() == pytest.approx((errors[0] - errors[1]) / 2e-5, rel=1e-5)
 
 
-def test_pooled_and_sentence_vectors_give_other_losses():
-    losses = [learner(output=output).outer_loss([episode(*PAIRS)]).total for output in ("pooled", "sentence")]
-    assert not torch.isclose(*losses)
-
-
 def test_a_meta_batch_is_the_mean_over_all_its_pairs():
     made = learner(double=True)
     parts = [made.outer_loss([episode(*found)]).total.item() for found in (PAIRS, OTHER)]
@@ -132,17 +118,6 @@ def test_the_head_is_one_parameter_beside_the_encoders_made_from_the_seed():
     assert made.head.abs().max() <= (3 * 128) ** -0.5
     assert torch.equal(made.head, learner(seed=3).head)
     assert not torch.equal(made.head, learner(seed=4).head)
-
-
-def test_it_is_the_plug_in_of_episodes_of_one_set():
-    assert LEARNER is Entailment
-    assert LEARNER.links == (1,)
-
-
-def test_other_examples_are_refused_by_name():
-    pair = ScoredPair("en-en", ("en", "en"), "a", "b", 0.5, "row")
-    with pytest.raises(ConfigError, match="needs entailment pairs; the data holds a ScoredPair"):
-        learner().outer_loss([episode(pair)])
 
 
 class Same:

@@ -9,7 +9,7 @@ from torch import nn
 
 from helpers.small import UNUSED, SmallEncoder
 from metasearch.algorithms import inner_loop, stand_in
-from metasearch.algorithms.inner_loop import Model, with_gradient
+from metasearch.algorithms.inner_loop import Model
 
 ORDERS = pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
 WITHOUT = """
@@ -162,14 +162,6 @@ def test_each_weight_has_a_rate_of_its_own_and_the_rates_can_be_learned(first_or
         torch.testing.assert_close(found, -gradient * pull, rtol=1e-10, atol=1e-14)
 
 
-def test_a_missing_rate_is_an_error():
-    net = smooth_net()
-    adapted = Model(net, [torch.ones_like(weight) for weight in net.parameters()][:-1]).clone()
-
-    with pytest.raises(ValueError, match="zip"):
-        adapted.adapt(adapted(inputs(1)).mean())
-
-
 @ORDERS
 def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_order, either):
     net = smooth_net()
@@ -187,15 +179,6 @@ def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_ord
     torch.autograd.grad(last, list(net.parameters()))  # each of the two has a graph of its own
     found = torch.autograd.grad(kept, list(net.parameters()))
     assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
-
-
-def test_a_scalar_of_any_value_and_gradient():
-    weights = [torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)]
-    made = with_gradient(torch.tensor(7.0), weights, [torch.tensor([1.0, -2.0]), None])
-    assert made.item() == 7
-    gradients = torch.autograd.grad(made, weights, allow_unused=True)
-    assert gradients[0].tolist() == [1, -2]
-    assert gradients[1] is None
 
 
 @ORDERS

@@ -123,15 +123,6 @@ def test_meta_sgd_learns_weights_and_a_rate_for_each_of_them(encoder, reference,
     assert gradient["rate.first.weight"].norm() > 0
 
 
-def test_meta_sgd_starts_as_maml(encoder):
-    settings = {"inner_lr": RATE, "inner_steps": 2, "first_order": False}
-    maml = learned(MAML(encoder, LOSS, MAML.Options(**settings)), BATCHES["triplets"])
-    meta_sgd = learned(MetaSGD(encoder, LOSS, MetaSGD.Options(**settings)), BATCHES["triplets"])
-
-    assert meta_sgd[0] == pytest.approx(maml[0], rel=EXACT)
-    assert_same({name: meta_sgd[1][name] for name in maml[1]}, maml[1], EXACT)
-
-
 def inner_losses(reference, weights, sets):
     """Return the loss before each of the steps on sets in turn."""
     starts = [reference.descend(weights, sets[:step], RATE, first_order=True) for step in range(len(sets))]

@@ -107,13 +107,6 @@ def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_pa
         factory.resolved(read(tmp_path, written))
 
 
-def test_a_loss_that_is_named_on_the_command_line_is_that_of_the_learner():
-    recipe = load_recipe("maml-tiny", ["loss.name=infonce", "loss.temperature=0.2"])
-    (loss,) = factory.make_learner(recipe, factory.load_encoder("tiny", device="cpu")).set_losses
-    assert type(loss) is registry.load("losses", "infonce").LOSS
-    assert loss.options.temperature == 0.2
-
-
 def test_an_option_that_a_recipe_has_for_its_own_loss_is_left_out_with_null_for_another():
     assert load_recipe("maml-e5").loss.options({"temperature"}) == {"temperature": "0.05"}
     recipe = load_recipe("maml-e5", ["loss.name=triplet", "loss.margin=0.4", "loss.temperature=null"])
@@ -146,15 +139,6 @@ def test_what_a_loss_does_not_have_is_named(caplog, loss, negatives, idle):
     warn_of_unused(loss, graded=negatives != "random")
     expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
     assert caplog.messages == expected
-
-
-def test_options_of_a_term_that_is_not_asked_for_are_named(caplog):
-    warn_of_unused(Loss(name=("infonce", "cosine-mse"), align="none", align_weight=0.5, align_temperature=0.1))
-    idle = "loss.align_temperature=0.1, loss.align_weight=0.5"
-    assert caplog.messages == [f"loss 'infonce': with its other options these do nothing: {idle}"]
-    caplog.clear()
-    warn_of_unused(Loss(name="infonce", align="jsd", align_weight=0.5, align_temperature=0.1))
-    assert not caplog.messages
 
 
 @pytest.mark.parametrize("negatives", ["random", pytest.param("hard", marks=pytest.mark.slow)])

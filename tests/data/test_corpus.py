@@ -10,7 +10,6 @@ from metasearch.config.corpus import CorpusSettings
 from metasearch.data.formats.blank import blank
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.files import recognise
-from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 
 ONE_TWO = [("one", "eins"), ("two", "zwei")]
@@ -70,13 +69,6 @@ def test_a_name_says_corpus_languages_and_split(tmp_path, name, corpus, language
     assert (file.corpus, file.languages, file.split) == (corpus, languages, split)
 
 
-@pytest.mark.parametrize(
-    "name", ["README", "LICENSE", "en-de.txt", "en_de.tsv", "WikiMatrix.de-en.ids", "WikiMatrix.de-en.fr", "scores.tsv"]
-)
-def test_other_names_are_no_parallel_text(tmp_path, name):
-    assert recognise(tmp_path / name) is None
-
-
 def test_a_name_with_several_readings_is_read_by_the_pivot_or_refused(tmp_path):
     path = tmp_path / "fr-pt-br.tsv"
     assert recognise(path, pivot="fr").languages == ("fr", "pt-BR")
@@ -86,21 +78,10 @@ def test_a_name_with_several_readings_is_read_by_the_pivot_or_refused(tmp_path):
         recognise(path)
 
 
-@pytest.mark.parametrize("name", ["en-de.tsv", "en-de.tsv.gz", "TED2020-en-de-train.tsv.gz"])
-def test_a_tsv_file_with_the_pivot_first_is_read(tmp_path, name):
-    corpus = read(tsv(tmp_path / name, ONE_TWO))
-    assert list(corpus) == [Translation(source, target, ("en", "de")) for source, target in ONE_TWO]
-
-
 def test_a_tsv_file_with_the_pivot_second_is_turned_round(tmp_path):
     corpus = read(tsv(tmp_path / "de-en.tsv", [(target, source) for source, target in ONE_TWO]))
     assert pairs_of(corpus) == ONE_TWO
     assert corpus[0].languages == ("en", "de")
-
-
-def test_columns_after_the_second_are_ignored(tmp_path):
-    corpus = read(put(tmp_path / "en-de.tsv", ["one\teins\ttatoeba\t7", "two\tzwei\t"]))
-    assert pairs_of(corpus) == ONE_TWO
 
 
 @pytest.mark.parametrize("packed", ["", ".gz"])
@@ -150,22 +131,6 @@ def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
     assert pairs_of(read(dev)) == [("three", "drei")]
 
 
-def test_the_order_is_that_of_names_and_lines_wherever_the_folder_lies(tmp_path):
-    for folder in ("here", "there"):
-        for code in ("fr", "de", "es"):
-            tsv(tmp_path / folder / "x" / f"en-{code}.tsv", [(f"{code} {i}", f"{i}") for i in range(3)])
-    here, there = read(tmp_path / "here"), read(tmp_path / "there")
-    assert [part.language for part in here.parts] == ["de", "es", "fr"]
-    assert [pair.source for pair in here][:4] == ["de 0", "de 1", "de 2", "es 0"]
-    assert here.fingerprint == there.fingerprint
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(tmp_path):
-    path = tmp_path / "en-de.tsv"
-    path.write_bytes("\ufeffone\teins\r\ntwo \t zwei\r\n".encode())
-    assert pairs_of(read(path)) == ONE_TWO
-
-
 def test_each_kind_of_damage_is_counted_and_its_first_places_are_kept(tmp_path):
     path = tmp_path / "en-de.tsv"
     lines = [
@@ -199,18 +164,6 @@ def test_each_kind_of_damage_is_counted_and_its_first_places_are_kept(tmp_path):
     assert corpus.report.describe() == (
         "11 lines read, 2 kept; dropped: 4 no tab, 1 not UTF-8, 2 empty side, 1 NUL character, 1 duplicate"
     )
-
-
-def test_the_same_pair_in_another_file_is_no_duplicate(tmp_path):
-    tsv(tmp_path / "A-en-de.tsv", ONE_TWO)
-    tsv(tmp_path / "B-en-de.tsv", ONE_TWO)
-    assert len(read(tmp_path)) == 4
-
-
-def test_long_sides_are_dropped_by_characters(tmp_path):
-    corpus = read(tsv(tmp_path / "en-de.tsv", [("abc", "abc"), ("abcd", "a"), ("a", "äbcd")]), max_chars=3)
-    assert pairs_of(corpus) == [("abc", "abc")]
-    assert corpus.report.dropped == {"over 3 characters": 2}
 
 
 def test_long_sides_are_dropped_by_tokens(tmp_path):
@@ -323,15 +276,3 @@ def test_a_parquet_file_has_a_column_a_language_or_one_of_both(tmp_path):
     corpus = read(tmp_path)
     assert pairs_of(corpus) == ONE_TWO
     assert (corpus.report.read, corpus.report.dropped) == (2 + 1, {"empty side": 1})
-
-
-def test_what_is_wrong_with_a_parquet_file_is_said(tmp_path):
-    path = table(tmp_path / "en-de.parquet", en=["one"], german=["eins"])
-    with pytest.raises(DataError, match=r"no column 'de'; there must be one for each language.*Known: en, german"):
-        read(path)
-    table(path, en=["one"], de=[1])
-    with pytest.raises(DataError, match="column 'de' is int64; expected text"):
-        read(path)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(DataError, match=r"en-de\.parquet: damaged Parquet file after row 0"):
-        read(path)

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from metasearch.data.parallel.corpus import Corpus
 from metasearch.data.parallel.files import Part
 from metasearch.data.report import Report
-from metasearch.data.translation import Translation
-from metasearch.errors import DataError
 
 
 def corpus_of(pairs):
@@ -49,32 +47,10 @@ CORPORA = st.lists(st.lists(st.sampled_from(["de", "fr", "es"]), min_size=1, max
 )
 
 
-def test_a_corpus_is_a_sequence_of_translations():
-    assert SMALL[2] == SMALL[-2] == Translation("one", "un", ("en", "fr"))
-    assert len(SMALL) == 4
-    assert list(SMALL[1:3]) == [SMALL[1], SMALL[2]]
-    assert SMALL[1:3].counts == {"de": 1, "fr": 1}
-    with pytest.raises(IndexError):
-        SMALL[4]
-
-
-def test_it_knows_its_size_by_language():
-    assert SMALL.languages == ("de", "fr")
-    assert SMALL.counts == {"de": 3, "fr": 1}
-    assert SMALL.describe() == "4 pairs of en with de, fr from 3 files"
-
-
 def test_shares_of_an_epoch_are_files_or_languages():
     assert SMALL.groups("none") is None
     assert SMALL.groups("file").tolist() == [0, 0, 1, 2]
     assert SMALL.groups("language").tolist() == [0, 0, 1, 0]
-
-
-def test_the_length_of_a_pair_is_that_of_its_longer_side():
-    by_text = {"one": 3, "eins": 4, "two": 9, "zwei": 1, "un": 2, "three": 5, "drei": 5}
-    assert SMALL.lengths([by_text[text] for text in SMALL.texts]).tolist() == [4, 9, 3, 5]
-    with pytest.raises(ValueError, match="one length for each of 7 texts"):
-        SMALL.lengths([1, 2])
 
 
 def test_pairs_with_a_longer_side_are_dropped_and_counted():
@@ -83,14 +59,6 @@ def test_pairs_with_a_longer_side_are_dropped_and_counted():
     assert pairs_of(short) == [("one", "eins", "de"), ("two", "zwei", "de"), ("one", "un", "fr")]
     assert short.report.dropped == {"over 4 tokens": 1}
     assert SMALL.drop_long(lengths, max(lengths)) is SMALL
-
-
-def test_a_subset_shares_its_texts_and_counts_its_own_pairs():
-    french = SMALL.subset(SMALL.groups("language") == 1)
-    assert pairs_of(french) == [("one", "un", "fr")]
-    assert french.texts is SMALL.texts
-    assert [part.pairs for part in french.parts] == [0, 1, 0]
-    assert french.languages == ("fr",)
 
 
 def test_the_fingerprint_follows_texts_order_languages_and_corpora():
@@ -159,8 +127,3 @@ def test_fewer_lines_hold_out_what_more_lines_do_as_far_as_they_have_it(lines):
     assert len(kept) > 0
     assert kept <= sources_of(part[1])
     assert not kept & sources_of(part[0])
-
-
-def test_a_dev_part_that_leaves_nothing_to_train_on_is_refused():
-    with pytest.raises(DataError, match="dev=1: fr has 1 pairs; none with a source of its own is left to train on"):
-        SMALL.hold_out(1, 0)

@@ -97,8 +97,3 @@ def test_a_folder_without_a_tokenizer_or_with_a_damaged_model(marian, tmp_path):
     (tmp_path / "ct2/model.bin").write_bytes(b"no model")
     with pytest.raises(DataError, match="the model cannot be loaded"):
         ctranslate(tmp_path).translate(["a"], "en", "de")
-
-
-def test_a_folder_that_is_no_model_of_ctranslate2(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere: no model of CTranslate2: model\.bin is missing"):
-        ctranslate(tmp_path, model="nowhere")

@@ -57,12 +57,6 @@ def test_a_file_that_is_no_utf_8_is_refused_with_the_place_of_the_first_wrong_by
     assert message == f"{tmp_path / form / name}:3: not UTF-8: byte 0xfe"
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_file_in_utf_16_is_refused(form, tmp_path):
-    message = spoil(form, files(form)[0], lambda sound: sound.decode().encode("utf-16"), tmp_path)
-    assert message == f"{tmp_path / form / files(form)[0]}:1: not UTF-8: byte 0xff"
-
-
 @pytest.mark.parametrize(("form", "name"), FILES)
 def test_a_file_cut_in_half_is_refused_by_name(form, name, tmp_path):
     """Cut at a byte that ends neither a line nor a character, as an interrupted download does."""
@@ -74,15 +68,6 @@ def test_a_missing_file_is_refused_by_name(form, tmp_path):
     path = copy(form, tmp_path) / files(form)[-1]
     path.unlink()
     with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: No such file or directory$"):
-        read(form, path.parent)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_folder_in_the_place_of_a_file_is_refused_by_name(form, tmp_path):
-    path = copy(form, tmp_path) / files(form)[0]
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: "):
         read(form, path.parent)
 
 
@@ -210,11 +195,6 @@ def test_xquad_r_refuses_spans_and_texts_that_hold_nothing(name, damage, tmp_pat
     assert message.startswith(f"{tmp_path / 'xquad-r' / name}: data[")
 
 
-def test_scores_of_track_6_are_as_many_as_its_pairs_or_half_as_many(tmp_path):
-    message = spoil("semeval2017", "STS.gs.track6.tr-en.txt", swap("3.75\n", ""), tmp_path)
-    assert message.startswith(f"{tmp_path / 'semeval2017' / 'STS.gs.track6.tr-en.txt'}: expected")
-
-
 def test_rows_without_ids_are_refused_where_languages_have_not_equally_many(tmp_path):
     """One that is missing would make each question behind it the translation of another."""
     message = spoil("jsonl-labelled", "de.jsonl", lambda sound: b"".join(sound.splitlines(True)[1:]), tmp_path)
@@ -228,14 +208,6 @@ def test_questions_of_paragraphs_without_ids_are_refused_where_one_is_missing(tm
     message = refusal(tmp_path, [one, two], [one, {"sentences": ["A paragraph that nothing is asked of."]}, two])
     assert message.startswith(f"{tmp_path / 'el.jsonl'}:3: a question without an id is a translation of that in its")
     assert "(3-1) in other languages, and de has none there" in message
-
-
-def test_questions_of_named_paragraphs_without_ids_are_refused_where_one_is_missing(tmp_path):
-    asked = [{"question": f"{i}?", "answer": 0} for i in range(2)]
-    named = {"paragraph": "p", "sentences": ["A."]}
-    message = refusal(tmp_path, [{**named, "questions": asked}], [{**named, "questions": asked[1:]}])
-    assert message.startswith(f"{tmp_path / 'de.jsonl'}:1: ")
-    assert "(p-2) in other languages, and el has none there" in message
 
 
 def test_two_paragraphs_with_one_name_are_refused(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from helpers.formats import FORMATS, copy, files, read
 from metasearch.compress.texts import read_texts
 from metasearch.config import yaml
 from metasearch.config.corpus import CorpusSettings
@@ -20,23 +19,11 @@ from metasearch.io import read_bytes
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import load
 from metasearch.runs.rows import read_rows
-from metasearch.training import checkpoint
 
 PIPE, DEVICE = "it is a named pipe, not a file", "it is a device, not a file"
 MAKE = {PIPE: os.mkfifo, DEVICE: lambda path: path.symlink_to("/dev/zero"), "Is a directory": Path.mkdir}
 
 made = pytest.mark.parametrize("says", MAKE)
-
-
-@made
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_reader_of_a_task_refuses_it(form, says, tmp_path):
-    path = copy(form, tmp_path) / files(form)[0]
-    path.unlink()
-    MAKE[says](path)
-    with pytest.raises(DataError) as caught:
-        read(form, path.parent)
-    assert str(caught.value) == f"{path}: cannot be read: {says}"
 
 
 @pytest.mark.parametrize("says", [PIPE, DEVICE])
@@ -69,12 +56,6 @@ def test_what_reads_files_refuses_it(name, reading, kind, says, tmp_path):
     assert says in str(caught.value)
 
 
-def test_a_checkpoint_with_it_is_damaged(tmp_path):
-    os.mkfifo(tmp_path / "state.json")
-    with pytest.raises(ValueError, match=r"state\.json: the checkpoint is damaged: .*named pipe"):
-        checkpoint._read(tmp_path)
-
-
 def test_a_socket_and_a_name_with_a_nul_are_none_of_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket may have a hundred bytes only
     with socket.socket(socket.AF_UNIX) as made:
@@ -83,9 +64,3 @@ def test_a_socket_and_a_name_with_a_nul_are_none_of_a_file(tmp_path, monkeypatch
             read_bytes(tmp_path / "x.jsonl")
     with pytest.raises(OSError, match="embedded null"):
         read_bytes(tmp_path / "a\0b")
-
-
-def test_a_file_behind_a_link_is_read(tmp_path):
-    (tmp_path / "file").write_bytes(b"content")
-    (tmp_path / "link").symlink_to("file")
-    assert read_bytes(tmp_path / "link") == b"content"

@@ -54,17 +54,6 @@ def test_of_allnli_the_train_rows_alone_are_read_and_quotes_are_text(file):
     assert entailments.report.examples == []
 
 
-def test_a_csv_is_read_by_the_names_of_its_columns_in_any_order(file):
-    content = 'gold_label,sentence2,sentence1\nneutral,"He, too.","A ""man""."\n'
-    assert read_entailment([file("x.csv", content)]).pairs == (EntailmentPair('A "man".', "He, too.", "neutral"),)
-
-
-def test_files_are_read_one_after_the_other(file):
-    entailments = read_entailment([file("b.jsonl", lines(SNLI)), file("a.tsv", ALL_NLI)])
-    assert [pair.premise for pair in entailments.pairs] == ["A man rides.", "A man rides.", 'He said "so.']
-    assert (entailments.report.read, entailments.report.dropped) == (3 + 2, {"no consensus": 1, "of another split": 1})
-
-
 def test_damaged_lines_are_counted_by_kind_with_their_places(file):
     damaged = b'{"gold_label": "neutral", "sent\n[1]\n\xff\n{"gold_label": "neutral", "sentence1": "a"}\n{}\n\n'
     path = file("x.jsonl", damaged + lines(SNLI[:1]).encode())
@@ -79,16 +68,6 @@ def test_damaged_lines_are_counted_by_kind_with_their_places(file):
     }
     assert entailments.report.examples[0] == f"{path}:1: not JSON"
     assert f"{path}:4: a sentence is missing" in entailments.report.examples
-
-
-def test_of_each_kind_of_damage_the_first_three_places_are_kept(file):
-    path = file("x.tsv", ALL_NLI + "train\tshort\n" * 5 + "train\tx\ty\ta\t \tneutral\n")
-    entailments = read_entailment([path])
-    assert entailments.report.dropped["wrong number of columns"] == 5
-    assert entailments.report.examples == [
-        *(f"{path}:{line}: wrong number of columns" for line in (4, 5, 6)),
-        f"{path}:9: a sentence is missing",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -123,15 +102,6 @@ def test_of_each_kind_of_damage_the_first_three_places_are_kept(file):
 def test_what_cannot_be_used_is_refused_with_its_place(file, name, content, says):
     with pytest.raises(DataError, match=says):
         read_entailment([file(name, content)])
-
-
-def test_a_missing_file_and_half_a_gzip_file_are_refused(file, tmp_path):
-    with pytest.raises(DataError, match=r"none\.jsonl: cannot be read"):
-        read_entailment([tmp_path / "none.jsonl"])
-    path = file("half.jsonl.gz", lines(SNLI))
-    path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(DataError, match=r"half\.jsonl\.gz: damaged gzip file"):
-        read_entailment([path])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -182,8 +152,3 @@ def test_no_premise_straddles_train_and_dev(file):
     assert whole.hold_out(7, seed=1) == (train, dev)
     assert whole.hold_out(7, seed=2) != (train, dev)
     assert whole.hold_out(0)[0] == whole
-
-
-def test_a_dev_set_that_leaves_nothing_to_train_on_is_refused(file):
-    with pytest.raises(DataError, match="28 pairs of 30 with 10 premises"):
-        premises(file, 10).hold_out(28)

@@ -7,7 +7,6 @@ from sklearn.model_selection import KFold
 
 from helpers.formats import read
 from metasearch.config.task import Folds
-from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import hold_out, split
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import ConfigError, DataError
@@ -77,17 +76,6 @@ def test_no_group_straddles_and_none_is_lost(protocol, shuffle, seed, make):
     assert train | dev | test == set(data.groups)
 
 
-@given(protocols)
-def test_records_follow_their_group_in_every_language(protocol):
-    k, count, fold = protocol
-    data = articles(count)
-    sets = split(data, Folds(k=k), fold)
-    for part in (sets.train, sets.dev, sets.test):
-        assert [c for c in data.candidates if c.group in part.groups] == list(part.candidates)
-        assert [q for q in data.questions if q.group in part.groups] == list(part.questions)
-        assert part.languages == {"el", "ar"}
-
-
 @given(st.integers(3, 8), st.integers(8, 40), st.booleans())
 def test_every_group_is_tested_in_exactly_one_fold(k, count, shuffle):
     data = articles(count)
@@ -120,19 +108,10 @@ def test_shuffling_depends_on_the_seed_and_on_nothing_else():
     assert len({plain, one, two}) == 3
 
 
-def test_the_seed_does_nothing_without_shuffling():
-    assert parts(split(articles(20), Folds(seed=1), 2)) == parts(split(articles(20), Folds(seed=2), 2))
-
-
 @pytest.mark.parametrize("fold", [-1, 5, 100])
 def test_a_fold_out_of_range_is_refused_with_the_range(fold):
     with pytest.raises(ConfigError, match=f"^fold {fold} is out of range; the task has folds 0 to 4$"):
         split(articles(20), Folds(), fold)
-
-
-def test_fewer_groups_than_folds_are_refused_with_both_numbers():
-    with pytest.raises(DataError, match="5 folds need at least 5 articles or rows; the data has 4"):
-        split(articles(4), Folds(k=5), 0)
 
 
 def test_data_that_comes_split_is_used_as_it_comes():
@@ -158,11 +137,6 @@ def test_data_that_should_come_split_but_lacks_a_part_is_refused(part):
         split(lacking, GIVEN, 0)
 
 
-def test_nothing_held_out_of_dev_leaves_all_of_it_for_both():
-    dev = articles(10)
-    assert hold_out(dev, 0) == (dev, dev)
-
-
 @pytest.mark.parametrize(("share", "count"), [(0.5, 5), (0.3, 3), (0.25, round(2.5)), (0.9, 9)])
 def test_the_last_groups_of_dev_are_held_out_for_its_score(share, count):
     dev = articles(10)
@@ -176,11 +150,3 @@ def test_a_share_held_out_of_dev_leaves_something_on_both_sides_and_nothing_on_b
     assert episodes.groups
     assert score.groups
     assert not set(episodes.groups) & set(score.groups)
-
-
-@pytest.mark.parametrize(("task", "groups"), [("demo", 24), ("demo-sts", 40)])
-@pytest.mark.parametrize("fold", range(5))
-def test_the_embedded_benchmarks_have_five_folds(task, groups, fold):
-    sets = parts(load_benchmark(task, fold=fold).split)
-    tested = groups // 5 + (fold < groups % 5)
-    assert tuple(map(len, sets)) == (groups - 2 * tested, tested, tested)

@@ -45,12 +45,6 @@ def test_each_language_has_just_so_many_questions_with_answers_and_all_candidate
     ]
 
 
-@given(retrieval(), st.integers(0, 99))
-def test_what_is_kept_of_few_is_kept_of_more(data, seed):
-    one, two = (asked(with_labels(data, count, seed, data.languages)) for count in (1, 2))
-    assert all(one[language] < two[language] for language in one)
-
-
 def test_translations_of_a_question_are_chosen_together_and_a_seed_chooses_others():
     train = load_benchmark("demo").split.train
     chosen = [asked(with_labels(train, 8, seed, train.languages)) for seed in (0, 0, 1)]
@@ -71,14 +65,6 @@ def test_a_score_is_a_label_of_a_row_and_of_all_its_translations():
     assert [pair for pair in pairs if pair.group in rows[0]] == [*kept]
     with pytest.raises(DataError, match=r"labels: 7 rows of (en|el-en) are .* train has 6; --set labels=6 fits"):
         with_labels(SimilarityData(tuple(pairs)), 7, 0, ())
-
-
-def test_rows_are_counted_and_not_the_groups_that_several_of_them_share():
-    pairs = [ScoredPair("en-en", ("en", "en"), f"{i}", "b", 0.5, f"group {i // 5}") for i in range(50)]
-    kept = with_labels(SimilarityData(tuple(pairs)), 7, 0, ()).pairs
-    assert len(kept) == 7
-    # Five of a group, and two of the next one.
-    assert len({pair.group for pair in kept}) == 2
 
 
 def test_too_few_questions_are_named_with_their_language_and_the_number_that_all_have():
@@ -119,8 +105,3 @@ def test_episodes_are_drawn_of_the_labelled_questions_alone(mode):
     kept = with_labels(benchmark.split.train, 4, 3, benchmark.split.train.languages)
     (chosen,) = {frozenset(ids) for ids in asked(kept).values()}
     assert drawn == chosen
-
-
-def test_a_recipe_has_all_labels_unless_it_says_how_many():
-    assert load_recipe("maml").model_dump()["labels"] is None
-    assert load_recipe("maml", ["labels=32"]).model_dump()["labels"] == 32

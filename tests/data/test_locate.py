@@ -51,36 +51,10 @@ def test_data_names_the_folder_or_one_up_to_three_levels_above_it(tmp_path, decl
     assert locate(TASK, declared_in, EXPECTED, str(tmp_path / "data")) == folder
 
 
-def test_four_levels_below_is_too_deep(tmp_path, declared_in):
-    fill(tmp_path / "data" / "a" / "b" / "c" / "d")
-    assert "none of the files of task 'small' is there" in said(declared_in, tmp_path / "data")
-
-
-def test_hidden_folders_are_passed_over(tmp_path, declared_in):
-    fill(tmp_path / "data" / ".cache")
-    assert "none of the files" in said(declared_in, tmp_path / "data")
-
-
 def test_a_folder_that_holds_all_is_preferred_to_one_above_that_holds_some(tmp_path, declared_in):
     fill(tmp_path / "data", ["de.csv"])
     whole = fill(tmp_path / "data" / "whole")
     assert locate(TASK, declared_in, EXPECTED, str(tmp_path / "data")) == whole
-
-
-def test_of_folders_that_hold_all_the_shallow_one_is_taken(tmp_path, declared_in):
-    fill(tmp_path / "data" / "a" / "deep")
-    shallow = fill(tmp_path / "data" / "b")
-    assert locate(TASK, declared_in, EXPECTED, str(tmp_path / "data")) == shallow
-
-
-def test_the_environment_names_the_folder_when_nothing_else_does(tmp_path, declared_in, monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(fill(tmp_path / "here")))
-    assert locate(TASK, declared_in, EXPECTED) == tmp_path / "here"
-
-
-def test_data_beside_the_declaration_needs_no_other_word(declared_in):
-    folder = fill(declared_in.parent / "texts")
-    assert locate(BESIDE, declared_in, EXPECTED) == folder
 
 
 def test_data_wins_over_beside_and_beside_over_the_environment(tmp_path, declared_in, monkeypatch):
@@ -90,10 +64,6 @@ def test_data_wins_over_beside_and_beside_over_the_environment(tmp_path, declare
     assert locate(BESIDE, declared_in, EXPECTED, str(named)) == named
     assert locate(BESIDE, declared_in, EXPECTED) == beside
     assert locate(TASK, declared_in, EXPECTED) == other
-
-
-def test_without_any_folder_the_two_ways_to_name_one_are_said(declared_in):
-    assert said(declared_in).startswith("task 'small' needs data: pass --data DIR or set METASEARCH_DATA.")
 
 
 @pytest.mark.parametrize("case", ["none named", "no such folder", "nothing there", "part of it there"])
@@ -108,24 +78,6 @@ def test_what_is_said_ends_with_where_to_get_the_data_its_licence_and_the_folder
     assert last == (
         "Get it from https://example.org/small (licence: CC0 1.0); expected is a folder with de.csv, el.csv"
     )
-
-
-def test_many_expected_files_are_cut_to_three(declared_in):
-    names = ["a", "b", "c", "d"]
-    assert said(declared_in, expected=names).endswith("expected is a folder with a, b, c, ...")
-
-
-def test_a_folder_that_does_not_exist_is_named_as_the_user_named_it(tmp_path, declared_in, monkeypatch):
-    nowhere = tmp_path / "nowhere"
-    assert said(declared_in, nowhere).startswith(f"--data {nowhere}: no such folder.")
-    monkeypatch.setenv(VARIABLE, str(nowhere))
-    assert said(declared_in).startswith(f"METASEARCH_DATA={nowhere}: no such folder.")
-    assert said(declared_in, of=BESIDE).startswith(f"data: texts in {declared_in}: no such folder.")
-
-
-def test_a_file_in_the_place_of_the_folder_is_no_folder(tmp_path, declared_in):
-    path = fill(tmp_path) / "de.csv"
-    assert said(declared_in, path).startswith(f"--data {path}: no such folder.")
 
 
 def test_a_part_of_the_data_says_which_files_are_missing(tmp_path, declared_in):

@@ -36,8 +36,3 @@ def test_twice_is_the_same_as_once_and_the_result_is_nfkc(text):
     once = normalise(text)
     assert normalise(once) == once
     assert unicodedata.is_normalized("NFKC", once)
-
-
-@given(st.text(st.characters(max_codepoint=127)))
-def test_ascii_text_changes_in_its_backticks_and_at_its_ends_alone(text):
-    assert normalise(text) == text.strip().replace("`", "'")

@@ -31,12 +31,6 @@ def test_ranges_are_sets_of_rows(some, others, start, end):
     assert rows_of(found.within(low, high)) == [row for row in sorted(some) if low <= row < high]
 
 
-def test_a_range_is_as_good_as_its_rows():
-    found = Ranges([(3, 6), (6, 6), (10, 12)])
-    assert rows_of(found) == [3, 4, 5, 10, 11]
-    assert rows_of(found.without(np.array([4, 4, 7, 11]))) == [3, 5, 10]
-
-
 @given(SETS, SETS, st.lists(st.integers(0, 9), min_size=1, max_size=6))
 def test_bits_are_sets_of_rows(some, others, sizes):
     total = sum(sizes)

@@ -64,12 +64,6 @@ def test_what_is_wrong_is_named(tmp_path, name, content, languages, message):
         read_tagged([tmp_path / name], 10, languages)
 
 
-def test_a_folder_without_such_names_is_refused(tmp_path):
-    (tmp_path / "corpus.txt").write_text("text", encoding="utf-8")
-    with pytest.raises(DataError, match="no file in it has a name that tells the language"):
-        read_tagged([tmp_path], 10)
-
-
 def test_the_train_part_gives_questions_and_candidates_of_each_language_evenly_spread():
     train = load_benchmark("demo").split.train
     found = tagged_of(train, 30, ["de", "ar"])

@@ -13,7 +13,6 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats.blank import blank
 from metasearch.data.locate import locate
 from metasearch.data.readers import tatoeba
-from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 
 FOLDS = {"method": "none"}
@@ -43,23 +42,6 @@ def said(folder, of=None):
     return str(caught.value)
 
 
-def test_two_files_of_a_language_are_translations_line_by_line(tmp_path):
-    assert tatoeba.read(fill(tmp_path), declared()).pairs == (
-        Translation("Hello.", "Hallo.", ("eng", "deu")),
-        Translation("It rains.", "Es regnet.", ("eng", "deu")),
-        Translation("Yes.", "Ναι.", ("eng", "ell")),
-    )
-
-
-def test_a_reader_names_both_files_of_each_language():
-    assert tatoeba.files(declared()) == [
-        "tatoeba.deu-eng.deu",
-        "tatoeba.deu-eng.eng",
-        "tatoeba.ell-eng.ell",
-        "tatoeba.ell-eng.eng",
-    ]
-
-
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=5))
 def test_whatever_lines_are_written_are_read_back(tmp_path_factory, rows):
     clean = [tuple("-" if blank(text) else " ".join(text.split()) for text in row) for row in rows]
@@ -74,19 +56,6 @@ def test_a_language_is_one_group_and_can_be_selected(tmp_path):
     assert data.languages == {"deu", "ell", "eng"}
     assert data.select(["ell"]).pairs == data.pairs[2:] == data.by_language["ell"]
     assert data.describe() == "3 translations, in 2 languages"
-
-
-def test_the_fingerprint_sees_texts_order_and_languages(tmp_path):
-    contents = [
-        TWO,
-        {**TWO, "ell": (["Ναι!"], ["Yes."])},
-        {**TWO, "ell": (["Ναι."], ["Yes!"])},
-        {**TWO, "deu": (TWO["deu"][0][::-1], TWO["deu"][1][::-1])},
-        {"deu": TWO["deu"], "ron": TWO["ell"]},
-    ]
-    prints = [tatoeba.read(fill(tmp_path, c), declared(" ".join(c))).fingerprint for c in contents]
-    assert len(set(prints)) == len(contents)
-    assert tatoeba.read(fill(tmp_path), declared()).fingerprint == prints[0]
 
 
 def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_partial(tmp_path, caplog):
@@ -129,12 +98,6 @@ def test_a_language_without_files_is_an_error_where_the_task_is_not_partial(tmp_
         locate(whole, tmp_path / "small.yaml", tatoeba.files(whole), str(tmp_path))
 
 
-def test_no_language_at_all_is_an_error_also_where_the_task_is_partial(tmp_path):
-    partial = declared(partial=True)
-    with pytest.raises(DataError, match="none of the files of task 'small' is there"):
-        locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path))
-
-
 @pytest.mark.parametrize(("gone", "other"), [("ell", "eng"), ("eng", "ell")])
 @pytest.mark.parametrize("partial", [True, False])
 def test_one_of_two_files_is_not_passed_over(tmp_path, gone, other, partial):
@@ -164,25 +127,12 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):
     assert said(tmp_path) == f"{tmp_path}/{says}"
 
 
-def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path):
-    plain = tatoeba.read(fill(tmp_path), declared()).fingerprint
-    for path in tmp_path.iterdir():
-        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    assert tatoeba.read(tmp_path, declared()).fingerprint == plain
-
-
 def test_the_declared_task_has_the_112_languages_of_laser_and_the_groups_of_the_papers():
     """83 files belong to languages of LASER; which one the papers leave out to count 82 is not known."""
     sizes = {name: len(codes) for name, codes in DECLARED.groups.items()}
     assert sizes == {"14": 14, "36": 36, "82 (LASER's)": 83, "112": 112}
     assert DECLARED.groups["112"] == DECLARED.languages == sorted(DECLARED.languages)
     assert DECLARED.partial
-
-
-def test_the_groups_do_not_contain_each_other():
-    g14, g36, g82 = (set(DECLARED.groups[name]) for name in ("14", "36", "82 (LASER's)"))
-    assert g14 - g36 == {"pol"}
-    assert g36 - g82 == {"jav"}
 
 
 def test_the_published_files_have_a_thousand_sentences_in_most_languages(real_data):

@@ -118,18 +118,6 @@ def test_a_path_that_names_no_languages_or_no_table_is_refused(path):
         Files.Options(path=path)
 
 
-def test_of_several_translations_the_first_is_taken_and_it_is_said(place, caplog):
-    made = files_in(place, en_de__tsv="key\tSchlüssel\nkey\tTaste\n")
-    assert made.translate(["key"], "en", "de") == ["Schlüssel"]
-    assert "1 texts have several translations; the first of each is taken" in caplog.text
-
-
-def test_the_fingerprint_of_files_is_that_of_their_content(place):
-    before = files_in(place, en_de__tsv="key\tSchlüssel\n").fingerprint("en", "de")
-    assert files_in(place, en_de__tsv="key\tSchlüssel\n").fingerprint("en", "de") == before
-    assert files_in(place, en_de__tsv="key\tTaste\n").fingerprint("en", "de") != before
-
-
 def test_a_program_translates_once_and_the_cache_gives_the_same_when_it_is_deleted(place, tmp_path):
     made = program(place)
     first = translations(made, ["a", "b", "a"], "en", "de")
@@ -149,13 +137,6 @@ def test_many_texts_are_sent_in_parts_each_of_which_is_kept(place):
     texts = [f"text {i}" for i in range(AT_ONCE + 1)]
     assert translations(program(place), texts, "en", "de") == {text: f"de {text.upper()}" for text in texts}
     assert (calls(place), len(kept())) == (2, 2)
-
-
-def test_another_program_has_translations_of_its_own(place):
-    translations(program(place), ["a"], "en", "de")
-    assert translations(program(place, UPPER.replace("upper", "title")), ["ab"], "en", "de") == {"ab": "de Ab"}
-    one, other = (program(place, version=word).fingerprint("en", "de") for word in ("1", "2"))
-    assert one != other
 
 
 def test_a_program_in_the_folder_of_the_task_is_known_by_its_content(place):
@@ -212,23 +193,11 @@ def test_a_program_that_fails_is_named_and_nothing_is_kept(place, source, messag
     assert kept() == []
 
 
-def test_a_program_that_is_not_there(place):
-    made = Command(Command.Options(command=("no-such-program",)), Places(place, place))
-    with pytest.raises(DataError, match="no-such-program: cannot be run: No such file or directory"):
-        made.translate(["a"], "en", "de")
-
-
 def test_a_program_that_takes_too_long_is_ended_with_what_it_began(place):
     # The child of the child holds the output open.
     source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
     with pytest.raises(DataError, match=r"took more than 0.5 s; a longer time is options\.timeout"):
         program(place, source, timeout=0.5).translate(["a"], "en", "de")
-
-
-def test_a_word_of_a_command_may_be_longer_than_a_name_of_a_file(tmp_path):
-    Command(Command.Options(command=("python3", "-c", "pass;" * 200)), Places(tmp_path, tmp_path)).fingerprint(
-        "en", "de"
-    )
 
 
 def test_line_breaks_within_quotes_are_the_same_whatever_system_wrote_the_file(tmp_path):

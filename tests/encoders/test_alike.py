@@ -128,12 +128,6 @@ def test_a_model_that_would_have_other_vectors_is_refused_with_the_reason(make_m
     assert caught.value.exit_code == 6
 
 
-def test_options_of_the_tokenizer_that_change_no_vector_are_taken():
-    options = {"padding": "longest", "truncation": "longest_first", "max_length": 30}
-    vectors = Encoder(with_options(**options), "m", LENGTHS).encode(TEXTS, "text")
-    np.testing.assert_array_equal(vectors, Encoder(model(), "m", LENGTHS).encode(TEXTS, "text"))
-
-
 def test_prompts_that_are_not_to_be_pooled_are_refused_where_they_are_in_use(tmp_path):
     made = model(include_prompt=False, prompts={"query": "query: "})
     made.save_pretrained(str(tmp_path), create_model_card=False)
@@ -153,18 +147,6 @@ def test_prompts_that_are_not_to_be_pooled_are_refused_where_they_are_in_use(tmp
     replace_prompts(encoder.model, {"question": ""})
     np.testing.assert_allclose(encoder.encode(TEXTS, "question"), encoder.encode(TEXTS, "candidate"), atol=1e-6)
     load_encoder(str(tmp_path), LENGTHS, device="cpu", prompts={"question": ""})
-
-
-def test_a_default_prompt_that_is_not_to_be_pooled_can_be_taken_away_as_the_message_says(tmp_path):
-    made = model(include_prompt=False, prompts={"any": "query: "})
-    made.default_prompt_name = "any"
-    made.save_pretrained(str(tmp_path), create_model_card=False)
-    with pytest.raises(EncoderError, match="take its prompts away with --prompt text="):
-        load_encoder(str(tmp_path), LENGTHS, device="cpu")
-    none = {"question": "", "candidate": "", "text": ""}
-    encoder = load_encoder(str(tmp_path), LENGTHS, device="cpu", prompts=none)
-    plain = made.encode(TEXTS, prompt="", normalize_embeddings=True)
-    np.testing.assert_allclose(encoder.encode(TEXTS, "text"), plain, atol=1e-6)
 
 
 def test_another_prompt_stands_before_every_text_whatever_was_encoded_when_it_was_opened(tmp_path):

@@ -60,8 +60,3 @@ def test_rankings_of_single_languages_are_merged_into_that_of_all(drawn, top):
         expected = np.argsort(-after, kind="stable")[:top]
         assert numbers.tolist() == expected.tolist()
         assert scores.tolist() == after[expected].tolist()
-
-
-def test_nothing_is_merged_into_nothing():
-    numbers, scores = merged([], 3)
-    assert (numbers.tolist(), scores.tolist()) == ([], [])

@@ -9,13 +9,10 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import AutoModel, ViTConfig, XLMRobertaConfig
 
-from helpers.backbones import CONFIGS, HIDDEN, LAYERS, LENGTHS, TEXTS, make
-from helpers.tokenizers import word_piece
-from metasearch.algorithms.inner_loop import Model
-from metasearch.compress._replace import replaced
+from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
 from metasearch.compress.sizes import planned_sizes
 from metasearch.compress.student import make_student
-from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding, RecurrentLayers
+from metasearch.encoders.compressed import CompressedConfig, FactorisedEmbedding
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError
 
@@ -68,12 +65,6 @@ def test_an_approximation_with_weights_has_the_least_weighted_squares():
     np.testing.assert_allclose(root * embedding.multiplied_out().numpy(), u[:, :3] * s[:3] @ v[:3], atol=1e-12)
 
 
-def test_a_bottleneck_as_wide_as_the_table_reproduces_it():
-    embedding = FactorisedEmbedding(WORDS, WIDTH, WIDTH).double()
-    embedding.approximate(drawn())
-    torch.testing.assert_close(embedding.multiplied_out(), drawn(), rtol=0, atol=1e-12)
-
-
 def test_a_large_table_is_approximated_part_by_part(monkeypatch):
     whole, parts = FactorisedEmbedding(WORDS, 3, WIDTH).double(), FactorisedEmbedding(WORDS, 3, WIDTH).double()
     whole.approximate(drawn())
@@ -87,14 +78,6 @@ def test_padding_gets_no_gradient_as_in_a_whole_table():
     embedding(torch.tensor([[1, 2]])).sum().backward()
     assert embedding.table.weight.grad[1].abs().sum() == 0
     assert embedding.table.weight.grad[2].abs().sum() > 0
-
-
-def test_layers_repeat_in_blocks_and_exist_once():
-    first, second, third = (nn.Linear(2, 2) for _ in range(3))
-    layers = RecurrentLayers([first, second, third], repeats=2)
-    assert list(layers) == [first, second, third, first, second, third]
-    assert len(list(layers.parameters())) == 3 * 2
-    assert list(copy.deepcopy(layers).state_dict()) == [f"{i}.{name}" for i in range(3) for name in ("weight", "bias")]
 
 
 @pytest.mark.parametrize(("order", "same"), [([0, 1, 2, 0, 1, 2], True), ([0, 0, 1, 1, 2, 2], False)])
@@ -115,28 +98,6 @@ def test_a_student_has_the_assistants_first_layers_and_embedding_block(assistant
     assert {key.split(".")[2] for key in target if key.startswith("encoder.layer")} == {"0", "1", "2"}
 
 
-def test_the_word_table_of_a_student_is_the_best_approximation_of_the_assistants(assistant, student):
-    table = transformer_of(assistant).get_input_embeddings().weight.detach()
-    left = torch.linalg.svdvals(table.double())[4:].square().sum()
-    off = (transformer_of(student).get_input_embeddings().multiplied_out() - table).square().sum()
-    assert off.item() == pytest.approx(left.item(), rel=1e-5)
-
-
-def test_a_fresh_embedding_block_has_the_defaults_of_pytorch(assistant):
-    made = make_student(assistant, 4, 3, initial="random")
-    block = transformer_of(made).backbone.embeddings
-    words, bound = block.word_embeddings, 1 / np.sqrt(4)
-    assert words.table.weight[1:].std().item() == pytest.approx(1, abs=0.02)
-    assert words.projection.weight.abs().max() <= bound
-    assert words.projection.weight.std().item() == pytest.approx(2 * bound / np.sqrt(12), rel=0.2)
-    assert block.position_embeddings.weight.std().item() == pytest.approx(1, abs=0.1)
-    assert torch.equal(block.LayerNorm.weight, torch.ones(HIDDEN))
-    assert torch.equal(block.LayerNorm.bias, torch.zeros(HIDDEN))
-    kept = transformer_of(made).backbone.encoder.layer[0].state_dict()
-    first = transformer_of(assistant).encoder.layer[0].state_dict()
-    assert all(torch.equal(first[key], value) for key, value in kept.items())
-
-
 def test_the_same_seed_gives_the_same_student_and_leaves_the_global_generator(assistant):
     before = torch.get_rng_state()
     one, again, other = (make_student(assistant, 4, 3, initial="random", seed=seed) for seed in (1, 1, 2))
@@ -144,25 +105,6 @@ def test_the_same_seed_gives_the_same_student_and_leaves_the_global_generator(as
     tables = [transformer_of(made).get_input_embeddings().table.weight for made in (one, again, other)]
     assert torch.equal(tables[0], tables[1])
     assert not torch.equal(tables[0], tables[2])
-
-
-def test_the_assistant_stays_as_it_is(assistant):
-    before = copy.deepcopy(transformer_of(assistant).state_dict())
-    made = make_student(assistant, 4, 3)
-    with torch.no_grad():
-        for parameter in made.embedder.parameters():
-            parameter.add_(1)
-    after = transformer_of(assistant).state_dict()
-    assert transformer_of(assistant).config.num_hidden_layers == LAYERS
-    assert all(torch.equal(before[key], after[key]) for key in before)
-
-
-def test_without_a_bottleneck_the_whole_table_is_kept_and_trained(assistant):
-    made = make_student(assistant, None, 2)
-    table = transformer_of(made).get_input_embeddings()
-    assert torch.equal(table.weight, transformer_of(assistant).get_input_embeddings().weight)
-    assert table.weight.requires_grad
-    assert transformer_of(made).config.repeats == LAYERS // 2
 
 
 def test_further_modules_prompts_and_lengths_are_the_assistants():
@@ -185,22 +127,6 @@ def test_hidden_states_and_attentions_are_those_of_all_layers_that_run(assistant
     assert (len(found.hidden_states), len(found.attentions)) == (depth + 1, depth)
     assert torch.equal(found.hidden_states[-1], found.last_hidden_state)
     assert model.config.num_hidden_layers == depth
-
-
-def test_the_configuration_can_ask_for_hidden_states(student):
-    model = copy.deepcopy(transformer_of(student))
-    model.config.output_hidden_states = True
-    assert len(model(torch.arange(3, 9)[None]).hidden_states) == LAYERS + 1
-
-
-def test_attention_can_be_switched_and_gives_the_same(student):
-    model = copy.deepcopy(transformer_of(student))
-    ids = torch.arange(3, 12)[None]
-    fused = model(ids).last_hidden_state
-    assert model.config._attn_implementation == "sdpa"
-    model.set_attn_implementation("eager")
-    assert {model.config._attn_implementation, model.backbone.config._attn_implementation} == {"eager"}
-    torch.testing.assert_close(model(ids).last_hidden_state, fused, rtol=0, atol=1e-5)
 
 
 def test_a_saved_student_is_the_same_to_the_bit_and_holds_each_weight_once(student, tmp_path):
@@ -233,25 +159,6 @@ def test_the_gradient_of_a_shared_layer_is_the_sum_over_its_runs(assistant):
         runs = [dict(unrolled.encoder.layer[j].named_parameters()) for j in range(i, LAYERS, 2)]
         for name, parameter in made.backbone.encoder.layer[i].named_parameters():
             torch.testing.assert_close(parameter.grad, sum(run[name].grad for run in runs), rtol=1e-9, atol=1e-12)
-
-
-def test_each_parameter_has_one_name(student):
-    names = [name for name, _ in student.embedder.named_parameters(remove_duplicate=False)]
-    assert len(names) == len(dict(student.embedder.named_parameters()))
-
-
-def test_an_adapted_model_takes_the_step_that_is_computed_by_hand(student):
-    features = student.features(TEXTS, "text")
-    target = torch.linspace(-1, 1, HIDDEN)
-    adapted = Model(student.embedder, lr=0.1).clone()
-    adapted.adapt((adapted(features) - target).square().mean())
-    parameters = dict(student.embedder.named_parameters())
-    loss = (student.embedder(features) - target).square().mean()
-    gradients = torch.autograd.grad(loss, list(parameters.values()))
-    moved = {name: p - 0.1 * g for (name, p), g in zip(parameters.items(), gradients, strict=True)}
-    expected = torch.func.functional_call(student.embedder, moved, (features,))
-    torch.testing.assert_close(adapted(features), expected)
-    assert not torch.allclose(expected, student.embedder(features), atol=1e-4)
 
 
 def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
@@ -293,11 +200,6 @@ def test_a_number_that_does_not_fit_is_named_with_those_that_do(assistant, argum
     assert says in str(caught.value)
 
 
-def test_layers_may_run_four_times_as_often_as_the_encoder_is_deep(assistant):
-    made = make_student(assistant, recurrent=3, repeats=4 * LAYERS // 3)
-    assert transformer_of(made).config.num_hidden_layers == 4 * LAYERS
-
-
 @pytest.mark.parametrize(("words", "warns"), [(16, True), (17, False)])
 def test_a_bottleneck_that_saves_no_weights_is_mentioned_with_the_number_that_does(caplog, words, warns):
     """With H = 16 columns and V = 16 words, K = 8 columns take V·K + K·H = 256 weights, as many as V·H."""
@@ -306,27 +208,6 @@ def test_a_bottleneck_that_saves_no_weights_is_mentioned_with_the_number_that_do
         planned_sizes(config, 8, None)
     assert warns == ("two factors have 256 weights and the table itself has 256" in caplog.text)
     assert warns == ("below V*H/(V+H) = 8.0 columns" in caplog.text)
-
-
-def test_a_student_made_with_such_a_bottleneck_has_the_warning_too(assistant, caplog):
-    words = transformer_of(assistant).config.vocab_size
-    with caplog.at_level("WARNING", "metasearch.compress.student"):
-        make_student(assistant, 15)
-        assert caplog.text == ""
-        small = replaced(assistant, word_piece(), torch.zeros(100, 16))
-        make_student(small, 15)
-    assert words > 15 * 16 > 100
-    assert f"bottleneck 15 saves nothing: the two factors have {15 * (100 + 16):,} weights" in caplog.text
-
-
-def test_the_bottleneck_of_a_narrow_electra_is_compared_with_its_narrow_table():
-    with pytest.raises(ConfigError, match="bottleneck 8: the word table has 8 columns"):
-        make_student(make("electra-narrow"), 8, 3)
-
-
-def test_a_student_is_not_compressed_again(student):
-    with pytest.raises(EncoderError, match="compressed already"):
-        make_student(student, 2, 1)
 
 
 def test_a_kind_that_cannot_be_compressed_is_named_with_those_that_can():
@@ -340,14 +221,3 @@ def test_a_damaged_configuration_of_a_student_is_refused_with_its_reason(student
     path.write_text(path.read_text().replace('"bottleneck": 4', '"bottleneck": 99'))
     with pytest.raises(EncoderError, match="cannot be loaded: bottleneck 99"):
         open_checkpoint(str(tmp_path))
-
-
-def test_a_configuration_keeps_through_its_dictionary(student):
-    config = transformer_of(student).config
-    again = CompressedConfig.from_dict(config.to_dict())
-    assert (again.bottleneck, again.recurrent, again.repeats) == (4, 3, 2)
-    assert again.backbone.to_dict() == config.backbone.to_dict()
-    native = CONFIGS["xlm-roberta"](config.vocab_size)
-    for name in ("hidden_size", "num_hidden_layers", "max_position_embeddings", "pad_token_id", "vocab_size"):
-        assert getattr(config, name) == getattr(native, name)
-    assert CompressedModel(again).state_dict().keys() == transformer_of(student).state_dict().keys()

@@ -46,34 +46,12 @@ def test_a_saved_encoder_is_a_plain_sentence_transformer(name, tmp_path):
     np.testing.assert_array_equal(again.encode(TEXTS, "text"), built.encode(TEXTS, "text"))
 
 
-def test_of_the_folder_of_a_run_its_model_is_named(encoder, tmp_path):
-    encoder.save(tmp_path / "run/model")
-    (tmp_path / "run/config.yaml").write_text("config: {}\n")
-    with pytest.raises(EncoderError, match=r"run': this is the folder of a run; name its model, .*/run/model$"):
-        open_checkpoint(str(tmp_path / "run"))
-
-
-def test_a_saved_encoder_keeps_its_prompts(tmp_path):
-    prompted = tiny.build(LENGTHS)
-    prompted.model.prompts = {"query": "query: ", "document": "passage: "}
-    prompted.save(tmp_path / "model")
-    opened = plain(tmp_path / "model")
-    np.testing.assert_allclose(opened.encode_query(TEXTS), prompted.encode(TEXTS, "question"), atol=1e-6)
-    np.testing.assert_allclose(opened.encode_document(TEXTS), prompted.encode(TEXTS, "candidate"), atol=1e-6)
-
-
 def test_a_checkpoint_of_plain_transformers_gets_mean_pooling_and_unit_vectors(encoder, tmp_path):
     folder = save_transformer(tmp_path / "bert", encoder.model[0].auto_model, encoder.model.tokenizer)
     opened = open_checkpoint(folder, LENGTHS)
     assert [type(module).__name__ for module in opened.model] == ["Transformer", "Pooling", "Normalize"]
     assert opened.model[1].pooling_mode == "mean"
     np.testing.assert_allclose(opened.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-6)
-
-
-def test_an_encoder_that_normalises_is_not_made_to_do_it_twice(encoder, tmp_path):
-    encoder.save(tmp_path / "model")
-    kinds = [type(module).__name__ for module in open_checkpoint(str(tmp_path / "model")).model]
-    assert kinds == ["Transformer", "Pooling", "Normalize"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -104,22 +82,6 @@ def test_positions_of_the_roberta_family_count_from_the_padding_index_on(encoder
     one_more = {"input_ids": torch.full((1, 20 - pad), 9), "attention_mask": torch.ones(1, 20 - pad, dtype=torch.long)}
     with pytest.raises((IndexError, RuntimeError), match="index"):
         opened.embedder(one_more)
-
-
-@pytest.fixture(scope="module")
-def short_checkpoint(encoder, tmp_path_factory):
-    """A model that takes 512 tokens and is published to cut at 32, as those of the papers are at 128."""
-    folder = tmp_path_factory.mktemp("short") / "model"
-    published = copy.deepcopy(encoder.model)
-    published.max_seq_length = 32
-    published.save_pretrained(str(folder), create_model_card=False)
-    return str(folder)
-
-
-def test_the_tasks_length_goes_before_the_one_a_model_is_published_with(short_checkpoint):
-    opened = open_checkpoint(short_checkpoint, MaxLength(candidate=256))
-    assert opened.limit("candidate") == 256
-    assert opened.features(["key " * 400], "candidate")["input_ids"].shape == (1, 256)
 
 
 def no_weights(folder):

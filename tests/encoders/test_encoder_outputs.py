@@ -29,13 +29,6 @@ def outputs(encoder, output, texts=TEXTS):
         return encoder.embedder(encoder.features(texts, "text"), output)
 
 
-def test_the_unit_vector_is_the_pooled_one_over_its_length(encoder):
-    pooled = outputs(encoder, "pooled")
-    norms = pooled.square().sum(1, keepdim=True).sqrt()
-    assert (norms - 1).abs().min() > 0.01
-    torch.testing.assert_close(outputs(encoder, "sentence"), pooled * (1 / norms), rtol=0, atol=1e-6)
-
-
 def test_the_pooled_vector_is_the_mean_over_the_tokens_of_the_last_layer(encoder):
     for text, found in zip(TEXTS, outputs(encoder, "pooled"), strict=True):
         with torch.no_grad():
@@ -125,15 +118,6 @@ def test_lengths_count_the_tokens_that_are_encoded(encoder):
     assert encoder.lengths([], "text").tolist() == []
 
 
-def test_any_number_of_texts_is_counted_and_each_as_it_is_alone(bert):
-    texts = [f"the {'key ' * (i % 9)}{i}" for i in range(4500)]
-    found = bert.lengths(texts, "text")
-    fresh = Encoder(bert.model, "fresh", LENGTHS)
-    assert len(found) == len(texts)
-    for i in (0, 1, 4094, 4095, 4096, 4097, 4499):
-        assert found[i] == fresh.lengths([texts[i]], "text")[0]
-
-
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_every_output_of_a_text_is_encoded_in_any_order_and_batch(bert, output):
     asked = [*TEXTS, *TEXTS[::-1]]
@@ -146,11 +130,6 @@ def test_every_output_of_a_text_is_encoded_in_any_order_and_batch(bert, output):
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_no_texts_have_an_array_of_no_rows_and_the_right_width(bert, output):
-    assert bert.encode([], "text", output).shape == (0, bert.dimension(output))
-
-
-@pytest.mark.parametrize("output", OUTPUTS)
 def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert, output):
     calm = bert.encode(TEXTS, "text", output)
     bert.embedder.train()
@@ -160,10 +139,3 @@ def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert, output):
         assert all(module.training for module in bert.embedder.modules() if isinstance(module, nn.Dropout))
     finally:
         bert.embedder.eval()
-
-
-def test_a_model_that_normalises_already_gives_the_same_outputs(bert):
-    again = Encoder(copy.deepcopy(bert.model), "again", LENGTHS)
-    assert len(again.model) == len(bert.model)
-    for output in (*OUTPUTS, "tokens"):
-        assert torch.equal(outputs(again, output), outputs(bert, output))

@@ -56,11 +56,6 @@ def test_two_translations_meet_half_way():
     np.testing.assert_allclose(expanded(vectors, np.array([0, 0, 1, 1])), np.concatenate([half, half]), atol=1e-6)
 
 
-def test_candidates_of_one_language_stay_where_they_are():
-    vectors, _ = drawn(1)
-    np.testing.assert_allclose(expanded(vectors, np.zeros(5, np.int64)), vectors, atol=1e-7)
-
-
 def test_a_lone_text_of_a_language_has_no_direction_beside_its_mean_and_moves_nothing():
     vectors, languages = drawn(1, each=4)
     lone = np.concatenate([vectors, unit([[1, 2, 3, 4, 5, 6]])])

@@ -2,21 +2,19 @@
 
 import copy
 import json
-import re
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from tokenizers import Tokenizer
 
 from helpers.backbones import CONFIGS, make
 from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.recipe import Role
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 
@@ -33,14 +31,6 @@ def another(encoder):
 
 def loaded(folder):
     return Encoder(SentenceTransformer(str(folder), device="cpu"), "loaded")
-
-
-def test_it_is_16_hexadecimal_digits(encoder):
-    assert re.fullmatch("[0-9a-f]{16}", encoder.fingerprint)
-
-
-def test_a_copy_has_the_same_one(encoder):
-    assert another(encoder).fingerprint == encoder.fingerprint
 
 
 def test_encoders_of_every_kind_and_seed_differ():
@@ -94,28 +84,6 @@ def test_a_tokenizer_that_reads_texts_otherwise_counts(encoder, edit):
     assert swapped(encoder, lambda spec: None).fingerprint == encoder.fingerprint
 
 
-def test_a_token_that_is_added_counts(encoder):
-    changed = another(encoder)
-    changed.model.tokenizer.add_tokens(["keyhole-keyhole"])
-    assert changed.fingerprint != encoder.fingerprint
-
-
-@pytest.mark.parametrize("mode", ["cls", "max", "mean_sqrt_len_tokens"])
-def test_how_tokens_are_pooled_counts(encoder, mode):
-    changed = another(encoder)
-    changed.model[1] = Pooling(16, pooling_mode=mode)
-    assert changed.fingerprint != encoder.fingerprint
-    changed.model[1] = Pooling(16, pooling_mode="mean")
-    assert changed.fingerprint == encoder.fingerprint
-
-
-@pytest.mark.parametrize("prompts", [{}, {"query": "q: ", "document": "passage: "}, {"query": "query: "}])
-def test_the_prompts_count(encoder, prompts):
-    changed = another(encoder)
-    changed.model.prompts = prompts
-    assert changed.fingerprint != encoder.fingerprint
-
-
 @pytest.mark.parametrize(
     ("setting", "value"), [("hidden_act", "relu"), ("layer_norm_eps", 1e-3), ("num_attention_heads", 4)]
 )
@@ -123,15 +91,6 @@ def test_an_architecture_that_shows_in_no_weight_counts(encoder, setting, value)
     changed = another(encoder)
     setattr(changed.model[0].auto_model.config, setting, value)
     assert changed.fingerprint != encoder.fingerprint
-
-
-def test_a_further_module_counts_and_so_does_its_activation(encoder):
-    changed, identity = another(encoder), torch.nn.Identity()
-    changed.model.insert(2, Dense(16, 16))
-    plain = changed.fingerprint
-    assert plain != encoder.fingerprint
-    changed.model[2].activation_function = identity
-    assert changed.fingerprint != plain
 
 
 def test_a_student_that_runs_its_layers_otherwise_has_another_one(encoder):
@@ -214,25 +173,6 @@ def test_where_a_static_encoder_cuts_texts_counts_by_its_side(encoder, options, 
 
 
 # What does not.
-
-
-def test_encoding_training_mode_and_gradients_do_not_change_it(encoder):
-    used = another(encoder)
-    used.encode(["where is the key?", "the key " * 40], "text")
-    used.lengths(["a house"], "question")
-    used.embedder.train()
-    used.embedder(used.features(["the key"], "text")).sum().backward()
-    used.model.encode(["the key"])
-    assert used.fingerprint == encoder.fingerprint
-
-
-@pytest.mark.slow
-def test_names_and_lengths_do_not_change_it(encoder):
-    """The length is kept beside it, for each role."""
-    assert Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=5)).fingerprint == encoder.fingerprint
-    cut = another(encoder)
-    cut.model.max_seq_length = 7
-    assert cut.fingerprint == encoder.fingerprint
 
 
 @pytest.mark.slow

@@ -9,17 +9,13 @@ from click.testing import CliRunner
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from metasearch.cli import main
-from metasearch.config.library import Library, shipped
+from metasearch.config.library import shipped
 from metasearch.encoders import open as opened
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import EncoderError
 
 NAME = "nobody/no-such-model"
 ADVICE = "Built-in encoders need no network, such as --encoder mini-e5; see `metasearch ls encoders`"
-
-
-def test_the_embedded_benchmarks_have_an_encoder_that_needs_no_network():
-    assert [Library().task(name).encoder for name in ("demo", "demo-sts")] == ["mini", "mini"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Encoders stored in int8: what is lost, what loads them, and what is said of damaged ones."""
 
-import copy
 import json
 
 import numpy as np
@@ -11,11 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from transformers import T5Config, T5EncoderModel
 
-from helpers.backbones import HIDDEN, LENGTHS, TEXTS, make
+from helpers.backbones import LENGTHS, TEXTS, make
 from metasearch.cli import main
 from metasearch.compress.export.form import Form
 from metasearch.compress.student import make_student
@@ -23,7 +19,6 @@ from metasearch.config.recipe import MaxLength
 from metasearch.encoders import int8 as stored
 from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export
@@ -103,16 +98,6 @@ def test_what_is_loaded_is_the_transformer_itself_in_float32_with_its_lengths_an
         assert found.model.tokenizer(text)["input_ids"] == student.model.tokenizer(text)["input_ids"]
 
 
-def test_the_same_folder_gives_the_same_bits_each_time(folder):
-    assert opened(folder).fingerprint == opened(folder).fingerprint
-
-
-def test_plain_sentence_transformers_loads_it_once_metasearch_is_imported(folder):
-    plain = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    short = TEXTS[:4]  # by itself it cuts at the length it was published with
-    np.testing.assert_allclose(plain.encode(short), opened(folder).encode(short, "text"), atol=1e-6)
-
-
 def test_saved_again_it_is_an_ordinary_folder_with_the_same_vectors_to_the_bit(folder, tmp_path):
     loaded = opened(folder)
     loaded.save(tmp_path / "model")
@@ -182,67 +167,9 @@ def test_a_damaged_file_is_named_with_what_is_wrong(damage, says, student, tmp_p
         opened(tmp_path / "small")
 
 
-def test_a_configuration_without_that_of_the_transformer_is_refused(folder, tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "metasearch-int8"}')
-    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
-    with pytest.raises(EncoderError, match="without that of its transformer"):
-        opened(tmp_path)
-
-
 def test_export_writes_it_and_says_how_large_the_folder_is(tmp_path):
     size, model = metasearch("export", "tiny", "--int8", "-o", tmp_path / "small").stdout.splitlines()
     written = sum(path.stat().st_size for path in (tmp_path / "small").rglob("*") if path.is_file())
     assert (size, model) == (f"size: {written / 10**6:.2f} MB", f"model: {tmp_path / 'small'}")
     weights = Encoder(opened(tmp_path / "small").model, "small", MaxLength()).parameter_count
     assert weights < (tmp_path / "small" / "model.safetensors").stat().st_size < 1.1 * weights
-
-
-def test_type_and_attention_can_be_asked_for_and_nothing_that_is_not_done(folder):
-    asked = {"dtype": torch.float16, "attn_implementation": "eager"}
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, model_kwargs=asked)[0].auto_model
-    assert {weight.dtype for weight in model.parameters()} == {torch.float16}
-    assert model.backbone.config._attn_implementation == "eager"
-    with pytest.raises(EncoderError, match="stored in int8 cannot be loaded with device_map"):
-        SentenceTransformer(str(folder), local_files_only=True, model_kwargs={"device_map": "auto"})
-
-
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        ([], "say in which form to export: --plain, --onnx, --int8 or --static"),
-        (["--plain", "--int8"], "--plain and --int8 are two forms; say one of them"),
-    ],
-)
-def test_export_takes_one_form(flags, says, tmp_path):
-    assert says in metasearch("export", "tiny", *flags, "-o", tmp_path / "small", code=2).stderr
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory):
-    """The encoder of T5, which sentence-transformers loads alone; it has no table of positions."""
-    folder = tmp_path_factory.mktemp("t5")
-    tokenizer = make("bert").model.tokenizer
-    sizes = {"d_model": HIDDEN, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
-    with torch.random.fork_rng(devices=[]):
-        T5EncoderModel(T5Config(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    modules = [Transformer(str(folder), max_seq_length=25), Pooling(HIDDEN, pooling_mode="mean")]
-    return SentenceTransformer(modules=modules, device="cpu")
-
-
-def test_a_network_that_cannot_be_made_of_its_configuration_is_refused_before_anything_is_written(
-    t5, tmp_path, monkeypatch
-):
-    encoder = Encoder(copy.deepcopy(t5), "t5")
-    with pytest.raises(EncoderError, match=r"^t5 cannot be stored in int8: .* they differ in 'decoder\."):
-        write_stored(encoder, tmp_path / "t5")
-
-    def unknown(**_):
-        raise ValueError("Unrecognized model identifier")
-
-    monkeypatch.setattr("metasearch.encoders.int8.AutoConfig.for_model", unknown)
-    with pytest.raises(
-        EncoderError, match=r"stored in int8: transformers makes no network of its configuration: Unrec"
-    ):
-        write_stored(encoder, tmp_path / "own")
-    assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,6 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import HIDDEN, TEXTS, make
 from metasearch.compress.export.truncate_dims import narrowed
 from metasearch.compress.static import make_static
-from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
 from metasearch.encoders.neutral import NeutralMap, append
 from metasearch.encoders.open import open_checkpoint
@@ -36,18 +35,6 @@ def test_an_encoder_that_is_saved_and_opened_has_its_record_and_its_vectors(tmp_
     found = open_checkpoint(str(tmp_path))
     assert trained_dimensions(found.model) == (4, 8)
     assert found.fingerprint == encoder.fingerprint
-
-
-def test_weights_of_eight_bits_keep_the_record(tmp_path):
-    write_stored(noted(), tmp_path / "stored")
-    assert trained_dimensions(open_checkpoint(str(tmp_path / "stored")).model) == (4, 8)
-
-
-def test_without_a_record_the_file_is_that_of_sentence_transformers(tmp_path):
-    encoder = MADE["bert"]()
-    assert trained_dimensions(encoder.model) == ()
-    encoder.save(tmp_path)
-    assert "matryoshka_dimensions" not in json.loads((tmp_path / FILE).read_text())
 
 
 def test_sentence_transformers_passes_over_the_record_and_cuts_where_it_is_told_to(tmp_path):

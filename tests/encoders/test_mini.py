@@ -2,7 +2,6 @@
 
 import hashlib
 
-import numpy as np
 import pytest
 import yaml
 
@@ -56,17 +55,6 @@ def test_the_texts_that_have_an_unknown_token_are_those_of_scripts_that_its_card
     tokenizer = encoder.model.tokenizer
     assert tokenizer.unk_token_id is not None
     assert (tokenizer.unk_token_id not in tokenizer(TEXTS[kind])["input_ids"]) == (kind in SPELT[encoder.name])
-
-
-def test_vectors_are_finite_units_and_distinct(shipped):
-    _, encoder = shipped
-    vectors = encoder.encode(list(TEXTS.values()), "text")
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
-    assert len(np.unique(vectors.round(4), axis=0)) == len(TEXTS)
-
-
-def test_it_takes_a_tasks_lengths(shipped):
-    assert [shipped[1].limit(role) for role in ("question", "candidate")] == [24, 40]
 
 
 WEIGHTS = {

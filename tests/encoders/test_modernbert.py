@@ -1,28 +1,21 @@
 """ModernBERT, the family of mmBERT: rotary positions, layers of two kinds of attention, and what is not possible."""
 
-import json
-import re
-
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from safetensors.torch import load_file, save_file
-from torch.nn import functional as F
 from transformers import ModernBertConfig
 from transformers.models.modernbert import modeling_modernbert
 
-from helpers.backbones import HIDDEN, LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
+from helpers.backbones import LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from metasearch.cli import main
 from metasearch.compress.export import check
 from metasearch.compress.merging import thin
-from metasearch.compress.sizes import config_sizes, encoder_sizes
-from metasearch.compress.static import make_static
+from metasearch.compress.sizes import config_sizes
 from metasearch.compress.student import make_student
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.layers import describe
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import EncoderError
 from metasearch.training.packing.plan import packing_plan
 
 LOCAL, GLOBAL = LOCAL_AND_GLOBAL
@@ -48,13 +41,6 @@ def config_of(encoder):
 def differ(one, other):
     """Return how much vectors of two encoders differ at most."""
     return np.abs(one.encode(TEXTS, "text") - other.encode(TEXTS, "text")).max()
-
-
-def test_texts_are_longer_than_the_window_and_local_layers_differ_from_global_ones():
-    wide = make("modernbert")
-    for layer in wide.model[0].auto_model.layers:
-        layer.attention_type = GLOBAL
-    assert differ(wide, make("modernbert")) > 1e-3
 
 
 @pytest.mark.parametrize("layers", [(1, 4), (1, 2, 3, 5), 4])
@@ -84,28 +70,6 @@ def test_the_older_way_to_say_which_layers_are_global_goes_where_it_would_be_wro
     assert ("global_attn_every_n_layers" in config.to_dict()) == stays
 
 
-@pytest.mark.parametrize(
-    ("flags", "code", "says"),
-    [
-        (["--layers", "2,4"], 2, "layers 2,4: layer 1 of 'modernbert' has to stay, .*; choose 1,4$"),
-        (["--layers", "1,7"], 2, "layers 1,7: expected rising numbers from 1 to 6"),
-        (["--recurrent", 3], 2, "recurrent 3: layers of 'modernbert' cannot run again, .*; choose repeats 1, or"),
-        (["--recurrent", 4], 2, "recurrent 4: layers of 'modernbert' cannot run again"),
-        (["--recurrent", 6, "--repeats", 2], 2, "recurrent 6: layers of 'modernbert' cannot run again"),
-        (["--recurrent", 7, "--repeats", 1], 2, "recurrent 7: the encoder has 6 layers"),
-        (["--merge", 3, "--texts", "TEXTS"], 6, "layers of 'modernbert' cannot be merged .* gated; --layers, --bott"),
-        (["--feed-forward", 8, "--texts", "TEXTS"], 6, "'modernbert' cannot be merged or get fewer neurons"),
-    ],
-)
-def test_what_is_not_possible_is_refused_with_what_is_and_nothing_is_written(folder, tmp_path, flags, code, says):
-    (tmp_path / "texts.txt").write_text("the key\n", encoding="utf-8")
-    given = [tmp_path / "texts.txt" if flag == "TEXTS" else flag for flag in flags]
-    for goal in (["-o", tmp_path / "student"], ["--sizes-only"]):
-        (line,) = metasearch("compress", folder, *given, *goal, code=code).stderr.splitlines()
-        assert re.search(says, line), line
-    assert not (tmp_path / "student").exists()
-
-
 def test_the_first_layers_of_a_student_run_once(tmp_path):
     encoder = make("modernbert")
     student = make_student(encoder, recurrent=4, repeats=1)
@@ -130,23 +94,6 @@ def test_sizes_are_those_of_the_parts_written_out():
     assert sizes.total == sum(sizes.counts[part] for part in ("words", "LayerNorm", "layers"))
 
 
-def test_sizes_of_a_plan_are_those_of_the_student(folder, tmp_path):
-    flags = ["compress", folder, "--layers", "1,2,5", "--bottleneck", 4, "--json"]
-    planned = json.loads(metasearch(*flags, "--sizes-only").stdout)
-    made = json.loads(metasearch(*flags, "-o", tmp_path / "student").stdout)
-    assert made["after"] == planned["after"]
-    assert made["after"]["projection"] == 4 * HIDDEN
-    assert encoder_sizes(open_checkpoint(str(tmp_path / "student"))).total == made["after"]["whole model"]
-
-
-def test_a_static_row_of_words_is_the_words_behind_the_layer_norm_of_the_embedding_block():
-    encoder = make("modernbert", layers=1)
-    block = encoder.model[0].auto_model.embeddings
-    expected = F.layer_norm(block.tok_embeddings.weight[7], (HIDDEN,), block.norm.weight)
-    row = make_static(encoder, "words").model[0].embedding.weight[7]
-    torch.testing.assert_close(row.detach(), expected.detach())
-
-
 def test_another_vocabulary_renumbers_all_special_tokens_of_the_configuration():
     encoder = make("modernbert")
     config, tokenizer = config_of(encoder), encoder.model.tokenizer
@@ -165,28 +112,6 @@ def test_a_release_of_transformers_that_computes_attention_by_itself_gets_padded
     own = modeling_modernbert.ALL_ATTENTION_FUNCTIONS["sdpa"]
     monkeypatch.setattr(modeling_modernbert.ALL_ATTENTION_FUNCTIONS, "get_interface", lambda name, default: own)
     assert not packing_plan(encoder).packs
-
-
-@pytest.mark.parametrize(
-    ("change", "config", "says"),
-    [
-        (lambda weights: {k: v for k, v in weights.items() if "layers.3." not in k}, {},
-         r"6 weights missing, the first 'layers\.3\.attn\.Wo\.weight'"),
-        (lambda weights: {**weights, "layers.0.attn_norm.weight": torch.ones(HIDDEN)}, {},
-         r"1 weight unexpected, the first 'layers\.0\.attn_norm\.weight'"),
-        (dict, {"num_hidden_layers": 5}, r"`num_hidden_layers` \(5\) must be equal to .* `layer_types` \(6\)$"),
-        (dict, {"num_hidden_layers": 5, "layer_types": [LOCAL] * 5}, "6 weights unexpected"),
-    ],
-    ids=["layer-missing", "a-norm-too-many", "layers-without-a-kind", "fewer-layers"],
-)  # fmt: skip
-def test_weights_and_configurations_that_do_not_fit_are_refused(tmp_path, change, config, says):
-    make("modernbert").save(tmp_path)
-    path = tmp_path / "model.safetensors"
-    save_file(change(load_file(path)), path, {"format": "pt"})
-    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    (tmp_path / "config.json").write_text(json.dumps(settings | config), encoding="utf-8")
-    with pytest.raises(EncoderError, match=rf"cannot be loaded: .*{says}"):
-        open_checkpoint(str(tmp_path))
 
 
 def test_the_window_and_the_kinds_of_layers_are_in_the_fingerprint():

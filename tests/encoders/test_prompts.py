@@ -76,10 +76,3 @@ def test_a_prompt_that_is_replaced_is_saved_and_leaves_those_of_other_roles_alon
     saved = opened(tmp_path / "saved")
     assert {each: prompt_of(saved, each) for each in ROLES} == expected
     assert_alike(encoder, saved)
-
-
-def test_a_candidates_prompt_is_saved_under_every_name_that_is_looked_for():
-    encoder = make("bert")
-    replace_prompts(encoder.model, {"question": "a ", "candidate": "b ", "text": "c "})
-    expected = {"query": "a ", "document": "b ", "passage": "b ", "corpus": "b ", "text": "c "}
-    assert (encoder.model.prompts, encoder.model.default_prompt_name) == (expected, "text")

@@ -34,9 +34,3 @@ def test_vectors_of_a_part_are_the_same_whatever_was_encoded_of_others():
     through.part("train").encode(["c"], "text")
     texts = ["a", "c", "d"]
     assert through.part("test").encode(texts, "text").tolist() == goes_on.part("test").encode(texts, "text").tolist()
-
-
-def test_a_part_is_known_by_its_name():
-    vectors = CachedEncoder(Counting())
-    assert vectors.part("dev") is vectors.part("dev")
-    assert vectors.part("dev") is not vectors.part("test")

@@ -1,9 +1,7 @@
 """A saved encoder cuts texts in plain sentence-transformers where they were cut in training."""
 
 import copy
-import json
 import logging
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,10 +40,6 @@ def assert_alike(encoder, folder):
         np.testing.assert_allclose(encode(TEXTS), encoder.encode(TEXTS, role), atol=1e-6, err_msg=role)
 
 
-def settings(folder):
-    return json.loads((folder / "sentence_bert_config.json").read_text())
-
-
 @pytest.mark.parametrize("published", [4, 12, POSITIONS])
 @pytest.mark.parametrize("name", others_slow(["document", "passage", "corpus"]))
 def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_with(tmp_path, caplog, name, published):
@@ -59,54 +53,6 @@ def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_wit
     assert [each for each in caplog.records if each.levelno > logging.INFO] == []
 
 
-def test_the_lengths_stand_in_the_settings_of_sentence_transformers(tmp_path):
-    Encoder(make("bert").model, "trained", MaxLength(**LENGTHS)).save(tmp_path)
-    written = settings(tmp_path)
-    assert (written["query_length"], written["document_length"]) == (8, 20)
-    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 12
-
-
-def test_a_model_is_not_saved_with_more_than_it_can_take(tmp_path):
-    Encoder(make("bert").model, "trained", MaxLength(question=8, candidate=4000, text=4000)).save(tmp_path)
-    assert (settings(tmp_path)["document_length"], plain(tmp_path).max_seq_length) == (POSITIONS, POSITIONS)
-
-
-@pytest.mark.parametrize(
-    ("declared", "limits"),
-    [
-        ({"question": 8, "candidate": 20}, {"question": 8, "candidate": 20, "text": 20}),
-        ({"text": 12}, {"question": 12, "candidate": 12, "text": 12}),
-        (LENGTHS, LENGTHS),
-    ],
-)
-def test_roles_that_a_task_does_not_have_are_read_as_far_as_its_longest(tmp_path, declared, limits):
-    """So `encode`, which many call for all texts, reads no more of a text than was ever trained, and no less."""
-    encoder = Encoder(make("bert").model, "trained", MaxLength(**declared))
-    assert {role: encoder.limit(role) for role in ROLES} == limits
-    encoder.save(tmp_path)
-    assert_alike(encoder, tmp_path)
-
-
-def test_a_length_in_the_options_of_its_tokenizer_does_not_go_before_them(tmp_path):
-    model = make("bert").model
-    model[0].processing_kwargs = {"text": {"max_length": 5, "truncation": True}}
-    encoder = Encoder(model, "trained", MaxLength(**LENGTHS))
-    encoder.save(tmp_path)
-    assert_alike(encoder, tmp_path)
-
-
-@pytest.mark.parametrize("lengths", [LENGTHS, {"text": 150}, {"question": 7, "candidate": 130}])
-def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_with(tmp_path, lengths):
-    Encoder(make("bert").model, "trained", MaxLength(**lengths)).save(tmp_path)
-    own = MaxLength(**dict.fromkeys(ROLES, POSITIONS))
-    expected = {role: min(length, POSITIONS) for role, length in complete(MaxLength(**lengths), own)}
-    opened = open_checkpoint(str(tmp_path))
-    assert {role: opened.limit(role) for role in ROLES} == expected
-    opened.write(tmp_path / "again")  # as `metasearch export` and `neutralise` do
-    again = open_checkpoint(str(tmp_path / "again"))
-    assert {role: again.limit(role) for role in ROLES} == expected
-
-
 @pytest.mark.parametrize("published", [5, 17, POSITIONS, 4 * POSITIONS, 10**30])
 def test_a_published_model_is_read_as_far_as_it_was_published_with(tmp_path, published):
     made = make("bert")
@@ -114,19 +60,6 @@ def test_a_published_model_is_read_as_far_as_it_was_published_with(tmp_path, pub
     made.write(tmp_path)
     opened = open_checkpoint(str(tmp_path))
     assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, min(published, POSITIONS))
-    assert_alike(opened, tmp_path)
-
-
-@pytest.mark.parametrize("own", [{"query_length": 6}, {"document_length": 6}])
-def test_one_role_alone_may_have_a_length_of_its_own(tmp_path, own):
-    made = make("bert")
-    made.model.max_seq_length = 20
-    made.write(tmp_path)
-    path = tmp_path / "sentence_bert_config.json"
-    path.write_text(json.dumps(settings(tmp_path) | own))
-    opened = open_checkpoint(str(tmp_path))
-    short = {"query_length": "question", "document_length": "candidate"}[next(iter(own))]
-    assert {role: opened.limit(role) for role in ROLES} == {role: 6 if role == short else 20 for role in ROLES}
     assert_alike(opened, tmp_path)
 
 
@@ -152,13 +85,6 @@ def test_a_role_has_its_declared_length_then_the_longest_of_the_other_kind_of_ta
         else:
             assert found[role] == own[role]
     assert complete(None, MaxLength(**own)).model_dump() == own
-
-
-def test_a_model_without_a_table_of_positions_is_opened_with_all_its_saved_lengths(tmp_path, monkeypatch):
-    Encoder(make("bert").model, "trained", MaxLength(**LENGTHS)).save(tmp_path)
-    monkeypatch.setattr("metasearch.encoders.transformer.native_config", lambda model: SimpleNamespace())
-    opened = open_checkpoint(str(tmp_path), MaxLength(**LENGTHS))
-    assert {role: opened.limit(role) for role in ROLES} == LENGTHS
 
 
 @pytest.mark.parametrize("name", ["mini", "tiny"])
@@ -188,14 +114,6 @@ def test_truncation_is_logged_once_for_each_role_unless_the_caller_asked_for_it(
     assert len(caplog.messages) == 1
 
 
-def test_tokens_that_were_forgotten_are_read_again():
-    encoder = make("bert")
-    before = encoder.encode(["a text"], "text")
-    encoder.forget()
-    assert encoder._tokens == {}
-    np.testing.assert_array_equal(encoder.encode(["a text"], "text"), before)
-
-
 @pytest.fixture(scope="module")
 def static():
     return make_static(make("bert"), "words")
@@ -215,26 +133,6 @@ def test_a_static_encoder_is_saved_with_the_longest_length_and_a_line(static, tm
         np.testing.assert_allclose(found, longest.encode(TEXTS, role), atol=1e-6)
         np.testing.assert_allclose(found[:2], encoder.encode(TEXTS[:2], role), atol=1e-6)  # not longer than its length
     assert not np.allclose(plain(tmp_path).encode(TEXTS)[2], encoder.encode(TEXTS, "text")[2], atol=1e-3)
-
-
-def test_a_static_encoder_of_one_length_is_cut_alike_everywhere_and_opened_with_it(static, tmp_path, caplog):
-    encoder = Encoder(copy.deepcopy(static.model), "words", MaxLength(text=12))
-    encoder.save(tmp_path)
-    assert_alike(encoder, tmp_path)
-    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
-    opened = open_checkpoint(str(tmp_path))
-    assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, 12)
-    assert open_checkpoint(str(tmp_path), MaxLength(text=30)).limit("text") == 30
-
-
-def test_a_module_with_code_of_its_own_is_cut_at_the_longest_length():
-    model = make("bert").model
-    module = model[0]
-    module.__class__ = type("Transformer", (type(module),), {"__module__": "custom_code"})
-    encoder = Encoder(model, "custom", MaxLength(**LENGTHS))
-    limits = {role: encoder.limit(role) for role in ROLES}
-    assert not encoder.input.cut_at(limits)
-    assert (module.max_seq_length, module.query_length, module.document_length) == (20, None, None)
 
 
 def test_a_tokenizer_that_cuts_on_the_left_does_so_where_it_is_saved(tmp_path):

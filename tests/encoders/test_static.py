@@ -8,20 +8,15 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from metasearch.compress.export.form import Form
 from metasearch.compress.static import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
-from metasearch.encoders.int8 import LEVELS
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.static import _Sums
 from metasearch.errors import EncoderError
-from metasearch.pipelines.export import export
 from metasearch.training.packing import PackedEncoder
 
-STORED = Form(int8=True)
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "🗝️ key", "a mat", "the old key by the door", "x"]
 
 
@@ -48,10 +43,6 @@ def test_a_vector_is_the_mean_of_the_rows_of_the_words_without_special_tokens(st
         mean = table[tokens(static, text)].mean(0)
         np.testing.assert_allclose(static.encode([text], "text", "pooled")[0], mean, atol=1e-6)
         np.testing.assert_allclose(static.encode([text], "text")[0], mean / np.linalg.norm(mean), atol=1e-6)
-
-
-def test_a_text_without_words_has_a_vector_of_zeros(static):
-    assert not static.encode([""], "text").any()
 
 
 def test_padded_packed_and_saved_forms_have_the_vectors_of_plain_sentence_transformers(static, plain):
@@ -103,33 +94,9 @@ def test_outputs_of_an_embedding_block_or_of_layers_are_refused(static, output):
         static.dimension(output)
 
 
-def test_a_static_encoder_has_no_transformer_to_change(static):
-    with pytest.raises(EncoderError, match="no transformer to compress"):
-        transformer_of(static.model)
-
-
-def test_the_fingerprint_is_that_of_table_and_tokenizer(static, plain):
-    assert Encoder(plain, "loaded").fingerprint == static.fingerprint
-    other = copy.deepcopy(plain)
-    with torch.no_grad():
-        other[0].embedding.weight[5] += 1
-    assert Encoder(other, "other").fingerprint != static.fingerprint
-
-
 def test_weights_in_half_precision_are_opened_in_float32(static, tmp_path):
     half = copy.deepcopy(static.model).half()
     half.save_pretrained(str(tmp_path / "half"), create_model_card=False)
     opened = open_checkpoint(str(tmp_path / "half"))
     assert opened.model[0].embedding.weight.dtype == torch.float32
     np.testing.assert_allclose(opened.encode(TEXTS, "text"), static.encode(TEXTS, "text"), atol=2e-3)
-
-
-def test_in_int8_plain_sentence_transformers_loads_it_to_half_a_step(static, tmp_path):
-    export(static, STORED, tmp_path / "small")
-    table = SentenceTransformer(str(tmp_path / "small"), device="cpu")[0].embedding.weight.detach()
-    expected = static.model[0].embedding.weight.detach()
-    steps = expected.abs().amax(1, keepdim=True) / LEVELS
-    assert ((table - expected).abs() <= 0.5001 * steps).all()
-    weights = tmp_path / "small" / "model.safetensors"
-    assert weights.stat().st_size < 1.1 * (expected.numel() + 4 * len(expected)) + 1024
-    assert open_checkpoint(str(tmp_path / "small")).parameter_count == expected.numel()

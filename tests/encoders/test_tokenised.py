@@ -106,14 +106,3 @@ def test_another_tokenizer_or_prompt_reads_the_characters(tmp_path):
         found = encoder.tokens(texts, "text")
         assert all(one.tolist() == other.tolist() for one, other in zip(found, expected, strict=True))
         assert len(encoder._tokens) == len(set(texts))
-
-
-def test_a_text_is_one_like_any_other(tmp_path):
-    import pickle
-
-    corpus = prepared([write_lines(tmp_path / "files", 3)], tmp_path / "prepared", "tiny")
-    text = corpus.pairs(np.arange(1))[0].source
-    assert text == "one 0"
-    assert {text: 1}["one 0"] == 1
-    assert type(pickle.loads(pickle.dumps(text))) is str
-    assert [type(made) for made in (text.strip() + "", text[1:], text.upper(), copy.copy(text))] == [str] * 4

@@ -12,7 +12,6 @@ from metasearch.config.seeding import stream
 from metasearch.data.records import ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.episodes.batches import Batches, variant_of
-from metasearch.errors import DataError
 
 
 def translations(count, languages=("de", "fr")):
@@ -85,14 +84,6 @@ def test_batches_of_similar_length_save_padding():
     assert by_length < 1.05 * real
 
 
-def test_long_and_short_batches_come_in_no_order():
-    lengths = stream(1, "lengths").integers(5, 100, 6400)
-    longest = [max(lengths[batch]) for batch in epoch(batches(6400, 32, lengths=lengths), 0)]
-    ranks = np.argsort(np.argsort(longest))
-    # 200 batches at random: the correlation of rank and place has a standard deviation of 1 / sqrt(199) = 0.07.
-    assert abs(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]) < 4 * 0.07
-
-
 @given(portions, st.integers(1, 16), st.integers(0, 4))
 def test_balance_gives_every_part_the_same_number_of_examples(sizes, size, number):
     parts = np.repeat(np.arange(len(sizes)), sizes)
@@ -127,12 +118,6 @@ def test_the_examples_that_steps_visit_are_those_of_their_batches_each_once(size
     assert found.visited(steps).tolist() == visited(found, steps)
 
 
-def test_an_epoch_that_is_complete_visits_every_example():
-    found = batches(10, 4)
-    assert len(found.visited(2)) in (4 + 4, 4 + 2)  # the batch of 2 comes anywhere
-    assert found.visited(3).tolist() == found.visited(300).tolist() == list(range(10))
-
-
 def test_a_balanced_epoch_visits_its_share_of_a_large_part_and_later_ones_the_rest():
     """Parts of 1 and 9 give 5 examples each to an epoch: the one alone, and 5 of the 9, then the other 4 and one."""
     found = batches(10, 5, parts=np.repeat([0, 1], [1, 9]))
@@ -164,8 +149,3 @@ def pair(first, second):
 def test_the_variant_of_a_batch_names_all_its_languages(languages, expected):
     assert variant_of([pair(*codes) for codes in languages]) == expected
     assert variant_of([Translation("a", "b", codes) for codes in languages]) == expected
-
-
-def test_no_examples_are_refused():
-    with pytest.raises(DataError, match="train: there are no examples"):
-        batches(0, 4)

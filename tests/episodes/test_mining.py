@@ -4,15 +4,13 @@ import logging
 from math import cos
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval, variant
+from helpers.corpus import FakeEncoder, at_angle, retrieval, variant
 from metasearch.config.recipe import Episodes, Loss
 from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.triplets import TripletSampler
-from metasearch.errors import ConfigError
 
 DATA = retrieval(questions=6, languages=("de", "el"), fillers=2)
 # All questions at 0. Sentence i of German at (i + 1) / 10, of Greek a little further; fillers are further than all.
@@ -61,14 +59,6 @@ def test_answers_of_the_question_are_no_negatives():
     assert "el sentence 4" not in near(4, own=["el sentence 4"])
 
 
-def test_equal_texts_count_once():
-    doubled = retrieval(questions=6, languages=("de",), fillers=0)
-    same = type(doubled)(doubled.questions, (*doubled.candidates, *doubled.candidates[-1:]))
-    question, positive = doubled.questions[0], doubled.candidates[0]
-    found = NearestCandidates(same, ("de",), encoder().encode).near(question, positive, {positive.text}, ("de",), 0)
-    assert [each.text for each in found] == [f"de sentence {i}" for i in range(1, 6)]
-
-
 def sampler(embed=None, **settings):
     how = Episodes(**{"k": 4, "q": 4, "n_neg": 1, "negatives": "mined", "relative_margin": 0, **settings})
     nearest = NearestCandidates(DATA, ("de", "el"), embed.encode) if embed else None
@@ -111,9 +101,3 @@ def test_where_too_few_are_far_enough_random_ones_are_taken_and_said(caplog, mon
     for triplet in drawn.examples:
         of_each.setdefault(triplet.question.id, []).append(triplet.negative.text)
     assert all(len(set(texts)) == 2 for texts in of_each.values())
-
-
-def test_nothing_is_mined_without_an_encoder():
-    sampled = episodes_of(DATA, "de_de -> de_el", k=2, q=2, n_neg=1, negatives="mined")
-    with pytest.raises(ConfigError, match="mined negatives can be drawn with an encoder only"):
-        sampled.episode(0)

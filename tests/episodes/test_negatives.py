@@ -1,7 +1,6 @@
 """Classes of negatives by their distance to the anchor (Schroff et al., 2015; MAML-Align paper, appendix B)."""
 
 import logging
-from math import sqrt
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval
-from metasearch.episodes.negatives import choose, distances
+from metasearch.episodes.negatives import choose
 
 # d(q, p) = 0.5 and m = 0.25: hard below 0.5, semi-hard from 0.5 to 0.75, easy above 0.75.
 TO_POSITIVE, MARGIN = 0.5, 0.25
@@ -29,21 +28,10 @@ def chosen(kind, to_negatives, count=1, seed=0):
     return choose(kind, TO_POSITIVE, np.array(to_negatives, np.float32), MARGIN, count, rng)
 
 
-def test_distances_are_euclidean():
-    anchor = np.array([1.0, 1.0], np.float32)
-    others = np.array([[4.0, 5.0], [1.0, 1.0], [0.0, 0.0]], np.float32)
-    assert distances(anchor, others) == pytest.approx([sqrt(3**2 + 4**2), 0.0, sqrt(1 + 1)])
-
-
 @pytest.mark.parametrize("kind", MEMBERS)
 def test_a_class_is_where_schroff_puts_it(kind, caplog):
     assert set(chosen(kind, SPREAD, count=2)) == MEMBERS[kind]
     assert not caplog.records
-
-
-@pytest.mark.parametrize("kind", MEMBERS)
-def test_every_member_of_a_class_can_be_drawn(kind):
-    assert {chosen(kind, SPREAD, seed=seed)[0] for seed in range(20)} == MEMBERS[kind]
 
 
 @pytest.mark.parametrize(("kind", "bounds"), [("hard", [0.5]), ("semi-hard", [0.5, 0.75]), ("easy", [0.75])])
@@ -129,11 +117,6 @@ def test_the_margin_of_the_loss_separates_the_classes():
         assert negative == (11 if positive != 11 else 10)
 
 
-def test_several_negatives_of_one_anchor_are_distinct():
-    pairs = list(sentences("hard", on_a_circle(), n_neg=3))
-    assert len(set(pairs[:6])) == 6
-
-
 def test_graded_negatives_follow_the_present_encoder():
     encoder = on_a_circle()
     sampler = episodes_of(retrieval(), "el_el -> el_el", embed=encoder, k=6, n_neg=1, negatives="hard")
@@ -147,10 +130,3 @@ def test_graded_negatives_follow_the_present_encoder():
         assert was < positive or positive == 0
         assert is_now > positive or positive == 11
     assert after != before
-
-
-def test_only_so_many_negatives_are_looked_at():
-    encoder = on_a_circle()
-    list(sentences("hard", encoder, negative_pool=4))
-    looked_at = {len(texts) - 1 for role, texts in encoder.calls if role == "candidate"}  # less the positive
-    assert looked_at == {4}

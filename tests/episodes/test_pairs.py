@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.corpus import episodes_of, similarity
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import DataError
 
 ENGLISH = "en_en -> ar_en -> en_{ar,en,es}"
 
@@ -23,11 +23,6 @@ def test_a_set_in_several_languages_takes_them_in_turn():
     assert shares(y) == {"ar-en": 7}
     assert shares(z) == {"ar-en": 3, "en-en": 2, "es-en": 2}  # 7 = 3 + 2 + 2, in the order written
     assert [pair.pair for pair in z.examples][:4] == ["ar-en", "en-en", "es-en", "ar-en"]
-
-
-def test_a_set_smaller_than_its_languages_takes_the_first_ones():
-    z = episodes_of(similarity(), ENGLISH, q=2).episode(0).sets[2]
-    assert shares(z) == {"ar-en": 1, "en-en": 1}
 
 
 @pytest.mark.parametrize("written", ["ar_en -> ar_en", "en_ar -> en_ar"])
@@ -69,9 +64,3 @@ def test_an_episode_is_a_function_of_seed_phase_and_index():
 def test_data_that_is_too_small_is_named_with_its_phase_and_key(arrangement, sizes, says):
     with pytest.raises(DataError, match=says):
         episodes_of(similarity(), arrangement, **sizes)
-
-
-@pytest.mark.parametrize(("key", "value"), [("queries", "similar"), ("negatives", "hard"), ("negatives", "easy")])
-def test_settings_that_mean_nothing_for_pairs_are_refused(key, value):
-    with pytest.raises(ConfigError, match=rf"episodes\.{key}: '{value}' works for retrieval tasks only"):
-        episodes_of(similarity(), ENGLISH, **{key: value})

@@ -33,11 +33,6 @@ def test_in_its_own_language_the_nearest_other_question_is_drawn():
     assert found == {(0, 1), (1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6)}
 
 
-def test_in_another_language_the_translation_is_nearest():
-    found = set(draws("el_el -> ar_ar"))
-    assert found == {(i, i) for i in range(8)}
-
-
 def test_the_translation_comes_before_a_question_that_is_nearer_by_its_vector():
     encoder = on_a_circle()
     encoder.vectors["ar question 3"] = at_angle(3.0)
@@ -56,11 +51,6 @@ def test_one_of_the_nearest_few_is_drawn(top, near_seven):
 def test_the_support_question_is_not_drawn_again_when_there_are_few_others(questions):
     found = set(draws("el_el -> el_ar", questions=questions, top=5, episodes=100))
     assert found == {(i, j) for i in range(questions) for j in range(questions) if i != j}
-
-
-def test_y_and_z_both_resemble_x():
-    arrangement = "el_el -> el_ar -> el_{ar,el,hi}"
-    assert set(draws(arrangement, position=1)) == set(draws(arrangement, position=2))
 
 
 def test_the_questions_of_a_query_set_resemble_the_supports_in_turn_and_are_distinct():

@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from helpers.corpus import LANGUAGES, FakeEncoder, episodes_of, retrieval
-from metasearch.cli import main
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.task import applies
@@ -126,31 +124,3 @@ def test_one_language_without_the_question_leaves_the_others():
     data = lacking(retrieval(), *(("ar", f"q{i}") for i in range(12)))
     found = translating(data, GREEK).batch(0, 5)
     assert {e.translation.language for episode in found for each in episode.sets for e in each.examples} == {"hi"}
-
-
-def test_a_question_that_cannot_be_drawn_needs_no_translation():
-    data = lacking(retrieval(), ("ar", "q3"))
-    unanswered = replace(data, candidates=tuple(c for c in data.candidates if c.id != "el-s3"))
-    QuestionTranslations(unanswered, [Arrangement.parse("el_el -> el_{ar,el}")], "here")
-    with pytest.raises(DataError, match="'q3'"):
-        QuestionTranslations(data, [Arrangement.parse("el_el -> el_{ar,el}")], "here")
-
-
-def test_scored_pairs_have_none():
-    with pytest.raises(ConfigError, match=r"episodes\.translations: scored pairs have no questions"):
-        samplers(load_benchmark("demo-sts", "mono-bi"), load_recipe("maml-tiny", [DRAWN]), seed=0)
-
-
-def test_show_prints_them_below_their_questions(tmp_path):
-    (tmp_path / "recipes").mkdir()
-    (tmp_path / "recipes" / "aligned.yaml").write_text(
-        "recipe: aligned\ndescription: mine\nlearner: maml\nouter: {lr: 1e-3}\n"
-        "episodes: {translations: true, k: 1, q: 1}\nloss: {name: infonce, align: jsd}\n"
-    )
-    said = ["--recipe", "aligned", "--include", str(tmp_path)]
-    result = CliRunner().invoke(main, ["show", "demo", "--mode", "mono-bi", *said])
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    asked = [i for i, line in enumerate(lines) if line.startswith("  ? ")]
-    assert len(asked) == 2
-    assert all(lines[i + 1].startswith("    = ar: ") for i in asked)

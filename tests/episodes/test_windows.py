@@ -9,7 +9,6 @@ from helpers.prepared import prepared, write_lines
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.episodes.batches import Batches, Windows
-from metasearch.errors import DataError
 from metasearch.pipelines.factory import load_encoder
 
 SIZE, COUNT = 8, 50
@@ -76,13 +75,6 @@ def test_a_batch_depends_on_its_step_alone(corpus):
     assert [again.rows(step).tolist() for step in reversed(range(45))] == in_order[::-1]
 
 
-def test_visited_rows_are_those_of_the_steps(corpus):
-    found = windows(corpus)
-    for steps in (3, found.steps_per_epoch, found.steps_per_epoch + 1):
-        seen = {row for step in range(steps) for row in found.rows(step).tolist()}
-        assert {row for rows in found.visited(steps) for row in rows.tolist()} == seen
-
-
 def test_a_corpus_larger_than_a_window_comes_in_chunks(corpus, monkeypatch):
     monkeypatch.setattr("metasearch.episodes.batches._CHUNK", 5)
     found = windows(corpus)
@@ -91,8 +83,3 @@ def test_a_corpus_larger_than_a_window_comes_in_chunks(corpus, monkeypatch):
     assert sorted(first.tolist()) == sorted(row for start in set(first // 5) for row in range(5 * start, 5 * start + 5))
     assert len(set(first // 5)) == 6
     assert (np.diff(first // 5) > 1).any()
-
-
-def test_no_pairs_are_an_error(corpus):
-    with pytest.raises(DataError, match="stage: there are no examples"):
-        Windows(corpus, [], SIZE, 0, "stage")

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.gradients import FAMILIES, OVERLAPPING, PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
+from helpers.gradients import FAMILIES, PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
 from metasearch.algorithms.sets import texts_of
 from metasearch.encoders.checkpointing import Checkpointed
 from metasearch.training.outer_gradients import OuterGradients
@@ -97,35 +97,6 @@ def test_the_gradient_has_the_same_bits(case, first_order, family, device, runs)
 
 
 @pytest.mark.slow
-def test_a_static_encoder_has_no_layers_and_the_same_gradient(runs):
-    learner, episodes = OVERLAPPING.learn(encoder_of("static"), inner_steps=2), OVERLAPPING.episodes()
-    plain = outer(learner, episodes, OuterGradients(learner.encoder))
-    again = OuterGradients(learner.encoder, checkpointing="on")
-    assert error(outer(learner, episodes, again), plain) < 1e-10
-    assert not runs
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_dropout_draws_the_same_numbers(case, family, runs):
-    encoder = encoder_of(family, layers=2)
-    learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
-    learner.train(True)
-    try:
-        again, kept = both(encoder)
-        found = []
-        for gradients in (again, kept, kept):
-            torch.manual_seed(len(found) // 2)  # another one for the last
-            found.append(outer(learner, episodes, gradients))
-        assert_same_bits(*found[:2])
-        assert error(found[2], found[1]) > 1e-3
-    finally:
-        learner.train(False)
-    assert runs
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_in_bf16_the_gradient_is_that_of_bf16_up_to_its_rounding(case, family, runs):
@@ -136,15 +107,6 @@ def test_in_bf16_the_gradient_is_that_of_bf16_up_to_its_rounding(case, family, r
         # A product in bfloat16 is not always the same bits when it is taken again: eight bits are its precision.
         assert error(outer(learner, episodes, again), outer(learner, episodes, kept)) < 2**-8
     assert runs
-
-
-def test_the_weights_of_an_inner_step_are_those_of_the_way_forward():
-    """With those that stand in the layer on the way back, which are the encoder's own, five steps would not count."""
-    learner, episodes = STEPPING[0].learn(encoder_of("bert"), inner_steps=5), STEPPING[0].episodes()
-    few = Case("maml").learn(encoder_of("bert"), inner_steps=1)
-    packed = OuterGradients(learner.encoder, checkpointing="on")
-    assert error(outer(learner, episodes, packed), outer(few, episodes, packed)) > 1e-2
-    assert error(outer(learner, episodes, packed), outer(learner, episodes)) < 1e-10
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 
 from helpers.training import start
 from metasearch.pipelines import factory
-from metasearch.training.memory import format_bytes
 
 
 def line_of(caplog, *changes, **more):
@@ -29,7 +28,3 @@ def test_a_training_logs_weights_optimiser_and_the_texts_of_its_first_batch(capl
         f"memory: weights {size / 2**20:.0f} MiB, optimiser {moments * size / 2**20:.0f} MiB, "
         f"batch {len(texts)} texts of {tokens} tokens, on cpu"
     )
-
-
-def test_sizes_are_in_the_unit_that_a_reader_expects():
-    assert [format_bytes(size) for size in (3 * 2**20, 2**30 - 2**20, 3 * 2**29)] == ["3 MiB", "1023 MiB", "1.5 GiB"]

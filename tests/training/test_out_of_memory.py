@@ -6,7 +6,6 @@ import torch
 from helpers.gradients import QUERY, SUPPORT, Case, encoder_of, error, outer
 from metasearch.errors import OutOfMemory
 from metasearch.training import outer_gradients
-from metasearch.training.out_of_memory import out_of_memory
 from metasearch.training.outer_gradients import OuterGradients
 
 MAML = Case("maml", sizes=(SUPPORT, QUERY))
@@ -60,16 +59,6 @@ def test_episodes_are_computed_one_at_a_time_before_anything_is_recomputed(monke
     assert gradients.checkpointing == "auto"
 
 
-def test_what_a_trial_has_found_is_forgotten(monkeypatch):
-    learner = MAML.learn(encoder_of("bert"), inner_steps=1)
-    failing(monkeypatch, {1, 2})
-    gradients = OuterGradients(learner.encoder, workers=2)
-    with gradients.trial():
-        outer(learner, MAML.episodes(2), gradients)
-        assert (gradients.packed.workers, gradients.checkpointing) == (1, "on")
-    assert (gradients.packed.workers, gradients.checkpointing) == (2, "auto")
-
-
 @pytest.mark.parametrize("case", [MAML, DISTILL], ids=str)
 def test_dropout_is_that_of_the_step_however_often_it_is_begun(monkeypatch, caplog, case):
     """The second episode does not fit, or the loss of all texts: what was drawn before is drawn again."""
@@ -109,12 +98,3 @@ def test_what_does_not_fit_in_any_way_is_an_error_that_says_what_needs_less(monk
     assert caught.value.exit_code == 8
     # What is on already is no advice.
     assert ("--checkpointing texts" in str(caught.value)) == (checkpointing == "auto")
-
-
-def test_other_errors_are_none_of_memory(monkeypatch):
-    assert out_of_memory(ON_A_CPU)
-    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
-    learner = MAML.learn(encoder_of("bert"), inner_steps=1)
-    failing(monkeypatch, {1}, RuntimeError("shapes"))
-    with pytest.raises(RuntimeError, match="shapes"):
-        outer(learner, MAML.episodes(1), OuterGradients(learner.encoder, workers=1))

@@ -6,13 +6,10 @@ inner steps it is every learner on every family. What else there is to choose, o
 five in float32, goes round: each learner has one family of it, and each family a learner.
 """
 
-from itertools import product
-
 import pytest
 import torch
 
 from helpers.gradients import (
-    AWKWARD,
     FAMILIES,
     OVERLAPPING,
     PLAIN,
@@ -47,16 +44,6 @@ def round_about(cases, ways):
 
 
 STEPPED, SECOND = [*STEPPING, REPTILE], STEPPING
-
-
-@pytest.mark.parametrize("cases", [STEPPED, SECOND, PLAIN], ids=["first order", "second order", "no inner steps"])
-def test_every_case_and_every_family_has_its_turn_of_every_way(cases):
-    for kind in STEPS, list(EXACT):
-        found = [place.values for place in round_about(cases, kind)]
-        assert {(case, family) for case, family, way in found if way == kind[0]} == set(product(cases, FAMILIES))
-        for other in kind[1:]:
-            assert {case for case, _, way in found if way == other} == set(cases)
-            assert {family for _, family, way in found if way == other} == set(FAMILIES)
 
 
 def assert_same(found, plain, dtype):
@@ -96,14 +83,6 @@ def test_second_order_of_static_embeddings_where_support_and_query_share_words()
     assert_same(found, plain, torch.float64)
 
 
-@pytest.mark.parametrize("case", STEPPING, ids=str)
-def test_on_several_workers(case):
-    """Four episodes on two threads, in second order."""
-    learner = case.learn(encoder_of("bert"), inner_steps=1, first_order=False)
-    plain, found = on_both(learner, case.episodes(4), workers=2)
-    assert_same(found, plain, torch.float64)
-
-
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize(("case", "family", "dtype"), round_about(PLAIN, list(EXACT)))
 def test_without_inner_steps(case, family, dtype, device):
@@ -133,15 +112,3 @@ def test_another_number_of_steps_or_another_order_is_another_gradient(family):
 
 def test_every_learner_is_here():
     assert {case.learner for case in (*STEPPING, REPTILE, *PLAIN)} == set(registry.names("learners"))
-
-
-@pytest.mark.parametrize("case", [STEPPING[0], STEPPING[2]], ids=str)
-def test_every_awkward_text_is_in_an_episode_and_some_stand_there_twice(case):
-    (episode,) = case.episodes(1)
-    sides = [(t.question.text, t.positive.text, t.negative.text) for found in episode.sets for t in found.examples]
-    texts = [text for side in sides for text in side]
-    assert set(AWKWARD) < set(texts)
-    assert len(set(texts)) < len(texts)
-    lengths = encoder_of("bert").lengths(texts, "candidate")
-    assert max(lengths) == encoder_of("bert").limit("candidate")
-    assert min(lengths) < 10

@@ -61,14 +61,6 @@ def test_attention_of_packed_texts_is_in_float32_and_the_rest_is_not(monkeypatch
     assert set(attention) == set(linear) == {torch.float32}
 
 
-def test_the_weights_stay_in_float32():
-    encoder = encoder_of("bert", torch.float32)
-    learner = CASES[0].learn(encoder, inner_steps=2)
-    before = {name: weight.clone() for name, weight in encoder.embedder.state_dict().items()}
-    in_bf16(learner, CASES[0].episodes())
-    assert all(torch.equal(weight, before[name]) for name, weight in encoder.embedder.state_dict().items())
-
-
 @pytest.mark.parametrize("checkpointing", ["off", "on", "texts"])
 @pytest.mark.parametrize("case", [Case("maml"), Case("maml-align", sizes=(3, 2, 2)), Case("reptile")], ids=str)
 def test_every_pass_has_the_weights_of_its_inner_step(case, checkpointing):

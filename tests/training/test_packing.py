@@ -65,19 +65,6 @@ def test_packed_texts_are_one_row_without_padding(kind):
     assert "attention_mask" not in part
 
 
-def test_a_family_that_cannot_be_packed_is_padded_in_groups_of_similar_length():
-    encoder = encoder_of("mpnet")
-    lengths = sorted(encoder.lengths(TEXTS * 30, "text"))
-    (texts,), _ = lay_out(encoder, packing_plan(encoder), [of_role(TEXTS * 30)])
-    assert len(texts.parts) > 1
-    assert sum(lengths) < texts.tokens < len(lengths) * max(lengths)
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_every_family_but_one_with_attention_of_its_own_is_packed(kind):
-    assert packing_plan(encoder_of(kind)).packs == (kind not in PADDED)
-
-
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(
@@ -93,25 +80,6 @@ def test_any_texts_in_any_order_and_any_groups(asked, data):
     for found, group in zip(laid_out(encoder, groups), groups, strict=True):
         expected = torch.cat([own(encoder, [text], role=role) for role, text in group])
         torch.testing.assert_close(found, expected, **EXACT)
-
-
-@settings(max_examples=20)
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=9))
-def test_any_texts_in_padded_groups(lengths):
-    encoder = encoder_of("mpnet")
-    texts = [" ".join(["key"] * length) for length in lengths]
-    (found,) = laid_out(encoder, [of_role(texts)])
-    torch.testing.assert_close(found, own(encoder, texts), **EXACT)
-
-
-def test_prompts_stand_before_questions_and_candidates():
-    encoder = encoder_of("bert")
-    ((as_question, as_candidate, as_text),) = laid_out(
-        encoder, [[("question", "a key"), ("candidate", "a key"), ("text", "a key")]]
-    )
-    torch.testing.assert_close(as_question, own(encoder, ["query: a key"])[0], **EXACT)
-    torch.testing.assert_close(as_candidate, own(encoder, ["passage: a key"])[0], **EXACT)
-    torch.testing.assert_close(as_text, own(encoder, ["a key"])[0], **EXACT)
 
 
 @pytest.mark.parametrize("window", [None, 2, 3, 7])
@@ -140,23 +108,6 @@ def test_attention_is_within_each_text_and_its_window(at_once, window):
         expected.append(torch.einsum("hqk,hkd->qhd", shares, v))
     assert weights is None
     torch.testing.assert_close(found, torch.cat(expected)[None], **EXACT)
-
-
-@pytest.mark.parametrize("kind", ["bert", "modernbert"])
-def test_all_texts_at_once_have_the_vectors_of_texts_in_runs(kind):
-    """The layout of a device on which each call costs much."""
-    encoder = encoder_of(kind)
-    plan, rows = packing_plan(encoder), encoder.tokens(TEXTS, "text")
-    network, found = Network(encoder, plan), []
-    for at_once in (False, True):
-        (texts,), _ = lay_out(encoder, plan, [of_role(TEXTS)])
-        part = packed(rows, encoder.columns, plan.first, plan.padding, at_once)
-        with torch.no_grad():
-            found.append(
-                network.run(weights_of(encoder), replace(texts, parts=(part,), order=torch.arange(len(TEXTS))))
-            )
-    torch.testing.assert_close(found[1], found[0], **EXACT)
-    torch.testing.assert_close(found[0], own(encoder, TEXTS), **EXACT)
 
 
 def test_token_types_are_packed_with_their_tokens():
@@ -224,32 +175,3 @@ def test_groups_cost_least_of_all_cuts(lengths, call):
     cuts = (c for size in range(len(order)) for c in combinations(range(1, len(order)), size))
     best = min(cost([order[a:b] for a, b in zip((0, *cut), (*cut, len(order)), strict=True)]) for cut in cuts)
     assert cost(found) == best
-
-
-def test_two_groups_worked_out():
-    """Lengths 2, 2, 9 and a call of 10: one group is 3·9 + 10 = 37, two are 2·2 + 10 + 9 + 10 = 33."""
-    assert groups_of([0, 1, 2], [2, 2, 9], call=10) == [[0, 1], [2]]
-    assert groups_of([0, 1, 2], [2, 2, 9], call=15) == [[0, 1, 2]]
-    assert groups_of([], [], call=10) == []
-
-
-@pytest.mark.parametrize("kind", ["bert", "student", "mpnet"])
-def test_the_encoder_stays_as_it_is(kind, tmp_path):
-    """Its weights, its way to attend, its configuration, and what it saves."""
-    encoder, case = encoder_of(kind, torch.float32), Case("maml")
-    backbone = encoder.model[0].auto_model
-
-    def seen(name):
-        encoder.save(tmp_path / name)
-        saved = {
-            str(path.relative_to(tmp_path / name)): path.read_bytes()
-            for path in sorted((tmp_path / name).rglob("*"))
-            if path.is_file()
-        }
-        return saved, encoder.fingerprint, backbone.config._attn_implementation, backbone.config.to_dict()
-
-    own(encoder, TEXTS)  # a tokenizer keeps the length at which it last cut a text
-    before = seen("before")
-    outer(case.learn(encoder, inner_steps=2), case.episodes(), OuterGradients(encoder))
-    assert seen("after") == before
-    assert own(encoder, TEXTS).isfinite().all()

@@ -60,19 +60,6 @@ def test_the_gradient_in_parts_is_that_in_one(encoder, output, texts, workers):
     assert off(found, expected) < EXACT
 
 
-def test_texts_that_are_worth_one_part_keep_their_order(encoder):
-    """Threads are there, tokens are few."""
-    few = ORDERS["longest first"][-20:]
-    batch, found = gradient(encoder, 2, few)
-    assert len(batch.texts) == 1
-    assert off(found, gradient(encoder, 1, few)[1]) < EXACT
-
-
-def test_it_is_the_same_bits_every_time(encoder):
-    (_, first), (_, second) = (gradient(encoder, 3) for _ in range(2))
-    assert all(a is None if b is None else torch.equal(a, b) for a, b in zip(first, second, strict=True))
-
-
 def output_of(encoder, text):
     """Return the pooled vector of one text alone."""
     with torch.no_grad():
@@ -115,15 +102,3 @@ def test_parts_hold_every_text_once_and_about_as_many_tokens_each_with_equal_len
     row = np.concatenate([lengths[part] for part in parts])
     assert (np.diff(row) >= 0).all()
     assert all(abs(lengths[part].sum() - lengths.sum() / count) <= lengths.max() for part in parts)
-
-
-def test_few_tokens_are_not_worth_many_threads(encoder):
-    total = int(encoder.lengths(TEXTS, "text").sum())
-    counts = [len(cut(encoder, TEXTS, 4, worth)) for worth in (total // 4, total // 4 + 1, total // 2, total // 2 + 1)]
-    assert counts == [4, 3, 2, 1]
-
-
-def test_a_text_that_outweighs_a_part_leaves_no_empty_one(encoder):
-    texts = ["word " * 60, "a", "b"]
-    assert cut(encoder, texts, 3, least=1) == [[1, 2], [0]]
-    assert cut(encoder, texts[:1], 3, least=1) == [[0]]

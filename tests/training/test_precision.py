@@ -12,7 +12,6 @@ from metasearch.errors import OutOfMemory
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import dev_evaluator
 from metasearch.pipelines.factory import fit, load_encoder, make_gradients, make_learner
-from metasearch.training import hardware
 from metasearch.training.gradients import bf16_error, log_bf16_error
 
 
@@ -42,19 +41,6 @@ def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind
         learner.encoder.embedder.zero_grad()
     assert error == pytest.approx(((gradients[0] - gradients[1]).norm() / gradients[0].norm()).item(), rel=1e-3)
     assert 1e-4 < error < 0.1
-
-
-@pytest.mark.slow
-def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
-    benchmark, recipe, learner = made
-    caplog.set_level(logging.INFO)
-
-    fit(learner, benchmark, recipe, max_steps=2, precision="fp32")
-    assert "bf16" not in caplog.text
-    fit(learner, benchmark, recipe, max_steps=2, precision="bf16")
-
-    assert caplog.text.count("bf16: the first outer gradient is off by") == 1
-    assert caplog.text.count("bf16: dev scores while training are of vectors in bfloat16") == 1
 
 
 def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comparison(made, caplog, monkeypatch):
@@ -94,11 +80,3 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monk
     fit(learner, benchmark, recipe, max_steps=1, precision=precision)
 
     assert asked == [precision] * 2  # before and after the step
-
-
-@pytest.mark.parametrize(("bf16", "said"), [(0.033, "bf16: matrix products take 33.0 times as long"), (0.0005, "")])
-def test_a_processor_that_only_emulates_bf16_is_said(bf16, said, monkeypatch, caplog):
-    monkeypatch.setattr(hardware, "_seconds", {torch.bfloat16: bf16, torch.float32: 0.001}.get)
-    hardware.warn_if_bf16_is_slow(torch.device("cpu"))
-    assert said in caplog.text
-    assert bool(caplog.text) == bool(said)

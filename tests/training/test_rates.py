@@ -18,17 +18,8 @@ def rates(total, **settings):
     return [rate(step, total, outer) for step in range(1, total + 1)]
 
 
-def test_by_default_the_rate_is_constant():
-    assert rates(5) == [1, 1, 1, 1, 1]
-
-
 def test_warm_up_rises_in_a_line_to_1_and_the_first_step_is_not_in_vain():
     assert rates(8, warmup=0.5) == [1 / 4, 2 / 4, 3 / 4, 4 / 4, 1, 1, 1, 1]
-
-
-def test_seven_percent_of_a_hundred_steps_are_seven_although_the_float_is_a_little_more():
-    assert 0.07 * 100 > 7
-    assert rates(100, warmup=0.07)[:8] == [1 / 7, 2 / 7, 3 / 7, 4 / 7, 5 / 7, 6 / 7, 1, 1]
 
 
 def test_linear_decay_falls_by_the_same_step_to_0_one_step_after_the_last():
@@ -40,15 +31,6 @@ def test_cosine_decay_is_half_a_cosine():
     found = rates(6, warmup=2 / 6, decay="cosine")
     expected = [1 / 2, 1, *((1 + math.cos(math.pi * i / 5)) / 2 for i in (1, 2, 3, 4))]
     assert found == pytest.approx(expected, rel=1e-15)
-
-
-def test_ham_and_kim_warm_up_over_54000_of_105000_steps():
-    outer = Outer(lr=0.02, warmup=54 / 105, decay="cosine")
-    assert rate(1, 105_000, outer) == 1 / 54_000
-    assert rate(27_000, 105_000, outer) == 1 / 2
-    assert rate(54_000, 105_000, outer) == 1
-    assert rate(54_000 + 25_500, 105_000, outer) == pytest.approx(1 / 2, abs=1e-4)
-    assert 0 < rate(105_000, 105_000, outer) < 1e-8
 
 
 @given(

@@ -71,20 +71,6 @@ def test_a_shard_without_examples_adds_nothing():
     assert_same(in_shards(learner, episodes, 2), outer(learner, episodes))
 
 
-def test_second_order_in_shards_has_the_same_gradient_where_layers_are_recomputed():
-    case = Case("maml")
-    learner = case.learn(encoder_of("bert"), first_order=False, inner_steps=1)
-    episodes = case.episodes(2)
-    assert_same(in_shards(learner, episodes, 2, checkpointing="on"), outer(learner, episodes))
-
-
-def test_a_shard_without_texts_adds_nothing():
-    """The last batch of an epoch may hold one pair."""
-    for case in (Case("distill", "translations", (1,)), Case("ema", "translations", (1,))):
-        learner, episodes = case.learn(encoder_of("bert")), case.episodes(1)
-        assert_same(in_shards(learner, episodes, 4), outer(learner, episodes))
-
-
 class Uneven(EpisodeLearner):
     """Weighs the losses of one name differently, which one sum of gradients for each name cannot."""
 
@@ -141,14 +127,6 @@ def test_rows_are_added_as_rows_and_what_one_does_not_have_keeps_its_bits():
     assert total.values().view(torch.int32).tolist() == expected.view(torch.int32).tolist()
     assert math.copysign(1, total.values()[0, 0]) == -1
     assert all(math.copysign(1, value + NOTHING) == math.copysign(1, value) for value in (0.0, -0.0))
-
-
-def test_rows_and_a_whole_table_make_a_whole_table():
-    table = numbers(6)
-    (total,) = added([rows([1], numbers(1, seed=1))], [table])
-    expected = table.clone()
-    expected[1] = numbers(1, seed=1)[0] + table[1]
-    assert torch.equal(total, expected)
 
 
 @pytest.mark.parametrize("shards", [1, 2])

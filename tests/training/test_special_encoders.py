@@ -64,11 +64,6 @@ def sparse(found):
     return {name.rpartition(".embeddings.")[2] for name, g in found.given.items() if g is not None and g.is_sparse}
 
 
-@pytest.mark.parametrize("family", ["xlm-roberta", "bert", "distilbert", "modernbert", "student", "tiny"])
-def test_families_that_can_be_packed_and_sliced_say_nothing(family):
-    assert OuterGradients(encoder_of(family)).notes == ()
-
-
 def test_mpnet_is_sliced_but_not_packed():
     notes, found = assert_same(encoder_of("mpnet"))
     (note,) = notes
@@ -92,12 +87,6 @@ def test_a_frozen_embedding_block_and_a_frozen_layer(deep):
     assert_same(deep)
 
 
-def test_a_frozen_layer_above_a_trained_word_table(deep):
-    deep.model[0].auto_model.encoder.layer[1].requires_grad_(False)
-    _, found = assert_same(deep)
-    assert sparse(found) == {"word_embeddings.weight"}
-
-
 def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
     words = words_of(bert)
     dense = Dense(HIDDEN, words.num_embeddings, bias=False)
@@ -113,14 +102,6 @@ def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
     assert (rows > 0).sum() > 1000
 
 
-def test_a_padding_token_of_a_high_number_leaves_the_table_whole(bert):
-    words_of(bert).padding_idx = 1500
-    notes, found = assert_same(bert)
-    (note,) = notes
-    assert "1500" in note
-    assert not sparse(found)
-
-
 @pytest.mark.parametrize("padding", [1, 7, 278])
 def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert, padding):
     words_of(bert).padding_idx = padding
@@ -129,12 +110,6 @@ def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert
     table = found.dense["model.0.model.embeddings.word_embeddings.weight"]
     assert not table[padding].any()
     assert table[0].any() == (padding != 0)
-
-
-def test_a_table_without_a_padding_token(bert):
-    words_of(bert).padding_idx = None
-    _, found = assert_same(bert)
-    assert found.dense["model.0.model.embeddings.word_embeddings.weight"][0].any()
 
 
 def test_a_backbone_that_no_list_names_is_packed_and_sliced():
@@ -219,38 +194,11 @@ def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, 
     bert.model.tokenizer.padding_side = "right"  # the copies share it
 
 
-class Decay(nn.Module):
-    """Weighs tokens by their place, with a learned base: a module that needs texts side by side."""
-
-    def __init__(self):
-        super().__init__()
-        self.base = nn.Parameter(torch.tensor([0.9]))
-
-    def forward(self, features):
-        tokens = features["token_embeddings"]
-        weights = self.base ** torch.arange(tokens.shape[1], device=tokens.device)
-        return {**features, "token_embeddings": tokens * weights[:, None]}
-
-
-def test_a_module_that_is_not_known_gets_padded_texts(bert):
-    decaying = altered(bert, [Decay(), Pooling(HIDDEN)])
-    notes, found = assert_same(decaying)
-    assert any("padded" in note for note in notes)
-    assert any("Decay" in note for note in notes)
-    assert found.dense["model.1.base"].any()
-
-
 @pytest.mark.parametrize("mode", ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
 def test_every_way_of_pooling_is_packed(bert, mode):
     pooled = altered(bert, [Pooling(HIDDEN, pooling_mode=mode)])
     notes, _ = assert_same(pooled)
     assert notes == ()
-
-
-def test_a_dense_layer_behind_the_pooling_is_packed(bert):
-    notes, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
-    assert notes == ()
-    assert found.dense["model.2.linear.weight"].shape == (5, HIDDEN)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "electra", "electra-narrow"])
@@ -260,40 +208,12 @@ def test_other_families_of_the_compressed_students_are_packed_too(kind):
     assert sparse(found) == {"word_embeddings.weight"}
 
 
-@pytest.mark.parametrize("first_order", [True, False])
-def test_a_meta_batch_of_one_and_one_example_a_set(bert, first_order):
-    assert_same(bert, Case("maml", sizes=(1, 1)), first_order)
-    assert_same(bert, Case("maml-align", sizes=(1, 1, 1)), first_order)
-
-
 def test_a_text_may_have_no_token_at_all(bert):
     """An empty one, where the tokenizer adds none of its own; its vector is zero, which has no second derivative."""
     bert.model.prompts = {}
     bert.model.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", special_tokens=[])
     assert min(bert.lengths(AWKWARD, "candidate")) == 0
     assert_same(bert, first_order=True)
-
-
-@pytest.mark.parametrize("learner", ["maml", "reptile"])
-def test_episodes_of_three_sets_of_scored_pairs(bert, learner):
-    assert_same(bert, Case(learner, "scored", (3, 2, 2)))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"student_inner_steps": 0},
-        {"student_inner_steps": 3},
-        {"kd_reduction": "mean", "task_reduction": "sum"},
-        {"kd_reduction": "mean", "detach_teacher": True},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("first_order", [True, False])
-def test_variants_of_maml_align(options, first_order):
-    assert_same(
-        encoder_of("bert"), Case("maml-align", sizes=(3, 2, 2), options=tuple(options.items())), first_order, count=2
-    )
 
 
 class Doubled(MAML_CLASS):

@@ -68,22 +68,6 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_to_the_same_bits
     assert "going on from the one before it, of outer step 2" in caplog.text
 
 
-@pytest.mark.slow
-def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
-    graded = ["negatives=hard", "queries=similar", "negative_pool=8", "n_neg=2"]
-    training = ("maml-tiny", "trans", *(f"episodes.{value}" for value in graded))
-    learner, *_ = resumed(tmp_path, 3, *training)
-    assert same(weights(learner), whole(*training)[0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["meta-sgd-tiny", "reptile-tiny"])
-def test_learned_rates_and_reptile_resume_to_the_same_bits(tmp_path, recipe):
-    learner, *_ = resumed(tmp_path, 4, recipe, "trans")
-    assert same(weights(learner), whole(recipe, "trans")[0])
-    assert not same(weights(learner), weights(start(recipe, "trans")[0]))
-
-
 SCHEDULED = ["outer.warmup=0.5", "outer.decay=cosine", "outer.clip=0.1", "outer.exempt_bias_and_norm=true"]
 
 

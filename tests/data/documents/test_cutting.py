@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers.passages import passages_of, shown
-from metasearch.data.documents.chunking import end_of_block
+from helpers.passages import shown
 from metasearch.data.documents.settings import Settings
 from metasearch.errors import ConfigError
 
@@ -67,20 +66,11 @@ def test_each_script_has_its_own_ends_of_sentences(text, limit, expected, tmp_pa
     assert [passage for _, passage in shown(tmp_path / "a.txt", text, limit=limit, length=lambda t: len(t))] == expected
 
 
-def test_a_thai_sentence_is_cut_between_words(tmp_path):
-    assert [text for _, text in shown(tmp_path / "a.txt", "ฉันชอบกินข้าวผัด", limit=6)] == ["ฉันชอบ", "กิน", "ข้าว", "ผัด"]
-
-
 def test_a_word_that_is_longer_than_a_passage_is_cut_and_that_is_said(tmp_path, caplog):
     assert [text for _, text in shown(tmp_path / "a.txt", "an abcdefghij.", limit=4)] == ["an", "abcd", "efgh", "ij."]
     assert [record.getMessage() for record in caplog.records] == [
         f"{tmp_path}/a.txt: words that are longer than a passage, cut: 2"
     ]
-
-
-def test_a_cut_between_characters_that_need_no_space_cuts_no_word(tmp_path, caplog):
-    assert [text for _, text in shown(tmp_path / "a.txt", "北京是中国的首都", limit=4)] == ["北京是", "中国的", "首都"]
-    assert caplog.records == []
 
 
 @pytest.mark.parametrize("measure", [len, lambda text: len(text)], ids=["characters", "a function"])
@@ -97,11 +87,6 @@ def test_a_title_longer_than_half_a_passage_stands_before_the_first_alone_and_th
     texts = shown(tmp_path / "a.jsonl", row, limit=14)
     assert texts == [(2, "A long title."), (2, "One is here."), (2, "Two is there.")]
     assert "titles longer than half a passage, put before the first passage alone: 1" in caplog.text
-
-
-def test_a_limit_below_the_length_of_a_character_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"limit: 2 is below the length of 'a', 3; raise it"):
-        shown(tmp_path / "a.txt", "abc", limit=2, length=lambda text: len(text) + 2)
 
 
 @pytest.mark.parametrize(
@@ -131,15 +116,6 @@ def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_
     assert passages == [" ".join(["One two."] * 4)] * 50
     # Nothing, each distinct word, and each passage to be sure.
     assert asked == ["", "One", "two.", *passages]
-
-
-def test_a_long_text_is_parted_where_it_is_least_felt():
-    assert end_of_block("aaaaa\n\nb\nb cc", 0, 10) == len("aaaaa\n\n")
-    assert end_of_block("aaaa. b. bb\nbb cc", 0, 14) == len("aaaa. b. bb\n")
-    assert end_of_block("aaaa bb. bb cc", 0, 12) == len("aaaa bb.")
-    assert end_of_block("aaaa bbbbb cc", 0, 9) == len("aaaa")
-    assert end_of_block("aaaabbbbbcc", 2, 8) == 10
-    assert end_of_block("aaaa", 0, 4) == 4
 
 
 def test_a_text_of_many_blocks_is_read_whole_with_its_lines(tmp_path):
@@ -181,8 +157,3 @@ def test_no_character_is_lost_no_passage_too_long_and_every_line_right(
     for line, passage in passages:
         assert passage.split()[0][:1] in lines[line - 1]
         assert passage.lstrip(" \t\u200b").split("\n")[0].strip() in lines[line - 1]
-
-
-def test_every_passage_of_a_document_is_counted_by_the_same_length(tmp_path):
-    seen = passages_of(tmp_path / "a.txt", SENTENCES, limit=6, length=words)
-    assert [words(passage.text) for passage in seen] == [6, 3]

@@ -65,13 +65,6 @@ def test_every_line_is_that_of_the_source(tmp_path):
     assert [lines_of[text] for text in ("lines &", "Zwei", "eins", "zwei", "drei", "vier")] == [15, 15, 22, 23, 24, 24]
 
 
-def test_the_title_of_a_page_stands_before_its_passages(tmp_path):
-    assert shown(tmp_path / "a.html", "<title>T &amp;\n U</title><p>One.<p>Two.", limit=12) == [
-        (2, "T & U\nOne."),
-        (2, "T & U\nTwo."),
-    ]
-
-
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
@@ -105,25 +98,6 @@ def test_most_letters_of_a_paragraph_tell_its_language(tmp_path):
         ("fr", "Tout en français.\n\n***"),
         ("de", "Ja."),
     ]
-
-
-def test_an_empty_lang_says_that_the_language_is_not_known(tmp_path):
-    seen = passages_of(tmp_path / "a.html", '<p lang=de>Eins<p>Zwei<p lang="">x', language="tr")
-    assert [(p.language, p.text) for p in seen] == [("de", "Eins"), ("tr", "Zwei\n\nx")]
-
-
-def test_a_lang_that_is_no_tag_is_named_with_its_first_line(tmp_path, caplog):
-    page = "<html>\n<p\nlang = 'german'>Eins<p lang=german>Zwei\n<p xml:lang=x-default>Drei"
-    (passage,) = passages_of(tmp_path / "a.html", page)
-    assert passage.language == "und"
-    assert caplog.messages == [
-        f"language ignored: {tmp_path}/a.html:{line}: lang: '{text}' is not a language tag such as de, fil or zh-CN"
-        for line, text in ((3, "german"), (4, "x-default"))
-    ]
-
-
-def test_a_page_may_nest_deep(tmp_path):
-    assert shown(tmp_path / "a.html", "<div>" * 4_000 + "deep") == [(1, "deep")]
 
 
 def test_a_page_that_is_too_large_is_refused(tmp_path, monkeypatch):

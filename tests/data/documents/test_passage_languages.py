@@ -1,11 +1,9 @@
 """Where the language of a passage comes from, in order; and its detection, which is asked for alone."""
 
-import sys
-
 import pytest
 
 from helpers.passages import passages_of
-from metasearch.data.documents.detect import INSTALL, detector
+from metasearch.data.documents.detect import detector
 from metasearch.errors import ConfigError
 
 ROW = '{"text": "a", "language": "ar"}'
@@ -42,9 +40,3 @@ def test_the_language_of_a_text_is_detected():
     assert few("Der Schlüssel liegt unter der Matte.") == "tr"
     with pytest.raises(ConfigError, match=r"cannot detect the language 'dee'\. Did you mean 'de'"):
         detector(["tr", "dee"])
-
-
-def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    with pytest.raises(ConfigError, match=f"to detect languages needs py3langid: {INSTALL}"):
-        detector()

@@ -1,7 +1,5 @@
 """Plain text and Markdown: encodings, line ends, front matter."""
 
-import gzip
-
 import pytest
 
 from helpers.files import write
@@ -16,11 +14,6 @@ from metasearch.errors import DataError
 def test_lines_are_counted_whatever_ends_them(name, end, tmp_path):
     text = end.join(["First line.", "", "Third line.", "Fourth."])
     assert shown(tmp_path / name, text, limit=12) == [(1, "First line."), (3, "Third line."), (4, "Fourth.")]
-
-
-def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(content, "_SIZE", 3)
-    assert shown(tmp_path / "a.txt", "ab\r\nü\r\nc", limit=2) == [(1, "ab"), (2, "ü"), (3, "c")]
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
@@ -45,28 +38,9 @@ def test_a_byte_that_is_no_text_is_named_with_its_place(size, text, says, tmp_pa
     assert str(caught.value) == f"{tmp_path}/a.txt{says}"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html", "a.jsonl", "a.csv", "a.tsv"])
-@pytest.mark.parametrize("form", ["UTF-16-LE", "UTF-16-BE", "UTF-32-LE", "UTF-32-BE"])
-def test_another_encoding_is_named(form, name, tmp_path):
-    with pytest.raises(DataError, match=rf"a\.\w+:1: not UTF-8 but {form[:6]}: byte 0 is 0x.*; save the file as UTF-8"):
-        shown(tmp_path / name, "\ufeffHello.".encode(form))
-
-
 def test_a_packed_file_is_read(tmp_path):
     (passage,) = passages_of(tmp_path / "faq.de.txt.gz", "Hallo.")
     assert (passage.text, passage.language, passage.file) == ("Hallo.", "de", f"{tmp_path}/faq.de.txt.gz")
-
-
-def test_a_damaged_packed_file_is_named(tmp_path):
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress(b"text " * 99)[:-9])
-    with pytest.raises(DataError, match=r"a\.txt\.gz: damaged gzip file after 0 bytes: "):
-        list(read([path]))
-
-
-def test_a_document_that_shows_nothing_is_named(tmp_path, caplog):
-    assert shown(tmp_path / "a.txt", " \n\u200b\n") == []
-    assert caplog.messages == [f"{tmp_path}/a.txt: documents without text: 1"]
 
 
 def test_markdown_stays_as_it_is_written(tmp_path):
@@ -79,56 +53,16 @@ def test_markdown_stays_as_it_is_written(tmp_path):
     ]
 
 
-def test_a_fence_alone_is_no_passage(tmp_path):
-    assert shown(tmp_path / "a.md", "```\none two three\nfour five six\n```\n\n---\n", limit=14) == [
-        (2, "one two three"),
-        (3, "four five six"),
-    ]
-
-
 def test_front_matter_tells_language_and_title_and_is_no_text(tmp_path):
     text = "---\ntitle: Keys\nlang: de_at\ntags: [a, b]\n---\n\nEins.\n\nZwei.\n"
     seen = passages_of(tmp_path / "a.md", text, limit=10)
     assert [(p.line, p.text, p.language) for p in seen] == [(7, "Keys\nEins.", "de-AT"), (9, "Keys\nZwei.", "de-AT")]
 
 
-@pytest.mark.parametrize("key", ["lang", "language"])
-def test_front_matter_names_the_language_by_either_key(key, tmp_path):
-    (passage,) = passages_of(tmp_path / "a.tr.md", f"---\n{key}: no\n---\nHei.")
-    assert passage.language == "no"
-
-
 @pytest.mark.parametrize("text", ["---\nA rule.\n---\nMore.", "---\nlang: de\nNo end.", "Text.\n---\nlang: de\n---\n"])
 def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
     (passage,) = passages_of(tmp_path / "a.md", text)
     assert (passage.line, passage.text, passage.language) == (1, text.rstrip(), "und")
-
-
-@pytest.mark.parametrize(
-    ("matter", "title", "language", "says"),
-    [
-        (
-            "title: x\nlang: german\n",
-            "x",
-            "und",
-            "language ignored: {}:3: lang: 'german' is not a language tag such as de",
-        ),
-        ("lang: [de, en]\n", "", "und", "language ignored: {}:2: lang: \"['de', 'en']\" is not a language tag"),
-        ("title: [a]\nlang: de\n", "", "de", "title ignored: {}:2: title: expected a text, got ['a']"),
-        ("lang: de\nlang: en\n", "", "en", "title and language read literally: {}:3: lang: duplicate key"),
-        ("a: 1: 2\nlanguage: 'de'\n", "", "de", "title and language read literally: {}:2: not YAML: mapping values"),
-        ("title: Task 1: Keys\nlang: de\n", "Task 1: Keys", "de", "title and language read literally: {}:2: not YAML"),
-        ("title: x\nlang: [de\n", "x", "und", "title and language read literally: {}:4: not YAML"),
-    ],
-)
-def test_front_matter_that_is_wrong_is_named_with_its_line_and_the_text_is_read(
-    matter, title, language, says, tmp_path, caplog
-):
-    says = says.replace("\"['de', 'en']\"", "'['de', 'en']'").format(tmp_path / "a.md")
-    (passage,) = passages_of(tmp_path / "a.md", f"---\n{matter}---\nText.")
-    assert (passage.text, passage.language) == (f"{title}\nText." if title else "Text.", language)
-    assert passage.line == 3 + matter.count("\n")
-    assert caplog.messages[0].startswith(says)
 
 
 def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):

@@ -1,13 +1,11 @@
 """JSON lines and tables: columns, quotes, line numbers, and what is wrong with them."""
 
-import csv
 import json
 
 import pytest
 
 from helpers.passages import passages_of, shown
 from metasearch.data.documents import content
-from metasearch.data.formats.text_files import LONGEST_ROW
 from metasearch.errors import DataError
 
 ROWS = [
@@ -43,18 +41,10 @@ def test_a_row_is_read_with_its_line_title_and_language(name, content, lines, tm
     assert [(p.line, p.text, p.language) for p in seen] == [(n, *row) for n, row in zip(lines, EXPECTED, strict=True)]
 
 
-def test_a_tsv_has_no_quotes(tmp_path):
-    assert shown(tmp_path / "a.tsv", 'title\ttext\nT\tsay "a"\n\n\t"b\n', titles=False) == [(2, 'say "a"'), (4, '"b')]
-
-
 def test_a_passage_of_a_cell_has_the_line_it_stands_in(tmp_path):
     text = 'title,text,more\n"a\nb","One.\n\nTwo. ""Q"".\r\nThree.",x\nc,Four.,\n'
     expected = [(3, "One."), (5, 'Two. "Q".'), (6, "Three."), (7, "Four.")]
     assert shown(tmp_path / "a.csv", text, limit=9, titles=False) == expected
-
-
-def test_every_passage_of_a_json_line_has_its_line(tmp_path):
-    assert shown(tmp_path / "a.jsonl", '\n{"text": "One.\\nTwo."}\n', limit=4) == [(2, "One."), (2, "Two.")]
 
 
 @pytest.mark.parametrize(
@@ -74,17 +64,6 @@ def test_the_column_of_the_text_may_have_another_name(name, content, tmp_path):
 def test_rows_without_text_are_counted_and_equal_ones_are_kept(name, content, tmp_path, caplog):
     assert [text for _, text in shown(tmp_path / name, content)] == ["a", "a"]
     assert caplog.messages == [f"{tmp_path}/{name}: rows without text, left out: 2"]
-
-
-def test_columns_that_are_not_read_are_counted(tmp_path, caplog):
-    shown(tmp_path / "a.jsonl", '{"text": "a", "url": 1, "id": 2}\n{"text": "b", "url": {}}')
-    assert caplog.messages == [f"{tmp_path}/a.jsonl: rows with 'url', which is not read: 2"]
-
-
-def test_of_very_many_columns_the_first_are_named(tmp_path, caplog):
-    shown(tmp_path / "a.jsonl", jsonl([{"text": "a", f"key{number}": 1} for number in range(30)]))
-    assert len(caplog.messages) == 21
-    assert caplog.messages[-1].endswith("rows with other fields, which are not read: 10")
 
 
 @pytest.mark.parametrize(
@@ -135,26 +114,6 @@ def test_a_document_of_rows_that_cannot_be_read_is_an_error(name, content, says,
     assert str(caught.value).startswith(f"{tmp_path}/{name}{says}")
 
 
-@pytest.mark.parametrize("damaged", [20, 21, 300])
-def test_of_very_many_rows_that_cannot_be_read_the_first_are_named_and_the_others_counted(damaged, tmp_path, caplog):
-    assert shown(tmp_path / "a.jsonl", "x\n" * damaged + '{"text": "a"}') == [(damaged + 1, "a")]
-    rest = [f"rows skipped: {tmp_path}/a.jsonl: {damaged - 20} more"] if damaged > 20 else []
-    assert [message.split(": not JSON")[0] for message in caplog.messages] == [
-        *(f"row skipped: {tmp_path}/a.jsonl:{line}" for line in range(1, 21)),
-        *rest,
-    ]
-
-
-def test_a_table_with_a_header_alone_has_no_text(tmp_path, caplog):
-    assert shown(tmp_path / "a.csv", "text,id\n") == []
-    assert caplog.messages == [f"{tmp_path}/a.csv: documents without text: 1"]
-
-
-def test_a_cell_may_be_as_long_as_an_article(tmp_path):
-    words = "word " * 40_000
-    assert " ".join(text for _, text in shown(tmp_path / "a.csv", f'text\n"{words}"\n')).split() == words.split()
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [("x" * 60, 1), ("x" * 90 + "\n", 1), ("text\n" + "x" * 60, 2), ("text\n" + "x" * 90 + "\nb\n", 2)],
@@ -166,13 +125,3 @@ def test_a_line_that_never_ends_is_refused(name, text, line, tmp_path, monkeypat
     first = '{"text": "a"}\n' if name == "a.jsonl" and line == 2 else ""
     with pytest.raises(DataError, match=rf"{name}:{line}: the line has more than 50 characters"):
         shown(tmp_path / name, first + text.removeprefix("text\n") if first else text)
-
-
-def test_a_quote_that_never_ends_is_refused(tmp_path):
-    before = csv.field_size_limit(50)
-    try:
-        with pytest.raises(DataError, match=r"a\.csv:2: not CSV: field larger than field limit \(50\)"):
-            shown(tmp_path / "a.csv", 'text\n"' + "abc\n" * 20)
-    finally:
-        csv.field_size_limit(before)
-    assert before == LONGEST_ROW

@@ -1,13 +1,12 @@
 """Which files of those that are named are documents, in which order, and what is said of the others."""
 
-import hashlib
 import logging
 import os
 from pathlib import Path
 
 import pytest
 
-from metasearch.data.documents.source import SUFFIXES, sources
+from metasearch.data.documents.source import sources
 from metasearch.errors import DataError
 
 
@@ -37,14 +36,6 @@ def test_a_folder_gives_its_documents_at_any_depth_by_name(folder):
     assert [source.file for source in sources([folder])] == [f"docs/{name}" for name in expected]
 
 
-def test_files_and_folders_stand_in_the_order_named_and_are_shown_as_named(folder, tmp_path):
-    put(folder, "a.txt", "b.txt")
-    assert [source.file for source in sources(["docs/b.txt", tmp_path / "docs"])] == [
-        "docs/b.txt",
-        f"{tmp_path}/docs/a.txt",
-    ]
-
-
 def test_a_document_that_is_reached_twice_is_taken_once(folder, caplog):
     put(folder, "a.txt")
     with caplog.at_level(logging.INFO):
@@ -57,11 +48,6 @@ def test_what_is_left_out_of_a_folder_is_counted_in_one_line(folder, caplog):
     assert [source.file for source in sources([folder])] == ["docs/a.txt"]
     expected = "1 .docx, 2 .pdf, 1 .zst, 2 hidden, 1 no suffix"
     assert warnings(caplog) == [f"left out, since no documents are read of them: {expected}"]
-
-
-def test_a_hidden_file_that_is_named_is_read(folder):
-    put(folder, ".notes.txt")
-    assert [source.file for source in sources(["docs/.notes.txt"])] == ["docs/.notes.txt"]
 
 
 def test_an_empty_file_and_a_named_pipe_are_named_and_left_out(folder, caplog):
@@ -80,13 +66,6 @@ def test_a_link_that_leads_round_in_a_circle_is_named(folder, caplog):
     (folder / "a" / "again").symlink_to(folder.resolve())
     assert [source.file for source in sources([folder])] == ["docs/a/b.txt"]
     assert warnings(caplog) == ["docs/a/again: leads back to a folder around it, left out"]
-
-
-def test_a_folder_behind_a_link_is_read(folder, tmp_path):
-    put(tmp_path / "elsewhere", "a.txt")
-    folder.mkdir()
-    (folder / "there").symlink_to(tmp_path / "elsewhere")
-    assert [source.file for source in sources([folder])] == ["docs/there/a.txt"]
 
 
 @pytest.mark.parametrize(
@@ -137,18 +116,6 @@ def test_a_folder_of_nothing_that_can_be_read_is_an_error_that_names_all(folder)
         sources([folder])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read_is_named(folder):
-    put(folder, "a.txt", "secret/b.txt")
-    (folder / "secret").chmod(0)
-    try:
-        assert unreadable(folder) == ({"docs/secret": "docs/secret: cannot be read: Permission denied"}, ["docs/a.txt"])
-        with pytest.raises(DataError, match=r"docs/secret: cannot be read: Permission denied"):
-            sources([folder / "secret"])
-    finally:
-        (folder / "secret").chmod(0o700)
-
-
 def test_a_name_that_is_no_utf_8_is_refused(folder):
     put(folder, "a.txt")
     try:
@@ -157,32 +124,6 @@ def test_a_name_that_is_no_utf_8_is_refused(folder):
         pytest.skip("this file system takes names in UTF-8 alone")
     (message,) = unreadable(folder)[0].values()
     assert message.startswith(r"b'docs/\xff.txt': the file's name is not UTF-8")
-
-
-def test_no_path_is_no_document():
-    with pytest.raises(DataError, match="no path was named: no documents"):
-        sources([])
-
-
-def test_size_and_digest_are_those_of_the_file(folder):
-    put(folder, "a.txt")
-    (source,) = sources([folder])
-    assert (source.size, source.digest) == (4, hashlib.sha256(b"text").hexdigest())
-
-
-def test_the_digest_of_a_file_that_is_gone_is_an_error(folder):
-    put(folder, "a.txt")
-    (source,) = sources([folder])
-    source.path.unlink()
-    with pytest.raises(DataError, match=r"docs/a\.txt: cannot be read"):
-        source.digest  # noqa: B018
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_each_suffix_has_a_reader(suffix, folder):
-    put(folder, f"a{suffix}")
-    (source,) = sources([folder])
-    assert (Path(__file__).parents[2] / f"metasearch/data/documents/readers/{source.reader}.py").is_file()
 
 
 def test_languages_that_names_tell_are_listed(folder, caplog):
@@ -199,8 +140,3 @@ def test_the_folder_that_is_named_tells_a_language_and_those_above_it_do_not(tmp
     for named in (tmp_path / "is" / "de", Path(), tmp_path / "is/de/a.txt", Path("../de")):
         assert {source.language for source in sources([named])} == {"de"}
     assert {source.language for source in sources([tmp_path / "is/de/b"])} == {""}
-
-
-def test_a_name_that_is_too_long_stays_the_error_of_the_system(folder):
-    with pytest.raises(OSError, match="File name too long"):
-        sources(["x" * 300])

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.formats import copy, read
-from metasearch.data.entailment import read_entailment
 from metasearch.data.formats.strict_json import RepeatedKey, parse
 from metasearch.errors import DataError
 
@@ -68,12 +67,3 @@ def test_a_reader_refuses_it_with_file_and_place(form, name, old, new, says, tmp
     with pytest.raises(DataError) as caught:
         read(form, path.parent)
     assert str(caught.value) == f"{path}{says} stands twice"
-
-
-def test_an_entailment_pair_with_it_is_dropped_and_counted(tmp_path):
-    path = tmp_path / "nli.jsonl"
-    sound = '{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"}\n'
-    path.write_text(sound + sound.replace("{", '{"gold_label": "entailment", '), encoding="utf-8")
-    report = read_entailment([path]).report
-    assert report.describe() == "2 lines read, 1 kept; dropped: 1 a key stands twice"
-    assert report.examples == [f"{path}:2: a key stands twice"]
