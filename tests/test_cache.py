@@ -78,13 +78,6 @@ def test_those_who_come_at_the_same_time_wait_for_the_first():
     assert make.times == 1
 
 
-def test_a_cache_that_cannot_be_written_is_named(cache):
-    cache.write_text("a file")
-    advice = "free space there, or set METASEARCH_CACHE to another folder"
-    with pytest.raises(EncoderError, match=rf"^the cache {cache} cannot be written: .*; {advice}$"):
-        cached("a", Maker())
-
-
 def test_it_is_in_the_users_folder_for_caches(monkeypatch, tmp_path):
     monkeypatch.delenv("METASEARCH_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))

@@ -133,11 +133,6 @@ def test_the_modes_are_those_of_their_files():
         assert links_of[mode.mode] == tuple(text.replace("->", "→") for text in shown)
 
 
-def test_the_sts_arrangements_are_those_of_the_task():
-    (arrangement,) = Library().task("stsb").arrangements["mono -> bi -> multi"]
-    assert f"1. `{arrangement}`" in DOCUMENTS["docs/tasks.md"]
-
-
 def test_the_exit_codes_are_those_of_the_errors():
     rows = table("docs/exit-codes.md", "code")
     assert [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows] == re.findall(

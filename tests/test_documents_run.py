@@ -123,16 +123,6 @@ def test_60_questions_of_your_own_in_20_articles_are_enough(shop):
     assert listed <= left
 
 
-def test_a_recipe_of_your_own_differs_in_its_rate_alone(shop):
-    text, _ = blocks("docs/recipes.md", "yaml")
-    Path("mytasks/recipes").mkdir()
-    Path("mytasks/recipes/gentle.yaml").write_text(text, encoding="utf-8")
-    own, mini = Library(["mytasks"]).recipe("gentle"), Library().recipe("maml-mini")
-    assert own.outer.lr == 1e-5
-    for key in ("learner", "episodes", "loss", "budget", "dropout"):
-        assert getattr(own, key) == getattr(mini, key), key
-
-
 def test_a_recipe_names_its_loss(shop):
     own, loss = blocks("docs/recipes.md", "yaml")
     Path("mytasks/recipes").mkdir()

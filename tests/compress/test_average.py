@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from helpers.backbones import make
-from metasearch.compress.average import average, copied, put, require_same_form, shares_of
-from metasearch.encoders.builtin import tiny
+from metasearch.compress.average import average, require_same_form, shares_of
 from metasearch.errors import ConfigError, EncoderError
 
 number = st.floats(-(2.0**100), 2.0**100, width=32)
@@ -43,16 +42,6 @@ def test_what_is_no_floating_point_number_is_that_of_the_first():
     assert merged["w"].tolist() == [0.5]
 
 
-def test_an_encoder_with_its_own_weights_again_has_its_own_vectors():
-    encoder = make("xlm-roberta")
-    before = encoder.encode(["Where is the key?"], "question")
-    kept = copied(encoder)
-    put(encoder, {name: weight + 1 if weight.is_floating_point() else weight for name, weight in kept.items()})
-    assert (encoder.encode(["Where is the key?"], "question") != before).any()
-    put(encoder, kept)
-    assert (encoder.encode(["Where is the key?"], "question") == before).all()
-
-
 def test_shares_are_those_of_alpha_those_given_or_all_the_same():
     assert shares_of(2, 0.25, None) == (0.75, 0.25)
     assert shares_of(3, None, [0.5, 0.25, 0.25]) == (0.5, 0.25, 0.25)
@@ -75,14 +64,6 @@ def test_shares_that_fit_no_encoders_are_refused(count, alpha, shares, message):
     with pytest.raises(ConfigError) as caught:
         shares_of(count, alpha, shares)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("count", [*range(3, 60), 200, 999])
-def test_the_shares_that_are_advised_in_place_of_alpha_are_accepted(count):
-    with pytest.raises(ConfigError) as caught:
-        shares_of(count, 0.5, None)
-    advised = [float(share) for share in str(caught.value).rpartition(" ")[2].split(",")]
-    assert shares_of(count, None, advised) == tuple(advised)
 
 
 def differing(kind):
@@ -116,14 +97,3 @@ def test_the_first_difference_of_two_encoders_is_named(kind, message):
     with pytest.raises(EncoderError, match="cannot be merged") as caught:
         require_same_form(one, other)
     assert message in str(caught.value)
-
-
-def test_encoders_that_differ_in_weights_alone_are_of_one_form():
-    require_same_form(make("xlm-roberta", seed=0), make("xlm-roberta", seed=1))
-    require_same_form(tiny.build(seed=0), tiny.build(seed=1))
-
-
-@pytest.mark.parametrize("alpha", [float("nan"), -0.5, 2.0])
-def test_alpha_is_a_number_from_0_to_1(alpha):
-    with pytest.raises(ConfigError, match=r"--alpha: expected a number from 0 to 1, got"):
-        shares_of(2, alpha, None)

@@ -5,17 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
-from metasearch.cli import main
 from metasearch.compress import output
-from metasearch.compress.export.form import Form
 from metasearch.compress.output import claim, claim_file, whole
-from metasearch.compress.student import make_student
-from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.pipelines import compress
-from metasearch.pipelines.export import export
 
 
 def names(folder):
@@ -47,18 +40,6 @@ def test_a_new_folder_is_not_there_before_it_is_whole(tmp_path):
     assert names(target / "1_Pooling") == ["config.json"]
 
 
-def test_an_empty_folder_that_is_there_is_filled_and_stays_the_same_folder(tmp_path):
-    """It may be a mount, which can be neither renamed nor removed, and beside which nothing can be written."""
-    target = tmp_path / "student"
-    target.mkdir()
-    inode = target.stat().st_ino
-    with whole(target) as folder:
-        fill(folder)
-        assert names(tmp_path) == ["student"]
-    assert names(target) == ["1_Pooling", "modules.json"]
-    assert target.stat().st_ino == inode
-
-
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize(
     ("stop", "raised", "says"),
@@ -81,22 +62,6 @@ def test_what_is_stopped_leaves_nothing_and_can_be_done_again(tmp_path, there, s
     assert names(target) == ["1_Pooling", "modules.json"]
 
 
-def test_a_stop_while_files_are_moved_leaves_nothing(tmp_path, monkeypatch):
-    moves = []
-
-    def replace(path, to):
-        moves.append(to)
-        path.rename(to)
-        if len(moves) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("pathlib.Path.replace", replace)
-    with pytest.raises(KeyboardInterrupt):
-        write(tmp_path)
-    assert len(moves) == 2
-    assert names(tmp_path) == []
-
-
 @pytest.mark.parametrize("there", [False, True])
 def test_what_another_call_is_writing_is_named_and_kept(tmp_path, there):
     target = tmp_path / "student"
@@ -107,22 +72,6 @@ def test_what_another_call_is_writing_is_named_and_kept(tmp_path, there):
         with pytest.raises(RunFolderError, match=r"partial exists: another call writes .* delete it if none runs"):
             claim(target)
     assert names(target) == ["1_Pooling", "modules.json"]
-
-
-def test_an_interrupted_command_leaves_nothing(tmp_path, monkeypatch):
-    encoder = tiny.build()
-
-    def save(self, folder, **options):
-        with open(f"{folder}/model.safetensors", "w") as file:
-            file.write("half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(encoder.model), "save_pretrained", save)
-    with pytest.raises(KeyboardInterrupt):
-        export(encoder, Form(plain=True), tmp_path / "stock")
-    result = CliRunner().invoke(main, ["compress", "tiny", "--bottleneck", "8", "-o", str(tmp_path / "student")])
-    assert (result.exit_code, result.stderr) == (130, "metasearch: error: stopped\n")
-    assert names(tmp_path) == []
 
 
 def test_a_place_that_cannot_be_written_is_found_before_work_begins(tmp_path, monkeypatch):
@@ -136,16 +85,6 @@ def test_a_place_that_cannot_be_written_is_found_before_work_begins(tmp_path, mo
         with pytest.raises(RunFolderError, match=f"x cannot be written: no permission to write to {tmp_path}$"):
             check(tmp_path / "new" / "x")
     assert names(tmp_path) == ["file"]
-
-
-def test_the_same_command_writes_the_same_files(tmp_path):
-    for name in ("one", "two"):
-        compress.write(make_student(tiny.build(), 8, 1, 2), tmp_path / name)
-    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
-    assert len(files) > 5
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
-    assert "/tmp" not in (tmp_path / "one" / "config.json").read_text()
 
 
 MISTAKES = [

@@ -13,7 +13,6 @@ from helpers.backbones import CONFIGS, LAYERS, LENGTHS, RECURRENT, TEXTS, make, 
 from metasearch.compress.export.form import Form
 from metasearch.compress.export.plain import is_compressed, plain
 from metasearch.compress.student import make_student
-from metasearch.encoders.encoder import Output
 from metasearch.encoders.open import open_checkpoint
 from metasearch.pipelines.export import export
 
@@ -59,27 +58,6 @@ def test_a_row_of_the_stock_table_is_what_the_student_gives_for_the_word(kind):
         assert torch.equal(embedding.multiplied_out(), embedding(torch.arange(embedding.num_embeddings)[None])[0])
 
 
-@pytest.mark.parametrize("kind", ["xlm-roberta", "electra-narrow"])
-@pytest.mark.parametrize("output", ["pooled", "embedding", "tokens"])
-def test_every_output_of_the_stock_model_is_the_students(kind, output: Output):
-    student = make_student(make(kind), 4, 3)
-    torch.testing.assert_close(outputs(student, output), outputs(plain(student), output), rtol=1e-5, atol=1e-6)
-
-
-def test_the_stock_model_has_weights_of_its_own():
-    student = make_student(make("bert", dense=True), 4, 3)
-    before = outputs(student)
-    stock = plain(student)
-    with torch.no_grad():
-        for parameter in stock.embedder.parameters():
-            parameter.add_(1)
-    assert torch.equal(outputs(student), before)
-    layers = stock.model[0].auto_model.encoder.layer
-    assert (
-        len({parameter.data_ptr() for parameter in layers.parameters()}) == len(list(layers[0].parameters())) * LAYERS
-    )
-
-
 ELSEWHERE = """
 import json, sys
 from sentence_transformers import SentenceTransformer
@@ -115,35 +93,6 @@ def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after
     expected = student.model.encode(TEXTS)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     np.testing.assert_allclose(again, expected, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_an_export_has_every_weight_of_its_kind_and_a_pooler_that_is_not_used_is_of_zeros(kind, tmp_path):
-    stock = plain(shrunk(make(kind))).model[0].auto_model
-    stock.save_pretrained(tmp_path)
-    _, report = type(stock).from_pretrained(tmp_path, output_loading_info=True)
-    assert not report["missing_keys"]
-    assert not report["unexpected_keys"]
-    without = ("distilbert", "electra", "electra-narrow", "modernbert")
-    assert ("pooler.dense.weight" in stock.state_dict()) == (kind not in without)
-    assert all(not weight.any() for name, weight in stock.state_dict().items() if name.startswith("pooler."))
-
-
-def test_a_stock_encoder_without_its_pooler_gets_one_in_the_export_and_stays_as_it_is():
-    encoder = make("bert")
-    encoder.model[0].auto_model.pooler = None
-    stock = plain(encoder)
-    assert encoder.model[0].auto_model.pooler is None
-    assert not stock.model[0].auto_model.pooler.dense.weight.any()
-    assert torch.equal(outputs(stock), outputs(encoder))
-
-
-def test_an_export_holds_no_word_of_metasearch_and_no_weight_is_missing(tmp_path):
-    export(make_student(make("distilbert"), 4, 3), PLAIN, tmp_path / "stock")
-    assert not [path for path in tmp_path.rglob("*.json") if "metasearch" in path.read_text(encoding="utf-8")]
-    config = json.loads((tmp_path / "stock" / "config.json").read_text())
-    assert (config["architectures"], config["n_layers"]) == (["DistilBertModel"], LAYERS)
 
 
 def test_a_stock_encoder_is_exported_as_it_is_and_a_line_says_so(tmp_path, caplog):

@@ -9,18 +9,14 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
-from transformers import XLMRobertaConfig
 
 from helpers.backbones import RECURRENT, TEXTS, make
 from helpers.tiers import others_slow
 from metasearch.cli import main
-from metasearch.compress import merging
 from metasearch.compress._fit_layer import RIDGE, Moments, block_of, reconstruct
-from metasearch.compress.merging import groups_of, merge, thin
-from metasearch.compress.student import make_student
+from metasearch.compress.merging import groups_of, merge
 from metasearch.encoders.layers import layers_of
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import ConfigError, DataError, EncoderError
 
 NEURONS = 24
 
@@ -82,12 +78,6 @@ def test_one_neuron_more_never_makes_it_worse(seed, count):
     assert after <= before * (1 + 1e-9)
 
 
-def test_neurons_that_never_change_leave_no_weight_undefined():
-    kept, new = reconstruct(torch.zeros(5, 5, dtype=torch.float64), drawn(0, neurons=5)[1], 2)
-    assert len(kept) == 2
-    assert new.isfinite().all()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
@@ -111,48 +101,6 @@ def test_the_result_is_a_stock_model_that_sentence_transformers_loads(kind, tmp_
     np.testing.assert_allclose(again.encode(short), new.encode(short, "text"), atol=1e-6)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["hidden_dim" if kind == "distilbert" else "intermediate_size"] == 5
-
-
-def test_what_the_other_neurons_did_is_made_up_for():
-    encoder = make("bert")
-    whole = encoder.encode(TEXTS, "text", "pooled")
-    kept, cut = narrow(encoder, 12, TEXTS), narrow(encoder, 12, TEXTS)
-    for layer, old in zip(*(layers_of(e.model[0].auto_model) for e in (cut, encoder)), strict=True):
-        rows = [int((old.intermediate.dense.weight == row).all(1).nonzero()) for row in layer.intermediate.dense.weight]
-        layer.output.dense.weight.data = old.output.dense.weight.data[:, rows]
-        layer.output.dense.bias.data = old.output.dense.bias.data
-    far, near = (np.abs(e.encode(TEXTS, "text", "pooled") - whole).mean() for e in (cut, kept))
-    assert near < far / 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", RECURRENT)
-def test_merged_layers_give_what_the_layers_gave_where_neurons_are_enough(kind):
-    encoder = make(kind)
-    texts = [text for text in TEXTS if text][:2]  # with fewer tokens than neurons anything can be fitted
-    merged = merge(encoder, 3, None, texts)
-    assert len(layers_of(merged.model[0].auto_model)) == 3
-    far, near = (
-        np.abs(e.encode(texts, "text") - encoder.encode(texts, "text")).max() for e in (thin(encoder, 3), merged)
-    )
-    assert near < 0.05 < far
-
-
-def test_a_layer_of_its_own_stays_as_it_is_where_nothing_below_it_changed():
-    encoder = make("bert")
-    merged = merge(encoder, (1, 2, 6), None, TEXTS)
-    seen = []
-    for each in (encoder, merged):
-        third = layers_of(each.model[0].auto_model)[2]
-        handle = third.register_forward_pre_hook(lambda _, values: seen.append(values[0]))
-        each.embedder(each.features(["a text that was not among them"], "text"))
-        handle.remove()
-    torch.testing.assert_close(*seen, rtol=0, atol=1e-4)
-
-
-def test_a_fit_on_few_tokens_says_so(caplog):
-    merge(make("bert"), 3, None, ["the key"])
-    assert "layers were fitted on 5 tokens, too few to say much about other texts; give more" in caplog.text
 
 
 def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_it():
@@ -198,14 +146,6 @@ def test_the_encoder_stays_as_it_is_and_the_same_texts_give_the_same_bits():
     assert first.fingerprint == second.fingerprint != before
 
 
-@pytest.mark.slow
-def test_of_many_texts_some_are_drawn_by_the_seed(monkeypatch):
-    monkeypatch.setattr(merging, "TEXTS", 3)
-    encoder, texts = make("bert"), [f"{word} key" for word in ["the", "old", "round", "shiny", "door", "small"]]
-    seeds = [narrow(encoder, 8, texts, seed).fingerprint for seed in (0, 0, 1)]
-    assert seeds[0] == seeds[1] != seeds[2]
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0, 1e4]))
 def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height):
@@ -221,50 +161,12 @@ def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height)
     torch.testing.assert_close(variance, expected.diagonal()[5:], rtol=1e-3, atol=1e-3)
 
 
-def test_its_modules_share_one_configuration_as_packing_needs():
-    narrower = narrow(make("bert"), 8, TEXTS)
-    transformer = narrower.model[0].auto_model
-    assert {id(module.config) for module in transformer.modules() if hasattr(module, "config")} == {
-        id(transformer.config)
-    }
-
-
-def test_dropout_has_no_part_in_the_choice():
-    encoder, training = make("bert"), make("bert")
-    for module in training.embedder.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.5
-    training.embedder.train()
-    assert narrow(training, 8, TEXTS).encode(TEXTS, "text") == pytest.approx(
-        narrow(encoder, 8, TEXTS).encode(TEXTS, "text")
-    )
-    assert training.embedder.training
-
-
 def test_padding_says_nothing(monkeypatch):
     encoder, texts = make("bert"), ["the key", "the key is under the mat of the old house"]
     together = narrow(encoder, 8, texts)
     monkeypatch.setattr("metasearch.compress._fit_layer._BATCH", 1)
     alone = narrow(encoder, 8, texts)
     np.testing.assert_allclose(alone.encode(TEXTS, "text"), together.encode(TEXTS, "text"), atol=1e-4)
-
-
-@pytest.mark.parametrize("neurons", [0, NEURONS, 100])
-def test_a_number_of_neurons_that_does_not_fit_is_refused(neurons):
-    says = f"feed-forward {neurons}: a layer has 24 neurons; choose a number from 1 to 23"
-    with pytest.raises(ConfigError, match=says):
-        narrow(make("bert"), neurons, TEXTS)
-
-
-def test_a_compressed_encoder_and_no_texts_are_refused():
-    with pytest.raises(EncoderError, match="compressed already"):
-        narrow(make_student(make("bert"), bottleneck=4), 8, TEXTS)
-    with pytest.raises(DataError, match="no texts"):
-        narrow(make("bert"), 8, [])
-    damaged = make("bert")
-    damaged.model[0].auto_model.encoder.layer[2].intermediate.dense.bias.data[3] = float("nan")
-    with pytest.raises(EncoderError, match="bert: a layer gives values that are not finite"):
-        narrow(damaged, 8, TEXTS)
 
 
 @pytest.fixture(scope="module")
@@ -284,13 +186,6 @@ def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_pat
     attention, norms = 4 * (16 * 16 + 16), 2 * 2 * 16
     assert printed["after"]["encoder: layers"] == 3 * (attention + norms + 2 * 16 * 8 + 8 + 16)
     assert json.loads(metasearch(*arguments, "--sizes-only").stdout) == {**printed, "student": None}
-
-
-def test_sizes_of_a_configuration_need_no_texts(tmp_path):
-    XLMRobertaConfig(vocab_size=1000).save_pretrained(tmp_path)
-    printed = json.loads(metasearch("compress", tmp_path, "--feed-forward", 512, "--sizes-only", "--json").stdout)
-    fewer = 12 * (3072 - 512) * (2 * 768 + 1)
-    assert printed["after"]["whole model"] == printed["before"]["whole model"] - fewer
 
 
 @pytest.mark.parametrize(

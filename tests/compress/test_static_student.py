@@ -59,12 +59,6 @@ def test_every_kind_of_encoder_has_a_static_student_and_stays_as_it_is(kind):
     assert encoder.fingerprint == before
 
 
-def test_of_a_static_encoder_both_kinds_of_rows_are_its_own():
-    student = make_static(tiny.build())
-    for rows in ("words", "tokens"):
-        assert torch.equal(table(make_static(student, rows)), table(student))
-
-
 def test_what_all_texts_have_in_common_is_taken_from_each_row():
     whole = make_static(tiny.build())
     student = make_static(tiny.build(), texts=TEXTS)
@@ -113,20 +107,6 @@ def test_compress_writes_a_static_student_that_is_exported_trimmed_and_cut_again
         assert (
             "a static encoder is a table of word vectors without layers: it has no transformer to compress" in refused
         )
-
-
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        (["--static", "words", "--bottleneck", 8], "--static makes word vectors, which have no layers"),
-        (["--static", "tokens", "--feed-forward", 8, "--texts", __file__], "which have no layers"),
-        (["--dimensions", 8, "--recurrent", 1], "dimensions 8: they are those of word vectors; say --static, too"),
-        (["--static", "words", "--dimensions", 5000], "choose a number from 1 to"),
-    ],
-)
-def test_flags_that_do_not_go_together_are_refused(tmp_path, flags, says):
-    assert says in metasearch("compress", "tiny", *flags, "-o", tmp_path / "student", code=2).stderr
-    assert not (tmp_path / "student").exists()
 
 
 @pytest.mark.slow

@@ -9,11 +9,10 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import CONFIGS, TEXTS, make
 from metasearch.cli import main
-from metasearch.compress.merging import chosen_layers, groups_of, thin
-from metasearch.compress.student import make_student
+from metasearch.compress.merging import chosen_layers, thin
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import layers_of
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.errors import ConfigError
 
 
 def metasearch(*args, code=0):
@@ -62,19 +61,6 @@ def test_layers_that_are_not_there_are_refused(layers, says):
         thin(make("bert"), layers)
 
 
-@pytest.mark.parametrize("chosen", [chosen_layers, groups_of])
-def test_of_one_layer_none_can_be_left_out(chosen):
-    config = CONFIGS["bert"](10)
-    config.num_hidden_layers = 1
-    with pytest.raises(ConfigError, match=r" 9: the encoder has 1 layer; there cannot be fewer$"):
-        chosen(config, 9)
-
-
-def test_a_compressed_encoder_is_refused():
-    with pytest.raises(EncoderError, match="compressed already"):
-        thin(make_student(make("bert"), bottleneck=4), 2)
-
-
 def test_the_command_writes_a_stock_model_and_says_beforehand_what_it_weighs(tmp_path):
     make("bert").model.save_pretrained(str(tmp_path / "deep"))
     asked = ["compress", tmp_path / "deep", "--layers", "1,3", "--json"]
@@ -85,14 +71,3 @@ def test_the_command_writes_a_stock_model_and_says_beforehand_what_it_weighs(tmp
     plain = SentenceTransformer(str(tmp_path / "shallow"), device="cpu")
     expected = thin(make("bert"), (1, 3)).encode(TEXTS[:4], "text")
     np.testing.assert_allclose(plain.encode(TEXTS[:4]), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("written", ["two", "1;3", "1,", "-1"])
-def test_what_is_no_number_is_a_usage_error(tmp_path, written):
-    said = metasearch("compress", "tiny", f"--layers={written}", "--sizes-only", code=2).output
-    assert f"'{written}' is neither a number nor numbers such as 1,4,7" in said
-
-
-def test_layers_together_with_word_vectors_are_refused():
-    said = metasearch("compress", "tiny", "--layers=1", "--static=words", "--sizes-only", code=2).output
-    assert "--static makes word vectors, which have no layers" in said

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -42,11 +41,6 @@ def spelt(tokenizer, text):
     return tokenizer.convert_ids_to_tokens(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_the_size_is_that_which_was_asked_for(tokenizer):
-    assert len(tokenizer) == len(tokenizer.get_vocab()) == SIZE
-    assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
-
-
 def test_special_tokens_are_numbered_as_in_xlm_r_and_bytes_follow(tokenizer):
     assert tokenizer.convert_ids_to_tokens(list(range(4))) == SPECIAL
     assert tuple(tokenizer.convert_ids_to_tokens(list(range(4, 4 + 256)))) == tuple(BYTES)
@@ -62,23 +56,6 @@ def test_a_text_stands_between_the_tokens_of_its_beginning_and_end(tokenizer):
     assert tokenizer("das", "das")["input_ids"] == [0, *inner, 2, 2, *inner, 2]
 
 
-@pytest.mark.parametrize("text", RARE)
-def test_rare_characters_are_spelt_in_bytes_and_come_back(tokenizer, text):
-    ids = tokenizer(text)["input_ids"]
-    assert tokenizer.unk_token_id not in ids
-    assert tokenizer.decode(ids, skip_special_tokens=True) == text
-
-
-def test_the_bytes_are_those_of_utf_8(tokenizer):
-    assert spelt(tokenizer, "አ") == ["▁", *(f"<0x{byte:02X}>" for byte in "አ".encode())]
-    assert spelt(tokenizer, "አ") == ["▁", "<0xE1>", "<0x8A>", "<0xA0>"]
-
-
-def test_the_name_of_a_byte_is_no_byte(tokenizer):
-    """Otherwise the text "<0x41>" would be read as "A"."""
-    assert not set(spelt(tokenizer, "<0x41> <0xE1>")) & {"<0x41>", "<0xE1>"}
-
-
 # The mark of a word's beginning is read as a space, and "<" may begin the name of a special token.
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(exclude_characters="▁<", exclude_categories=["Cs"])))
@@ -89,19 +66,6 @@ def test_no_text_is_unknown_and_every_text_comes_back_normalised(tokenizer, text
     assert tokenizer.decode(ids, skip_special_tokens=True) == expected
 
 
-def test_texts_are_normalised_and_white_space_is_one_space(tokenizer):
-    assert spelt(tokenizer, "  ｄａｓ\t\n Haus ") == spelt(tokenizer, "das Haus")
-    assert spelt(tokenizer, unicodedata.normalize("NFD", "schön")) == spelt(tokenizer, "schön")
-    assert spelt(tokenizer, "DAS") != spelt(tokenizer, "das")
-
-
-def test_lower_case_is_made_when_asked_for():
-    lower = train_tokenizer(corpus(), SIZE, lowercase=True)
-    assert spelt(lower, "DAS HAUS") == spelt(lower, "das haus")
-    assert "S" not in lower.get_vocab()
-    assert "s" in lower.get_vocab()
-
-
 def test_a_saved_tokenizer_is_a_plain_one(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     again = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
@@ -109,10 +73,6 @@ def test_a_saved_tokenizer_is_a_plain_one(tokenizer, tmp_path):
     assert again(texts)["input_ids"] == tokenizer(texts)["input_ids"]
     assert (again.pad_token_id, again.model_max_length) == (1, 512)
     assert set(again(["a"])) == {"input_ids", "attention_mask"}
-
-
-def test_its_longest_input_is_that_which_was_asked_for():
-    assert train_tokenizer(corpus(), SIZE, max_length=128).model_max_length == 128
 
 
 def serialised():
@@ -147,12 +107,6 @@ def test_the_rarest_characters_are_left_to_their_bytes():
     assert covered([common, rare]) == {*common, rare}
 
 
-@pytest.mark.parametrize("texts", [[], ["", " \n", "\u3000"]])
-def test_no_text_is_refused(texts):
-    with pytest.raises(DataError, match="needs texts to learn from"):
-        train_tokenizer(texts, SIZE)
-
-
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_a_size_that_is_too_large_is_answered_with_the_one_that_the_texts_have(kind):
     with pytest.raises(DataError, match=r"^size 90000: the texts have pieces for (\d+) only; take") as caught:
@@ -168,11 +122,6 @@ def test_a_size_that_does_not_hold_the_characters_is_answered_with_the_least(kin
     least = 5 + 256 + len("▁ab") + (len("<x>0123456789ABCDEF") if kind == "unigram" else 0)
     with pytest.raises(ConfigError, match=rf"^size 100: .* need {least} at least$"):
         train_tokenizer(texts, 100, kind)
-
-
-def test_an_unknown_kind_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"unknown kind of tokenizer 'unigramm'\. Did you mean 'unigram'"):
-        train_tokenizer(["a"], SIZE, "unigramm")
 
 
 def test_fertility_counts_words_characters_tokens_and_bytes(tokenizer):

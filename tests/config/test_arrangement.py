@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from helpers.tags import TAGS
 from metasearch.config.arrangement import Arrangement, Pattern, Variant
@@ -14,32 +14,15 @@ arrangements = st.builds(Arrangement, st.lists(variants, min_size=2, max_size=3)
 patterns = st.builds(Pattern, st.lists(st.sampled_from(["mono", "bi", "multi"]), min_size=2, max_size=3).map(tuple))
 
 
-@given(variants)
-def test_a_variant_that_is_written_is_read_back(variant):
-    assert Variant.parse(str(variant)) == variant
-
-
 @pytest.mark.slow
 @given(arrangements)
 def test_an_arrangement_that_is_written_is_read_back(arrangement):
     assert Arrangement.parse(str(arrangement)) == arrangement
 
 
-@given(patterns)
-def test_a_pattern_that_is_written_is_read_back(pattern):
-    assert Pattern.parse(str(pattern)) == pattern
-
-
 @given(arrangements)
 def test_the_pattern_of_an_arrangement_has_the_kind_of_each_variant(arrangement):
     assert str(arrangement.pattern) == " -> ".join(variant.kind for variant in arrangement.variants)
-
-
-@pytest.mark.slow
-@given(arrangements)
-def test_the_languages_of_an_arrangement_are_those_of_its_variants(arrangement):
-    expected = {code for variant in arrangement.variants for code in (variant.query, *variant.candidates)}
-    assert arrangement.languages == expected
 
 
 @given(variants)
@@ -66,11 +49,6 @@ def test_a_variant_says_its_kind_and_languages(text, kind, query, candidates):
     variant = Variant.parse(text)
     assert (variant.kind, variant.query, variant.candidates) == (kind, query, candidates)
     assert variant.languages == {query, *candidates}
-
-
-def test_candidate_languages_keep_the_order_in_which_they_are_written():
-    assert str(Variant.parse("el_{hi,ar,el}")) == "el_{hi,ar,el}"
-    assert Variant.parse("el_{hi,ar}") != Variant.parse("el_{ar,hi}")
 
 
 @pytest.mark.parametrize(
@@ -106,17 +84,6 @@ def test_a_variant_that_can_be_read_in_two_ways_is_refused_with_the_clear_form()
         Variant.parse("en_pt_br")
 
 
-def test_a_variant_that_names_a_candidate_language_twice_is_refused():
-    with pytest.raises(ValueError, match=r"'el_\{ar,ar\}' names a language twice"):
-        Variant.parse("el_{ar,ar}")
-
-
-@pytest.mark.parametrize("text", ["", "el_el", "el_el ->", "-> el_ar", "el_el -> -> el_ar", "a_a->b_b->c_c->d_d"])
-def test_an_arrangement_has_two_or_three_links(text):
-    with pytest.raises(ValueError, match="two or three links such as 'el_el -> el_ar'"):
-        Arrangement.parse(text)
-
-
 def test_a_wrong_link_of_an_arrangement_is_named():
     with pytest.raises(ValueError, match="'el+ar' is not a language variant".replace("+", r"\+")):
         Arrangement.parse("el_el -> el+ar -> el_{ar,el}")
@@ -142,8 +109,3 @@ def test_a_declaration_reads_and_writes_an_arrangement_as_text():
     declared = FrozenConfig.model_validate({"chain": "el_el→el_ar"})
     assert declared.chain == Arrangement((Variant("el", ("el",)), Variant("el", ("ar",))))
     assert declared.model_dump_json() == '{"chain":"el_el -> el_ar"}'
-
-
-def test_a_declaration_with_a_wrong_arrangement_is_refused():
-    with pytest.raises(ValidationError, match="'el' is not a language variant"):
-        FrozenConfig.model_validate({"chain": "el_el -> el"})

@@ -69,13 +69,6 @@ def test_a_name_is_no_tag_if_a_part_of_it_does_not_exist_or_can_be_a_country(tex
     assert parse_name(text) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "tag"), [("pt-br", ""), ("pt-BR", "pt-BR"), ("pt_br", "pt-BR"), ("sr-latn", "sr-Latn")]
-)
-def test_where_names_are_pairs_a_region_behind_a_hyphen_has_capitals(text, tag):
-    assert parse_name(text, cased=True) == tag
-
-
 @given(written(), written())
 def test_a_pair_is_read_by_the_languages_that_a_task_has(first, second):
     assert parse_pair(f"{first[1]}-{second[1]}", [first[0], second[0]]) == (first[0], second[0])

@@ -1,8 +1,5 @@
 """Measures read as they are written, and a wrong one is answered with the right ones."""
 
-import subprocess
-import sys
-
 import pytest
 
 from metasearch.config.measure import Measure
@@ -61,12 +58,3 @@ def test_a_wrong_measure_is_answered_with_the_right_ones(text, kind, says):
     with pytest.raises(ConfigError) as caught:
         Measure.parse(text, kind)
     assert says in str(caught.value)
-
-
-def test_reading_all_measures_imports_no_torch():
-    code = (
-        "import sys\nfrom metasearch.config.measure import Measure\n"
-        f"for text, kind in {[(text, kind) for text, kind, _ in RIGHT]!r}: Measure.parse(text, kind).load()\n"
-        "print('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

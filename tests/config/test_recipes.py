@@ -84,14 +84,6 @@ def test_fine_tuning_has_the_papers_episodes_and_rate(key, expected):
     assert value(LIBRARY.recipe("fine-tune"), key) == expected
 
 
-def test_fine_tuning_has_as_many_episodes_and_as_much_patience_as_maml():
-    """It steps on one episode where MAML steps on four, so it is as patient after four times the steps."""
-    tuned, maml = LIBRARY.recipe("fine-tune").budget, LIBRARY.recipe("maml").budget
-    for key in ("meta_train", "meta_valid", "epochs"):
-        assert getattr(tuned, key) == getattr(maml, key)
-    assert tuned.patience * tuned.meta_batch == maml.patience * maml.meta_batch == 50 * 4
-
-
 @pytest.mark.parametrize("name", ["maml-authors", "maml-align-authors"])
 @pytest.mark.parametrize(
     ("key", "expected"),
@@ -107,10 +99,6 @@ def test_fine_tuning_has_as_many_episodes_and_as_much_patience_as_maml():
 )
 def test_the_authors_preset_has_the_values_of_their_code(name, key, expected):
     assert value(LIBRARY.recipe(name), key) == expected
-
-
-def test_the_students_of_the_authors_code_are_never_adapted():
-    assert int(LIBRARY.recipe("maml-align-authors").options["student_inner_steps"]) == 0
 
 
 @pytest.mark.parametrize("name", LIBRARY.names("recipe"))
@@ -166,8 +154,3 @@ def test_set_refuses_a_wrong_key_or_value(assignment, problem):
     with pytest.raises(ConfigError) as caught:
         LIBRARY.recipe("maml", overrides([assignment]))
     assert problem in str(caught.value)
-
-
-def test_a_recipe_cannot_be_renamed_from_outside():
-    with pytest.raises(ConfigError, match="recipe: 'other' must be the file's name, 'maml'"):
-        LIBRARY.recipe("maml", overrides(["recipe=other"]))

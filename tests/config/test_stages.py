@@ -3,15 +3,12 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers.configs import nested
-from helpers.declarations import line_of, problems
-from helpers.stages import LIBRARY, SMALL, STAGES, written
+from helpers.declarations import problems
+from helpers.stages import LIBRARY, SMALL, STAGES
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
-from metasearch.config.library import Library
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.factory import load_encoder
@@ -46,16 +43,6 @@ def test_a_part_of_the_stages_is_run_in_their_order(compress, written, chosen):
     assert part.stages == compress.stages
 
 
-@given(st.integers(1, 4), st.integers(1, 4))
-def test_numbers_count_all_stages_from_1_and_include_both_ends(first, last):
-    recipe = LIBRARY.distillation("compress")
-    if first <= last:
-        assert recipe.only(f"{first}-{last}").chosen == STAGES[first - 1 : last]
-    else:
-        with pytest.raises(ConfigError, match="has the stages 1 to 4"):
-            recipe.only(f"{first}-{last}")
-
-
 @pytest.mark.parametrize(
     ("written", "says"),
     [
@@ -79,18 +66,6 @@ def test_a_stage_that_is_not_there_is_refused_with_the_right_ones(compress, writ
     assert str(caught.value).startswith(says)
 
 
-def test_without_a_choice_all_stages_run_and_numbers_count_those_left_out_too(compress):
-    assert (compress.run, compress.chosen) == ((), STAGES)
-    baseline = LIBRARY.distillation("compress-single-stage")
-    assert baseline.chosen == ("contrast",)
-    assert baseline.only("3").chosen == ("student",)
-
-
-def test_run_keeps_the_order_of_the_stages_however_it_is_written(tmp_path):
-    folder = written(tmp_path, SMALL + "run: [second, first]\n")
-    assert Library([folder]).distillation("small").chosen == ("first", "second")
-
-
 # Who takes part.
 
 
@@ -107,13 +82,6 @@ def test_run_keeps_the_order_of_the_stages_however_it_is_written(tmp_path):
 )
 def test_the_encoders_that_must_be_given_are_those_of_the_chosen_stages(compress, stages, student_given, roles):
     assert compress.only(stages).roles(student_given) == roles
-
-
-def test_a_student_that_is_not_made_must_be_given():
-    recipe = LIBRARY.distillation("ema")
-    assert recipe.student is None
-    assert recipe.roles(student_given=False) == ("student",)
-    assert recipe.roles(student_given=True) == ()
 
 
 @pytest.mark.parametrize(
@@ -189,21 +157,3 @@ def test_a_contradiction_is_refused_with_its_line(write, old, new, problem):
     path = write(text)
     messages = problems(path, Distillation)
     assert any(re.match(rf"{re.escape(str(path))}:\d+: {re.escape(problem)}", line) for line in messages), messages
-
-
-def test_a_stage_to_run_that_is_not_there_is_refused_with_its_line_and_the_nearest(write):
-    path = write(SMALL + "run: [frist]\n")
-    (problem,) = problems(path, Distillation)
-    assert problem.startswith(f"{line_of(path, 'run:')}: run: no stage 'frist'. Did you mean 'first'?")
-
-
-def test_a_recipe_without_stages_is_refused(write):
-    path = write("recipe: small\ndescription: for a test\nstages: {}\n")
-    (problem,) = problems(path, Distillation)
-    assert problem.startswith(f"{path}:3: stages: ")
-
-
-def test_a_misspelt_key_of_a_stage_is_refused_with_its_line(write):
-    path = write(SMALL.replace("against: teacher", "agianst: teacher"))
-    (problem,) = problems(path, Distillation)
-    assert problem.startswith(f"{line_of(path, 'agianst')}: stages.first.agianst: unknown key.")

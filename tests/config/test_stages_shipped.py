@@ -10,7 +10,7 @@ from helpers.stages import LIBRARY, NAMES, SMALL, written
 from metasearch.cli import main
 from metasearch.config import yaml
 from metasearch.config.distill_run import DistillConfig
-from metasearch.config.distillation import Distillation, Student
+from metasearch.config.distillation import Distillation
 from metasearch.config.library import Library, overrides, shipped
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.stage import learner_of
@@ -103,11 +103,6 @@ def test_the_four_stages_are_those_of_the_paper(compress, name, trains, against,
     assert stage.budget.epochs == (60 if name == "contrast" else 20)
 
 
-def test_the_papers_student_has_a_bottleneck_of_128_and_three_layers(compress):
-    assert compress.student == Student(bottleneck=128, recurrent=3, repeats=None, initial="svd")
-    assert LIBRARY.distillation("compress-paper").student.initial == "random"
-
-
 @pytest.mark.parametrize(
     ("name", "contrast", "repeats"),
     [
@@ -152,11 +147,6 @@ def test_a_wrong_value_put_over_a_recipe_is_refused(assignment, says):
     assert says in str(caught.value)
 
 
-def test_a_wrong_name_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"^unknown distillation 'compres'\. Did you mean 'compress'\?"):
-        LIBRARY.distillation("compres")
-
-
 def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):
     folder = written(tmp_path)
     library = Library([folder])
@@ -176,29 +166,9 @@ def shown(*args, code=0):
     return result.stdout if code == 0 else result.stderr
 
 
-def test_ls_lists_each_recipe_with_its_description():
-    lines = shown("ls", "distillations").splitlines()
-    assert lines[0] == "distillations:"
-    listed = [line.strip().split(maxsplit=1) for line in lines[1:]]
-    assert listed == [[name, LIBRARY.distillation(name).description] for name in NAMES]
-
-
 @pytest.mark.parametrize("name", ["compress", "ema"])
 def test_what_show_prints_is_the_recipe(name, write):
     assert yaml.read(write(shown("show", name)), Distillation) == LIBRARY.distillation(name)
-
-
-def test_show_prints_that_a_part_is_left_whole(tmp_path, write):
-    """Nothing in place of a number is not the default number."""
-    folder = written(tmp_path, SMALL.replace("bottleneck: 4", "bottleneck: null"))
-    recipe = Library([folder]).distillation("small")
-    assert (recipe.student.bottleneck, recipe.student.recurrent) == (None, 2)
-    assert yaml.read(write(shown("show", "small", "--include", folder), "printed"), Distillation) == recipe
-
-
-def test_show_answers_a_wrong_name_with_the_nearest_of_all_kinds():
-    says = shown("show", "compres", code=2)
-    assert "no task, mode, recipe or distillation 'compres'. Did you mean 'compress'?" in says
 
 
 def test_a_mode_does_not_go_with_a_recipe_of_stages():
@@ -228,16 +198,3 @@ def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
     _, begun = RunFolder.open(tmp_path / "run", DistillConfig)
     assert begun.config == config
     assert begun.data_fingerprint == ""
-
-
-def test_parts_that_are_left_whole_are_so_after_a_resume(tmp_path, compress):
-    whole = Student(bottleneck=None, recurrent=None, repeats=None)
-    config = nested(DistillConfig, recipe=compress.model_copy(update={"student": whole}), max_steps=None)
-    RunFolder.create(tmp_path / "run", config, "")
-    assert RunFolder.open(tmp_path / "run", DistillConfig)[1].config.recipe.student == whole
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_recipe_that_is_dumped_is_read_back_equal(write, name):
-    recipe = LIBRARY.distillation(name)
-    assert yaml.read(write(yaml.dump(recipe.model_dump(mode="json"))), Distillation) == recipe

@@ -8,7 +8,7 @@ from metasearch.config import yaml as spec_yaml
 from metasearch.config.distillation import Distillation
 from metasearch.config.library import shipped
 from metasearch.config.recipe import Recipe
-from metasearch.config.task import Mode, Task
+from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 
 
@@ -44,11 +44,6 @@ def test_a_duplicate_key_is_refused_where_it_stands_again(write):
     assert problems(path) == [f"{path}:7: learner: duplicate key"]
 
 
-def test_a_duplicate_key_below_another_is_refused_with_its_path(write):
-    path = write(RECIPE + "  eps: 1\n  lr: 2\n")
-    assert problems(path) == [f"{path}:8: outer.lr: duplicate key"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "key", "nearest"),
     [
@@ -61,19 +56,6 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(writ
     path = write(RECIPE.replace(old, new))
     place = line_of(path, key.split(".")[-1])
     assert any(p.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'?") for p in problems(path))
-
-
-def test_an_unknown_key_unlike_any_other_is_refused_with_all_right_names(write):
-    path = write(RECIPE.replace("k: 2", "zzz: 2"))
-    names = "k, n_neg, negative_pool, negatives, q, queries, relative_margin, similar_top, translations"
-    assert problems(path) == [f"{path}:4: episodes.zzz: unknown key. Known: {names}."]
-
-
-def test_a_missing_key_is_named_with_the_file(write):
-    path = write(RECIPE.replace("learner: maml\n", ""))
-    (problem,) = problems(path)
-    assert problem.startswith(str(path))
-    assert problem.endswith(": learner: this key is missing")
 
 
 def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
@@ -96,14 +78,6 @@ def test_a_wrong_value_is_named_with_line_key_and_what_is_right(write, old, new,
     (problem,) = problems(path)
     assert problem.startswith(f"{line_of(path, new)}: {start}")
     assert "(got '" in problem
-
-
-def test_a_wrong_arrangement_in_a_list_is_named_by_its_own_line(write):
-    path = write(TASK.replace("[no_no -> no_de]", "\n    - no_no -> no_de\n    - no_no -> +"))
-    assert problems(path, Task) == [
-        f"{path}:13: arrangements.mono -> bi.1: '+' is not a language variant; write el_ar or el_{{ar,el}}"
-        " (got 'no_no -> +')"
-    ]
 
 
 def test_all_problems_of_a_file_are_reported_at_once(write):
@@ -140,11 +114,6 @@ def test_a_length_that_the_special_tokens_alone_fill_is_refused(write, length):
     assert problems(path, Task) == [f"{line_of(path, 'max_length')}: max_length.{key}: {says}"]
 
 
-def test_language_pairs_are_of_similarity_tasks(write):
-    path = write(TASK.replace("kind: retrieval", "kind: retrieval\npairs: [no-de]"))
-    assert problems(path, Task) == [f"{line_of(path, 'pairs')}: pairs: only a similarity task has language pairs"]
-
-
 def test_the_languages_of_pairs_are_those_of_the_task(write):
     similarity = TASK.replace("kind: retrieval", "kind: similarity\npairs: [no-de, fr-no]")
     path = write(similarity.replace("[map]", "[pearson]").replace("monitor: map", "monitor: pearson"))
@@ -157,13 +126,6 @@ def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
     (message,) = problems(path, Task)
     assert "mono -> bi" in message
     assert "twice" in message
-
-
-def test_a_mode_whose_patterns_differ_in_length_is_refused(write):
-    path = write("mode: m\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi -> multi]\n")
-    (message,) = problems(path, Mode)
-    assert message.startswith(str(path))
-    assert message.endswith("all patterns of a mode must have the same number of links")
 
 
 STAGES = """\
@@ -221,18 +183,3 @@ def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(wri
     with pytest.raises(ConfigError) as caught:
         spec_yaml.value_of(written, "--set k")
     assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
-
-
-def test_a_list_and_null_are_put_over_a_file(write):
-    over = {"student": None, "stages": {"align": {"corpus": {"languages": ["de", "no"]}}}}
-    recipe = spec_yaml.read(write(STAGES), Distillation, over)
-    assert recipe.student is None
-    assert recipe.stages["align"].corpus.languages == ("de", "no")
-    assert recipe.stages["align"].corpus.dev == 5
-
-
-def test_a_wrong_item_of_a_list_put_over_a_file_is_named_with_its_place(write):
-    over = {"stages": {"align": {"corpus": {"languages": ["de", "klingon!"]}}}}
-    (message,) = problems(write(STAGES), Distillation, over)
-    assert message.startswith("--set: stages.align.corpus.languages.1: ")
-    assert message.endswith("(got 'klingon!')")

@@ -1,7 +1,6 @@
 """Metrics of retrieval by hand, and against trec_eval; every one of them is a function of the ranks."""
 
 import doctest
-import itertools
 from importlib import import_module
 from math import log2
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
 from helpers.corpus import FakeEncoder, retrieval, similarity
 from helpers.rankings import ranks_by, ranks_of
@@ -78,29 +76,9 @@ def test_there_are_no_other_metrics_of_retrieval():
     }
 
 
-def test_seven_translations_on_top_are_perfect():
-    assert values("map@20", range(1, 8)) == values("map", range(1, 8)) == [1.0]
-    assert values("complete@7", range(1, 8)) == values("ndcg@10", range(1, 8)) == [1.0]
-
-
-def test_a_lower_rank_is_worth_less():
-    average = [values("map", ranks)[0] for ranks in itertools.combinations(range(1, 9), 2)]
-    assert average[0] == max(average) == 1.0
-    assert average[-1] == min(average) == pytest.approx((1 / 7 + 2 / 8) / 2)
-
-
-def test_ranks_are_those_of_the_descending_scores():
-    assert ranks_by(np.array([0.1, 0.9, 0.5, 0.7]), [0, 2]).ranks.tolist() == [3, 4]
-    assert ranks_by(np.array([0.1, 0.9, 0.5, 0.7]), [2, 0]).ranks.tolist() == [3, 4]
-
-
 @pytest.mark.parametrize(("relevant", "expected"), [([0], [1]), ([1], [3]), ([2], [4]), ([3], [2]), ([2, 1], [3, 4])])
 def test_equal_scores_rank_by_index(relevant, expected):
     assert ranks_by(np.array([0.9, 0.5, 0.5, 0.7]), relevant).ranks.tolist() == expected
-
-
-def test_when_all_scores_are_equal_the_ranking_is_the_order_of_the_candidates():
-    assert ranks_by(np.zeros(5), [4, 0, 2]).ranks.tolist() == [1, 3, 5]
 
 
 def test_a_question_without_a_relevant_candidate_is_a_data_error():
@@ -149,22 +127,6 @@ def test_metrics_are_those_of_trec_eval_also_with_ties_and_more_relevant_than_k(
     # What trec_eval has no name for: all are among the first k, and the first of them is.
     assert ours("complete", k) == (trec_eval(f"recall.{k}", scores, relevant) == 1)
     assert ours("mrr", k) == (ours("mrr") if trec_eval(f"success.{k}", scores, relevant) else 0)
-
-
-@settings(deadline=None)
-@given(rankings(), st.integers(1, 30))
-def test_map_mrr_and_ndcg_are_those_of_sentence_transformers_also_with_ties(drawn, k):
-    scores, relevant = drawn
-    names = [f"d{i:02d}" for i in range(len(scores))]  # they break ties by name, lower first
-    theirs = InformationRetrievalEvaluator(
-        {"q": "?"}, dict.fromkeys(names, ""), {"q": {names[i] for i in relevant}},
-        map_at_k=[k], mrr_at_k=[k], ndcg_at_k=[k], write_csv=False,
-    )  # fmt: skip
-    hits = [{"corpus_id": name, "score": score} for name, score in zip(names, scores, strict=True)]
-    measured = theirs.compute_metrics([hits])
-    for name in ("map", "mrr", "ndcg"):
-        expected = measured[f"{name}@k"][k]
-        assert Measure(name, k).load().function(ranks_by(scores, relevant), k)[0] == pytest.approx(expected)
 
 
 QUESTIONS = st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(sorted), min_size=1, max_size=6)

@@ -36,7 +36,3 @@ def test_vectors_in_bf16_are_compared_in_float32(both):
     scores = np.concatenate(vectors) @ candidates.T
     # In bfloat16 a product of unit vectors would be off by 2⁻⁹.
     np.testing.assert_allclose(rounded.questions.ranking.scores[:, 0], scores.max(1), atol=1e-5)
-
-
-def test_autocast_ends_with_the_evaluation(both):
-    assert not torch.is_autocast_enabled("cpu")

@@ -49,12 +49,6 @@ def test_what_ranks_above_an_item_is_what_stands_before_it_in_a_stable_sort(size
     assert found.tolist() == expected
 
 
-def test_a_group_without_candidates_has_none_above():
-    groups = ranking.members(np.array([0, 0, 2]), 4)
-    found = ranking.above(np.array([[3.0, 1.0, 2.0]]), np.array([1]), np.array([0, 1]), groups)
-    assert found.tolist() == [[1, 0, 1, 0]]
-
-
 @pytest.mark.parametrize(
     ("rows", "columns", "cells", "expected"),
     [

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
 
 from helpers.corpus import FakeEncoder, at_angle
-from helpers.declarations import TASK, line_of, problems
+from helpers.declarations import problems
 from metasearch.cli import main
 from metasearch.config.measure import Measure
-from metasearch.config.task import Folds, Task
+from metasearch.config.task import Task
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.folds import split
 from metasearch.data.translation import Translation, TranslationData
-from metasearch.errors import ConfigError, DataError, NonFiniteError
+from metasearch.errors import NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import accuracy
 from metasearch.runs.markdown import by_direction, by_language
@@ -58,12 +57,6 @@ def test_a_hit_is_a_query_whose_nearest_candidate_is_its_own():
     assert accuracy.accuracy(candidates, queries).tolist() == [1, 0, 1]
 
 
-def test_length_counts_for_nothing():
-    queries = np.array([[1.0, 0.0], [0.0, 1.0]])
-    assert accuracy.accuracy(queries, np.array([[1.0, 0.1], [5.0, 4.0]])).tolist() == [1, 1]
-    assert accuracy.accuracy(100 * queries, np.array([[0.01, 0.001], [5.0, 4.0]])).tolist() == [1, 1]
-
-
 def test_of_equal_candidates_the_first_is_taken():
     candidates = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     assert accuracy.nearest_neighbours(np.array([[1.0, 0.0]] * 3), candidates).tolist() == [1, 1, 1]
@@ -71,10 +64,6 @@ def test_of_equal_candidates_the_first_is_taken():
     for size in (2, 7, 65, 129):
         same = np.tile(np.random.default_rng(size).standard_normal(33), (size, 1)).astype(np.float32)
         assert accuracy.accuracy(same, same).mean() == pytest.approx(1 / size)
-
-
-def test_a_vector_of_zeros_is_like_nothing_and_is_no_error():
-    assert accuracy.nearest_neighbours(np.eye(2), np.array([[0.0, 0.0], [0.5, 0.5]])).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("cells", [1, 30, 31, 200])
@@ -107,12 +96,6 @@ def test_a_vector_that_is_not_finite_is_an_error(side):
     sides[side][1, 1] = np.nan
     with pytest.raises(NonFiniteError, match="not finite"):
         accuracy.accuracy(*sides)
-
-
-@pytest.mark.parametrize(("n", "m", "says"), [(2, 3, "got 2 and 3"), (0, 0, "nothing to search among")])
-def test_sides_that_do_not_match_are_an_error(n, m, says):
-    with pytest.raises(DataError, match=says):
-        accuracy.accuracy(np.ones((n, 2)), np.ones((m, 2)))
 
 
 # The evaluation.
@@ -151,12 +134,6 @@ def test_each_language_is_searched_in_both_directions_among_its_own():
     assert found.questions.columns["accuracy", "both", "ell", ""].tolist() == [1, 0.5, 1]
 
 
-def test_the_mean_is_that_of_both_directions_and_languages():
-    found = evaluate(encoder(), DATA, [ACCURACY])
-    assert found.mean("accuracy") == pytest.approx((1 + 5 / 6) / 2)
-    assert found.mean("accuracy", "xx-en") == pytest.approx((1 + 2 / 3) / 2)
-
-
 def test_a_group_is_the_mean_of_its_languages_that_are_there_and_says_how_many_are():
     rows = [row for row in evaluate(encoder(), DATA, [ACCURACY]).rows() if "found" in row]
     assert [(r["language"], r["pool"], r["value"], r["found"], r["listed"], r["count"]) for r in rows] == [
@@ -167,20 +144,6 @@ def test_a_group_is_the_mean_of_its_languages_that_are_there_and_says_how_many_a
         ("group some", "xx-en", pytest.approx(2 / 3), 1, 3, 3),
         ("group some", "en-xx", 1.0, 1, 3, 3),
     ]
-
-
-def test_a_text_that_several_languages_share_is_encoded_once():
-    asked = encoder()
-    evaluate(asked, DATA, [ACCURACY])
-    assert asked.times_encoded == {("text", text): 1 for text in ANGLES}
-
-
-def test_nothing_to_evaluate_on_and_vectors_that_are_not_finite_are_errors():
-    with pytest.raises(DataError, match="there are no translations to evaluate on"):
-        evaluate(encoder(), DATA.select([]), [ACCURACY])
-    broken = FakeEncoder({**encoder().vectors, "g1": [np.nan, 0.0]})
-    with pytest.raises(NonFiniteError, match=r"^language ell: .*not finite"):
-        evaluate(broken, DATA, [ACCURACY])
 
 
 def test_tables_set_directions_side_by_side_and_groups_below():
@@ -204,13 +167,6 @@ def test_tables_set_directions_side_by_side_and_groups_below():
 # Tasks of which all is test.
 
 
-def test_without_folds_all_is_test_and_there_is_one_fold():
-    found = split(DATA, Folds(method="none"), 0)
-    assert (found.train.groups, found.dev.groups, found.test) == ((), (), DATA)
-    with pytest.raises(ConfigError, match=r"^fold 1 is out of range; all of the task is test, fold 0$"):
-        split(DATA, Folds(method="none"), 1)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -231,17 +187,6 @@ def test_a_declaration_that_contradicts_itself_is_refused_with_its_line(write, o
     (found,) = problems(path, Task)
     assert problem in found
     assert found.startswith(f"{path}:")
-
-
-def test_groups_need_a_translation_task(write):
-    text = TASK.replace("encoder: tiny", "groups: {two: [no, de]}\nencoder: tiny")
-    path = write(text, "fjord")
-    assert problems(path, Task) == [f"{line_of(path, 'groups')}: groups: only a translation task has groups"]
-
-
-def test_a_task_with_folds_must_declare_its_arrangements(write):
-    path = write(TASK[: TASK.index("arrangements")], "fjord")
-    assert problems(path, Task) == [f"{path}: arrangements: this key is missing"]
 
 
 @pytest.fixture
@@ -275,13 +220,6 @@ def test_evaluate_prints_languages_and_groups_and_writes_the_same_rows(small, tm
     assert "small: 2 of 3 languages are there; without files: tha" in result.stderr
 
 
-def test_validate_scores_a_task_that_cannot_be_trained_on(small):
-    lines = metasearch("validate", "small", *small).stdout.splitlines()
-    steps = ["declaration", "encoder", "data", "folds", "scores"]
-    assert [line.split(":")[0] for line in lines] == [f"ok  {step}" for step in steps]
-    assert lines[3] == "ok  folds: none; all of it is test, 5 translations, in 2 languages"
-
-
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -296,11 +234,6 @@ def test_what_such_a_task_does_not_have_is_refused_with_code_2(small, args, says
     result = metasearch(*args, *small, code=2)
     assert says in result.stderr
     assert result.stdout == ""
-
-
-def test_showing_an_episode_of_such_a_task_says_why_there_is_none(small):
-    result = metasearch("show", "small", "--mode", "trans", *small, code=2)
-    assert "is for evaluation only" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,6 @@ def test_a_table_by_language_reads_as_it_is():
     ]
 
 
-def test_a_table_is_of_one_split_and_one_pool():
-    assert by_language(REPORTED, "dev").split("\n")[2] == "| maml         | 90.00 |      |"
-    alone = by_language(REPORTED, "test", "monolingual").split("\n")
-    assert alone[0].startswith("| map@20 (test, monolingual) |")
-    assert [cell.strip() for cell in alone[2].split("|")[1:-1]] == ["maml", "70.00", ""]
-    assert by_language(REPORTED, "train") == ""
-
-
 def test_a_matrix_has_questions_down_and_candidates_across():
     scores = (
         Score("map", "monolingual", "ar", "ar", 0.75, 2),
@@ -77,17 +69,6 @@ def test_a_matrix_has_questions_down_and_candidates_across():
         "| -------------------------- | ----: | -----: |",
         "| ar                         | 75.00 |  50.00 |",
         "| el                         | 25.00 | 100.00 |",
-    ]
-
-
-def test_a_pair_that_was_not_evaluated_leaves_an_empty_cell():
-    assert matrix([row("map", "el", 0.5, pool="monolingual", candidates="el")], "map").split("\n")[2:] == [
-        "| el                         | 50.00 |"
-    ]
-    scores = [row("map", code, 0.5, pool="monolingual", candidates=code) for code in ("ar", "el")]
-    assert matrix(scores, "map").split("\n")[2:] == [
-        "| ar                         | 50.00 |       |",
-        "| el                         |       | 50.00 |",
     ]
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from helpers.backbones import HIDDEN, TEXTS, make
+from helpers.backbones import TEXTS, make
 from helpers.onnx_extra import neutral, small
 from metasearch.compress.export.truncate_dims import leading, narrowed
-from metasearch.errors import ConfigError, DataError
 
 
 def unit(rows):
@@ -44,14 +43,3 @@ def test_with_texts_the_short_vectors_are_those_in_their_directions():
     basis = leading(vectors, 4).numpy()
     short = narrowed(encoder, 4, vectors)
     np.testing.assert_allclose(short.encode(TEXTS, "text"), unit(vectors @ basis.T), atol=1e-6)
-
-
-@pytest.mark.parametrize("dimensions", [0, HIDDEN, HIDDEN + 1])
-def test_no_more_numbers_can_stay_than_there_are_less_one(dimensions):
-    with pytest.raises(ConfigError, match=f"vectors have {HIDDEN} numbers; choose a number from 1 to {HIDDEN - 1}"):
-        narrowed(small(), dimensions)
-
-
-def test_fewer_texts_than_directions_are_refused():
-    with pytest.raises(DataError, match="2 texts say nothing of 3 directions"):
-        narrowed(small(), 3, np.eye(HIDDEN, dtype=np.float32)[:2])

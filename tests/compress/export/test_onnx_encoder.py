@@ -1,6 +1,5 @@
 """Vectors of an exported folder, here that of a static encoder, and what is said of one that is damaged."""
 
-import json
 import shutil
 
 import numpy as np
@@ -13,7 +12,6 @@ from metasearch.compress.export import check
 from metasearch.compress.export.form import Form
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export
 
@@ -68,24 +66,3 @@ def test_a_damaged_file_is_named(break_it, says, folder, tmp_path):
     break_it(copied)
     with pytest.raises(EncoderError, match=f"{tmp_path}/copy/.*{says}"):
         OnnxEncoder(copied)
-
-
-def test_a_tokenizer_that_does_not_cut_is_refused(folder, tmp_path):
-    copied = shutil.copytree(folder, tmp_path / "copy")
-    tree = json.loads((copied / "tokenizer.json").read_text(encoding="utf-8"))
-    (copied / "tokenizer.json").write_text(json.dumps({**tree, "truncation": None}), encoding="utf-8")
-    with pytest.raises(EncoderError, match="does not say how texts are cut and padded; export the encoder again"):
-        OnnxEncoder(copied)
-
-
-def test_opened_as_an_encoder_to_train_it_says_what_it_is(folder):
-    with pytest.raises(EncoderError, match="is an export to ONNX, which `metasearch evaluate` and onnxruntime read"):
-        open_checkpoint(str(folder))
-
-
-def test_progress_is_told_and_no_text_has_no_vector(folder):
-    exported, heard = OnnxEncoder(folder), []
-    exported.on_progress = lambda done, total: heard.append((done, total))
-    exported.encode([*TEXTS, TEXTS[0]], "text")
-    assert heard[-1] == (len(TEXTS), len(TEXTS))
-    assert exported.encode([], "text").shape == (0, 128)

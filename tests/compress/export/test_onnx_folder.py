@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import subprocess
 import sys
 
@@ -21,7 +20,6 @@ from metasearch.compress.export.form import Form
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.compress.export.onnx_folder import EXAMPLE, write_onnx
 from metasearch.compress.export.truncate_dims import narrowed
-from metasearch.compress.student import make_student
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
@@ -68,12 +66,6 @@ def test_the_folder_says_lengths_prompts_and_where_it_comes_from(encoder, folder
     assert json.loads((folder / "config.json").read_text())["model_type"] == "bert"
 
 
-def test_a_graph_holds_no_path_of_the_machine_that_made_it(folder):
-    content = (folder / "onnx" / "model.onnx").read_bytes()
-    assert b".py" not in content
-    assert os.getcwd().encode() not in content
-
-
 @pytest.mark.parametrize("other", [0.001, float("nan")])
 def test_a_graph_that_computes_something_else_is_noticed(other, encoder, folder):
     changed = copy.deepcopy(encoder)
@@ -101,19 +93,6 @@ def test_every_family_and_its_students_are_the_same_up_to_rounding(kind, how, tm
     for texts in (TEXTS, TEXTS * 12, ["x"]):
         found = OnnxEncoder(tmp_path).encode(texts, "candidate")
         np.testing.assert_allclose(found, encoder.encode(texts, "candidate"), atol=1e-5)
-
-
-def test_layers_that_run_several_times_are_stored_once(tmp_path):
-    sizes = {}
-    for layers in (2, 6):
-        encoder = make_student(make("bert", layers=6), None, layers)
-        write_onnx(encoder, tmp_path / str(layers))
-        sizes[layers] = sum(
-            len(each.raw_data) for each in onnx.load(tmp_path / str(layers) / "onnx/model.onnx").graph.initializer
-        )
-        weights = sum(weight.nbytes for weight in encoder.embedder.parameters())
-        assert abs(sizes[layers] - weights) < 8192  # counters and shapes
-    assert sizes[2] < sizes[6]
 
 
 @pytest.mark.parametrize("name", ["dense", "neutral", "cls", "short", "stored"])
@@ -167,21 +146,6 @@ def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(tmp_path, mon
     np.testing.assert_allclose(OnnxEncoder(tmp_path).encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-5)
 
 
-def test_weights_of_two_files_are_rounded_as_those_of_one(tmp_path, monkeypatch):
-    encoder = onnx_extra.small()
-    write_onnx(encoder, tmp_path / "one", int8=True)
-    monkeypatch.setattr(graph, "LARGEST", 1000)
-    write_onnx(encoder, tmp_path / "two", int8=True)
-    found = [OnnxEncoder(tmp_path / name).encode(TEXTS, "text") for name in ("one", "two")]
-    np.testing.assert_array_equal(*found)
-
-
-def test_the_same_encoder_gives_the_same_files(encoder, folder, tmp_path):
-    write_onnx(encoder, tmp_path)
-    for name in ("onnx/model.onnx", "tokenizer.json", "config.json"):
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
-
-
 WITHOUT = """
 import sys
 
@@ -206,11 +170,3 @@ def test_the_example_needs_onnxruntime_and_tokenizers_alone(encoder, folder):
     assert result.returncode == 0, result.stderr
     for role, vectors in json.loads(result.stdout.splitlines()[-1]).items():
         np.testing.assert_allclose(vectors, encoder.encode(TEXTS, role), atol=1e-5)
-
-
-def test_a_task_s_lengths_and_other_prompts_go_before_those_of_the_folder(encoder, folder):
-    lengths = MaxLength(question=5, candidate=5, text=5)
-    exported = OnnxEncoder(folder, lengths, {"question": "passage: "})
-    other = Encoder(encoder.model, "other", lengths)
-    np.testing.assert_allclose(exported.encode(TEXTS, "question"), other.encode(TEXTS, "candidate"), atol=1e-6)
-    assert exported.limit("question") == 5

@@ -13,12 +13,6 @@ FINITE = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)
 MATRICES = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
 
 
-def test_the_largest_number_of_a_row_is_127_steps():
-    integers, steps = by_row(np.array([[1.0, -2.54, 0.02], [0, 0, 0]], np.float32))
-    np.testing.assert_allclose(steps, [[2.54 / 127], [0]], rtol=1e-6)
-    assert integers.tolist() == [[50, -127, 1], [0, 0, 0]]
-
-
 def test_a_block_of_a_column_has_a_step_of_its_own_and_ends_in_zeros():
     weights = np.zeros((BLOCK + 1, 2), np.float32)
     weights[0], weights[BLOCK] = [1.27, 12.7], [-2.54, 0]

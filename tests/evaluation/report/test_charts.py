@@ -123,36 +123,6 @@ def test_a_line_chart_has_a_line_for_each_series_and_thin_ones_below_them():
     assert {"a", "b", "outer step", "loss"} <= set(texts(root))
 
 
-def test_series_differ_without_colour_in_dashes_and_marker():
-    root = drawn(line_chart("t", "", [Series("a", RUN), Series("b", ((0, 2), (1, 3)))], "loss"))
-    dashes = {name for names in classes(root, "path") for name in names if name[0] == "d"}
-    assert dashes == {"d0", "d1"}
-    assert len({each.get("d") for each in root.iter("path") if "marker" in each.get("class").split()}) == 2
-
-
-def test_one_point_is_a_marker_and_one_series_needs_no_legend():
-    root = drawn(line_chart("t", "", [Series("a", ((3, 1.0),))], "loss"))
-    assert classes(root, "path") == [["marker", "c0"]]
-    assert "a" not in texts(root)
-
-
-@pytest.mark.parametrize("series", [[], [Series("a", ())]])
-def test_a_line_chart_without_values_says_so(series):
-    assert texts(drawn(line_chart("t", "", series, "loss"))) == ["There are no values to draw."]
-
-
-@settings(max_examples=20)
-@given(st.integers(1, 40), st.integers(0, 12))
-def test_a_legend_stays_inside_the_chart(length, count):
-    series = [Series("w" * length, ((0, i), (1, i))) for i in range(count)]
-    root = drawn(line_chart("t", "", series, "loss"))
-    wide, high = map(float, root.get("viewBox").split()[2:])
-    for each in root.iter("text"):
-        assert float(each.get("y")) <= high
-        if each.get("text-anchor") == "start":
-            assert float(each.get("x")) + width(each.text) <= wide + 1
-
-
 # --- intervals --------------------------------------------------------------------------------------------------------
 
 
@@ -182,19 +152,6 @@ def test_values_stand_at_their_places_with_the_ends_of_their_intervals_and_the_r
     assert root.find("desc").text == "a: difference 2.00. b: difference -4.00."
 
 
-def test_a_row_has_a_marker_for_each_series_that_has_a_value():
-    rows = [("mono-bi", (Estimate(40, 38, 42), Estimate(60)), ""), ("trans", (None, Estimate(50)), "")]
-    root = intervals(rows, ("zero-shot", 55.0), ("maml", "fine-tune"))
-    assert classes(root, "path") == [["marker", f"c{i}"] for i in (0, 1, 1, 0, 1)]  # the last two in the legend
-    assert sorted(places(root, 1)[:3]) == places(root, 1)[:3]
-    assert sum(names == ["reference"] for names in classes(root, "line")) == 2 + 1  # rows and legend
-    assert {"mono-bi", "trans", "maml", "fine-tune", "zero-shot"} <= set(texts(root))
-
-
-def test_nothing_to_compare_is_said():
-    assert texts(intervals([])) == ["There are no values to draw."]
-
-
 # --- languages --------------------------------------------------------------------------------------------------------
 
 
@@ -207,22 +164,3 @@ def test_a_heat_map_writes_each_value_in_its_field():
         "Highest: 90.0, questions ar, candidates ar. Lowest: 10.0, questions ar, candidates de. "
         "Mean where both are the same: 90.0, where they are not: 30.0."
     )
-
-
-def test_a_diverging_palette_has_0_in_its_middle():
-    root = matrix((0.4, 0.0), (-0.4, -0.1), diverging=True)
-    assert [names[1] for names in classes(root, "rect")][:4] == ["v8", "v4", "v0", "v3"]
-    assert {"+40.0", "+0.0", "−40.0"} <= set(texts(root))
-
-
-def test_maps_beside_each_other_can_have_the_same_colours():
-    root = matrix((0.4, 0.5), (0.5, 0.5), also=(0.0, None, 0.9))
-    assert classes(root, "rect")[0][1] == f"q{int(9 * 0.4 / 0.9)}"
-    assert {"0.0", "90.0"} <= set(texts(root))
-
-
-@pytest.mark.parametrize("diverging", [False, True])
-def test_equal_values_have_the_middle_colour(diverging):
-    value = 0.0 if diverging else 0.3
-    root = matrix((value, value), (value, value), diverging=diverging)
-    assert {names[1][1] for names in classes(root, "rect")[:4]} == {"4"}

@@ -3,7 +3,6 @@
 import math
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from metasearch.evaluation.report.sections.learning import (
     history,
     loss_chart,
     mean_of,
-    running_mean,
     thinned,
 )
 from metasearch.evaluation.study.arms import Arm
@@ -22,10 +20,6 @@ from metasearch.evaluation.study.arms import Arm
 def panels(svg):
     """Return the roots of drawings beside each other."""
     return list(ElementTree.fromstring(f"<div>{svg}</div>"))
-
-
-def texts(root):
-    return [each.text for each in root.iter("text")]
 
 
 def count(root, name):
@@ -48,11 +42,6 @@ def test_the_mean_goes_as_far_as_all_runs_do():
     assert mean_of([]) == mean_of([()]) == ()
 
 
-def test_a_running_mean_takes_fewer_values_at_the_ends():
-    assert running_mean(np.array([1.0, 2.0, 6.0, 3.0]), 3) == pytest.approx([3 / 2, 9 / 3, 11 / 3, 9 / 2])
-    assert running_mean(np.array([1.0]), 1) == pytest.approx([1.0])
-
-
 @given(st.integers(0, 500), st.integers(2, 50))
 def test_thinned_points_keep_both_ends_and_their_order(count, most):
     points = tuple((float(i), float(i)) for i in range(count))
@@ -71,14 +60,6 @@ def test_dev_scores_are_drawn_times_100_each_run_thin_and_the_mean_thick():
     assert [chart.values.shown(cell) for cell in chart.values.lines[0].cells] == ["50.00", "65.00", "65.00", "5", "5"]
 
 
-def test_many_arms_have_a_picture_for_each_learner():
-    run = [[{"step": 0, "dev": 0.5}, {"step": 5, "dev": 0.6}]]
-    found = [history(arm(f"{learner} {i}", learner), run) for learner in ("maml", "reptile") for i in range(3)]
-    chart = dev_chart(found)
-    assert [root.find("title").text.split(": ")[1] for root in panels(chart.svg)] == ["maml", "reptile"]
-    assert len(chart.values.lines) == 6
-
-
 def test_a_loss_of_one_term_has_one_picture_and_of_two_three():
     two = [{"step": 1, "phase": "meta-train", "loss": 1.5, "task": 1.0, "kd": 0.5, "grad": 2.0, "lr": 1.0}]
     assert len(panels(loss_chart(0, history(arm(), [steps([3.0, 2.0])])).svg)) == 1
@@ -90,23 +71,6 @@ def test_losses_are_averaged_over_the_runs_that_reached_a_step():
     assert found.losses["loss", "meta-train"] == {1: [4.0, 2.0], 2: [2.0, 1.0], 3: [1.0]}
     table = loss_chart(0, found).values
     assert [table.shown(cell) for cell in table.lines[0].cells] == [f"{(4 + 2) / 2:g}", "1", "1", "3"]
-
-
-def test_a_smoothed_loss_says_so_and_shows_the_steps_themselves():
-    long, short = (loss_chart(0, history(arm(), [steps(np.linspace(1, 0, n).tolist())])) for n in (50, 5))
-    assert "running mean over 5 steps" in " ".join(long.values.notes)
-    assert long.svg.count('class="thin') == 1
-    assert short.values.notes == ("Nothing is smoothed.",)
-    assert short.svg.count('class="thin') == 0
-
-
-def test_phases_are_two_lines_and_thin_ones_stop_between():
-    events = [*steps([1.0] * 30), *({**e, "step": e["step"] + 100} for e in steps([0.5] * 30))]
-    other = [{**e, "step": e["step"] + 40, "phase": "meta-valid"} for e in steps([0.8] * 30)]
-    (root,) = panels(loss_chart(0, history(arm(), [events + other])).svg)
-    assert count(root, "mean") == 2
-    assert count(root, "thin") == 2 + 1
-    assert {"meta-train", "meta-valid"} <= set(texts(root))
 
 
 def test_events_that_are_no_numbers_are_left_out():

@@ -23,18 +23,6 @@ def test_a_unit_is_as_long_in_both_directions_and_in_all_pictures():
     assert other[0] - (centre[0] + 300 + 24) == centre[1] - up[1]
 
 
-def test_groups_have_a_colour_each_and_a_name_in_the_legend():
-    groups = {"de": [(1.0, 1.0)], "<script>": [(0.0, 1.0), (1.0, 0.0)]}
-    root = ElementTree.fromstring(point_chart("t & t", "w", [Picture('"x', groups)]))
-    colours = [each.get("class").split()[1] for each in root.iter("path") if "point" in each.get("class")]
-    assert sorted(colours) == ["c0", "c1", "c1"]
-    assert [each.text for each in root.iter("text")] == ['"x', "de", "<script>"]
-
-
-def test_without_points_it_says_so():
-    assert "There are no values to draw." in point_chart("t", "w", [Picture("one", {"de": []})])
-
-
 def test_a_file_of_its_own_has_its_colours_and_nothing_of_a_page():
     file = standalone(point_chart("t", clean("w"), [Picture("one", {"de": [(1.0, 1.0)]})]))
     root = ElementTree.fromstring(file)

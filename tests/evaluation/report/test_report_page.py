@@ -15,7 +15,7 @@ import metasearch.evaluation.report.page as module
 from metasearch.evaluation.report.charts import Series, line_chart
 from metasearch.evaluation.report.page import Report, environment, page
 from metasearch.evaluation.report.section import Chart, Section
-from metasearch.evaluation.report.svg import COLOURS, DASHES
+from metasearch.evaluation.report.svg import COLOURS
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 TEMPLATES = Path(module.__file__).parent / "templates"
@@ -104,13 +104,6 @@ def test_every_text_is_escaped_and_the_page_is_well_formed(text):
     assert not re.search("[\x00-\x08\x0b\x0e-\x1f\x7f]", source)
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "{{ 1/0 }}", "&lt;", 'a "quoted" text', "שלום"])
-def test_a_text_reads_as_it_was_written(text):
-    parsed = Parsed(page(report(text)))
-    assert sum(squeezed(found) == text for found in parsed.text) >= 8
-    assert parsed.all("script") == []
-
-
 def test_nothing_is_loaded_from_anywhere():
     source = page(report())
     assert not re.search(r"https?:|//|url\(|@import|src=|<link|<iframe|<object|<embed", source.replace("</", "<"))
@@ -128,10 +121,6 @@ def test_the_policy_forbids_the_network_and_names_each_style_and_script_by_its_h
         hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inside]
         assert rules[kind] == " ".join(f"'sha256-{name}'" for name in hashes)
         assert inside
-
-
-def test_a_page_without_scripts_allows_none():
-    assert "script-src 'none'" in page(report()).replace("&#39;", "'")
 
 
 def test_headings_go_down_one_level_at_a_time_and_links_lead_somewhere():
@@ -163,35 +152,6 @@ def test_a_table_has_a_caption_and_scopes_and_shows_places_marks_and_notes():
     assert [found.get("class") for found in parsed.all("tr")] == [None, None, "rule"]
 
 
-def test_a_negative_number_has_a_true_minus_sign_and_a_text_keeps_its_hyphen():
-    lines = (Line(("a",), (Cell(-0.5), Cell(text="mono-bi"))),)
-    source = str(html_table(Table("t", "t", ("",), ("x", "y"), lines)))
-    assert "−50.00" in source
-    assert "mono-bi" in source
-
-
-def test_wide_things_scroll_in_a_container_that_the_keyboard_reaches():
-    parsed = Parsed(page(report()))
-    scrolling = [found for found in parsed.all("div") if found.get("class") == "scroll"]
-    assert len(scrolling) == 3
-    assert all(found["tabindex"] == "0" and found["aria-label"] for found in scrolling)
-
-
-def test_html_of_a_section_stands_as_it_is():
-    assert "<p id='own'>5 &lt; 6</p>" in page(report(html="<p id='own'>5 &lt; 6</p>"))
-
-
-def test_two_parts_with_one_key_are_an_error():
-    with pytest.raises(ValueError, match="'main'"):
-        page(Report("t", (), (), (Section("a", "A", tables=(table(), table())),)))
-    with pytest.raises(ValueError, match="'content'"):
-        page(Report("t", (), (), (Section("content", "A"),)))
-
-
-def test_an_empty_report_is_a_page():
-    assert Parsed(page(Report("t", (), (), ()))).errors == []
-
-
 # --- colours ----------------------------------------------------------------------------------------------------------
 
 
@@ -218,10 +178,6 @@ def contrast(a, b):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_contrast_by_hand():
-    assert contrast("#000000", "#ffffff") == pytest.approx((1 + 0.05) / 0.05)
-
-
 @pytest.mark.parametrize("colours", palettes(), ids=["light", "dark"])
 def test_texts_and_lines_have_the_contrast_of_wcag_aa(colours):
     for text in ("ink", "muted", "accent"):
@@ -231,18 +187,3 @@ def test_texts_and_lines_have_the_contrast_of_wcag_aa(colours):
         assert contrast(colours[f"c{i}"], colours["paper"]) >= 3, i
     for field in [f"{palette}{i}" for palette in "qv" for i in range(9)]:
         assert contrast(colours[field], colours[f"{field}-on"]) >= 4.5, field
-
-
-def test_light_and_dark_have_the_same_names_and_every_name_used_is_there():
-    light, dark = palettes()
-    assert light.keys() == dark.keys()
-    used = set()
-    for sheet in TEMPLATES.glob("*.css"):
-        used |= set(re.findall(r"var\(--([\w-]+)\)", sheet.read_text(encoding="utf-8")))
-    assert used - {"serif", "sans"} <= light.keys()
-
-
-def test_every_class_of_a_series_has_a_rule():
-    text = (TEMPLATES / "charts.css").read_text(encoding="utf-8")
-    assert all(f".c{i} {{" in text for i in range(COLOURS))
-    assert all(f".d{i} {{" in text for i in range(1, DASHES))  # the first is a solid line

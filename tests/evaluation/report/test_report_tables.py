@@ -5,10 +5,9 @@ from statistics import stdev
 import pytest
 
 from helpers.tables import SELECTION, places, row_of, shown, study_of, study_of_rows
-from metasearch.evaluation.report.main_table import MANY, main_table, over_languages, placed
-from metasearch.evaluation.report.sections.scores import fold_table, group_table, pool_table, seed_table
+from metasearch.evaluation.report.main_table import main_table, over_languages
+from metasearch.evaluation.report.sections.scores import fold_table, group_table, seed_table
 from metasearch.evaluation.report.sections.transfer import mode_table
-from metasearch.evaluation.report.table import Cell, Table
 
 
 def test_seeds_are_averaged_before_folds():
@@ -54,12 +53,6 @@ def test_best_and_second_of_each_column_are_marked_and_what_prints_equal_shares_
     assert places(table, "de") == ["", "best", "second"]
 
 
-def test_nothing_is_best_alone_or_where_all_are_equal():
-    assert [cell.place for cell in placed([Cell(0.5)], [True])] == [""]
-    assert [cell.place for cell in placed([Cell(0.5), Cell(0.5)], [True, True])] == ["", ""]
-    assert [cell.place for cell in placed([Cell(0.5), Cell()], [True, True])] == ["", ""]
-
-
 def test_a_learner_that_lacks_folds_is_named_and_ranked_with_none():
     scores = {("zero-shot", None, fold, 0): {"ar": 0.1 + 0.1 * fold} for fold in range(5)}
     scores |= {("maml", "trans", fold, 0): {"ar": 0.9} for fold in (0, 1, 4)}
@@ -93,17 +86,6 @@ def test_groups_of_languages_have_the_mean_of_those_that_are_there():
     assert group_table(study_of({("maml", "trans", 0, 0): {"ar": 0.1}}), SELECTION) is None
 
 
-@pytest.mark.parametrize("value", [-0.00001, -0.0, 0.00001])
-def test_what_rounds_to_zero_has_no_sign(value):
-    assert Table("", "", (), (), ()).shown(Cell(value, spread=0.0)) == "0.00 ± 0.00"
-
-
-def test_marks_stand_behind_the_means_only():
-    found = study_of({("zero-shot", None, 0, 0): {"ar": 0.1}, ("maml", "trans", 0, 0): {"ar": 0.2}})
-    table = main_table(found, SELECTION, marks={found.arms[1]: "*†"})
-    assert [[cell.mark for cell in line.cells] for line in table.lines] == [["", ""], ["", "*†"]]
-
-
 def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
     modes = ("mixt", "mono-bi-multi", "mono-bi", "trans", "bi-multi")
     scores = {("maml", mode, 0, 0): {"ar": 0.1} for mode in modes}
@@ -121,24 +103,6 @@ def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
     assert [line.rule for line in table.lines] == [False, True, False, False, False, False, True]
 
 
-def test_a_column_for_modes_is_left_out_where_nothing_was_trained():
-    assert main_table(study_of({("zero-shot", None, 0, 0): {"ar": 0.1}}), SELECTION).heads == ("Learner",)
-
-
-def test_with_many_languages_each_has_a_line():
-    languages = [f"x{i:02}" for i in range(MANY + 1)]
-    found = study_of(
-        {
-            ("zero-shot", None, 0, 0): dict.fromkeys(languages, 0.1),
-            ("maml", "trans", 0, 0): dict.fromkeys(languages, 0.2),
-        }
-    )
-    table = main_table(found, SELECTION)
-    assert table.columns == ("zero-shot", "maml trans")
-    assert [line.heads for line in table.lines] == [(name,) for name in (*languages, "mean")]
-    assert [cell.place for cell in table.lines[0].cells] == ["second", "best"]
-
-
 def test_modes_are_columns_and_an_encoder_as_it_is_stands_in_the_notes():
     found = study_of(
         {
@@ -154,10 +118,6 @@ def test_modes_are_columns_and_an_encoder_as_it_is_stands_in_the_notes():
     assert shown(table, "fine-tune") == ["", "20.00"]
     assert places(table, "trans") == ["best", "second"]
     assert table.notes[-1] == "zero-shot has no mode: 50.00."
-
-
-def test_one_mode_is_compared_with_nothing():
-    assert mode_table(study_of({("maml", "trans", 0, 0): {"ar": 0.4}}), SELECTION) is None
 
 
 def test_folds_and_seeds_have_tables_of_their_own():
@@ -179,10 +139,3 @@ def test_a_seed_that_lacks_a_fold_has_no_value_and_its_learner_no_place():
     table = seed_table(study_of(scores), SELECTION)
     assert shown(table, "maml", "trans") == ["90.00", "", "90.00", "90.00 ± 0.00"]
     assert places(table, "mean") == ["", "second", "best"]
-
-
-def test_one_fold_or_one_seed_needs_no_table():
-    found = study_of({("maml", "trans", 0, 0): {"ar": 0.1}})
-    assert fold_table(found, SELECTION) is None
-    assert seed_table(found, SELECTION) is None
-    assert pool_table(found, SELECTION) is None

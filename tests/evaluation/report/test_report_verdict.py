@@ -5,12 +5,12 @@ import re
 import pytest
 
 from helpers.tables import SELECTION, row_of, shown, study_of, study_of_rows
-from metasearch.evaluation.report.comparison import difference, verdict
+from metasearch.evaluation.report.comparison import verdict
 from metasearch.evaluation.report.main_table import ordered
 from metasearch.evaluation.report.section import Inputs
 from metasearch.evaluation.report.sections.compared import section
 from metasearch.evaluation.report.sections.languages import matrix_tables
-from metasearch.evaluation.report.sections.run_facts import duration, fact_table, run_table
+from metasearch.evaluation.report.sections.run_facts import fact_table, run_table
 from metasearch.evaluation.report.sections.scores import pool_table
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
@@ -43,12 +43,6 @@ def test_pools_have_the_mean_over_languages_of_each(searched):
     assert shown(table, "zero-shot") == [f"{100 * (0.2 + 0.1) / 2:.2f}", "70.00", "35.00"]
 
 
-def test_a_matrix_of_each_arm_has_a_key_of_its_own():
-    what = ScoreSelection("map@20", "monolingual")
-    rows = {(learner, "trans", 0, 0): [row_of(what, "ar", "ar", 0.1)] for learner in ("a b", "a-b")}
-    assert [table.key for table in matrix_tables(study_of_rows(rows), "map@20")] == ["matrix-1-a-b", "matrix-2-a-b"]
-
-
 def test_facts_say_what_was_run_and_what_is_missing():
     facts = {"seconds": 100.0, "peak_memory_mib": 600.0, "processor": "a <b>", "cores": 2, "steps": 4}
     scores = {("maml", "trans", fold, 0): [row_of(SELECTION, "ar", "all", 0.1)] for fold in (0, 1)}
@@ -64,14 +58,6 @@ def test_facts_say_what_was_run_and_what_is_missing():
     assert took.columns == ("Runs", "Outer steps", "Seconds", "Peak memory, MiB")
     assert shown(took, "maml", "trans") == ["2", "4", "100.0", "600.0"]
     assert run_table(study_of({key: {"ar": 0.1} for key in scores})) is None
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(8.4, "8 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (3600 * 2 + 60 * 18 + 5, "2 h 18 min")],
-)
-def test_a_time_reads_well(seconds, expected):
-    assert duration(seconds) == expected
 
 
 def compared(arm, low, high, value=0.2, alone=False):
@@ -110,11 +96,6 @@ def test_the_verdict_says_when_it_cannot_be_told(two_folds):
     assert "Whether fine-tune is weaker than zero-shot, as in the MAML-Align paper, cannot be told from this." in said
 
 
-def test_the_verdict_says_when_fine_tuning_is_better(two_folds):
-    said = words(two_folds, compared(two_folds.arms[1], 0.05, 0.15, value=0.4))
-    assert "fine-tune is better than zero-shot by 10.00; in the MAML-Align paper plain fine-tuning is weaker." in said
-
-
 def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values_in_words(two_folds):
     each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
     comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
@@ -136,20 +117,12 @@ def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these
     assert "fine-tune is weaker than zero-shot by 10.00, as far as these models go, as plain" in said
 
 
-def test_an_undefined_interval_claims_nothing(two_folds):
-    assert "significant" not in difference(compared(two_folds.arms[1], None, None), two_folds.arms[0])
-
-
 def test_the_verdict_on_one_fold_says_how_far_it_goes():
     found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}})
     assert verdict(found, SELECTION, None) == (
         "zero-shot has a mean map@20 of 30.00 (× 100); there is nothing to rank it with.",
         "This is one fold: nothing is said of how it would be with another cut of the data.",
     )
-
-
-def test_the_verdict_on_one_seed_says_how_far_it_goes(two_folds):
-    assert "one seed: what another seed would change is not told from what another fold would." in words(two_folds)
 
 
 def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_data(two_folds):

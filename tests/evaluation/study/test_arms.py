@@ -73,10 +73,6 @@ def test_a_map_that_is_fitted_on_each_fold_is_one_arm_in_all_studies_and_made_an
     ]
 
 
-def test_an_arm_that_differs_in_nothing_is_called_by_its_learner():
-    assert labels(Arm(ZERO_SHOT, None, None, "tiny"), MAML) == ["zero-shot", "maml"]
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -91,16 +87,6 @@ def test_a_label_says_the_first_thing_that_differs(change, expected):
     assert labels(MAML, replace(MAML, **change)) == expected
 
 
-def test_only_arms_that_would_be_called_the_same_say_more():
-    arms = (MAML, replace(MAML, mode="mono-bi"), replace(MAML, mode="mono-bi", encoder="mbert"))
-    assert labels(*arms, replace(MAML, learner="fine-tune")) == [
-        "maml (trans)",
-        "maml (mono-bi), tiny",
-        "maml (mono-bi), mbert",
-        "fine-tune",
-    ]
-
-
 def settled(*configs):
     """Return arms of configurations, and what is known of their settings."""
     known = [settings_of(config) for config in configs]
@@ -111,11 +97,6 @@ def test_a_setting_that_differs_is_named_with_its_values():
     other = CONFIG | {"recipe": RECIPE | {"outer": {"lr": "1e-4", "clip": "0.0"}}}
     arms, known = settled(CONFIG, other)
     assert labels(*arms, known=known) == ["maml, outer.lr=3e-4", "maml, outer.lr=1e-4"]
-
-
-def test_a_setting_that_one_of_them_does_not_have_is_none():
-    arms, known = settled(CONFIG, CONFIG | {"max_steps": "7"})
-    assert labels(*arms, known=known) == ["maml, max_steps=none", "maml, max_steps=7"]
 
 
 def test_the_options_of_two_losses_follow_from_their_names():

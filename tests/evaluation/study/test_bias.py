@@ -8,8 +8,6 @@ import pytest
 from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
-from metasearch.errors import ConfigError
-from metasearch.evaluation.report.sections import language_bias as reports
 from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
 from metasearch.evaluation.statistics.language_bias import average_precisions
 from metasearch.evaluation.study.bias import Bias, BiasFigures, bias_of, bias_of_arm, bias_of_ranking, mean
@@ -72,20 +70,6 @@ def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
     assert bias_of_arm(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
 
 
-def test_a_single_fold_has_no_spread(tmp_path):
-    study = read_study([write_study(tmp_path / "study", ARMS, (0,), (0, 1))])
-    found = bias_of_arm(study, study.arm("biased"))
-    assert (found.spread, found.folds) == (None, 1)
-    assert all(cell.spread is None for line in bias_tables(study)[0].lines for cell in line.cells)
-
-
-def test_a_task_without_a_pool_of_all_languages_has_no_language_bias(tmp_path):
-    study = read_study([write_study(tmp_path / "study", folds=(0,), kind="similarity", task="stsb")])
-    assert bias_of(study.scored[0]) is None
-    assert bias_of_arm(study, study.arms[0]) is None
-    assert bias_tables(study) == []
-
-
 def test_the_top_is_the_pool_where_that_is_smaller():
     found = bias_of_ranking(ranking(answers=3), 20)
     assert found.observed == pytest.approx(np.full((2, 2), 3 / 6))
@@ -105,12 +89,6 @@ def test_a_ranking_by_hand():
     # AP@3 is (1/3) / 2. Without ar1 and ar2, ar0 is on rank 2 and de0 on 4; without de1 and de2, on 2 and 4, too.
     assert found.lost == pytest.approx(np.array([[(1 / 2 - 1 / 3) / 2] * 2]))
     assert found.figures.excess == pytest.approx(0)
-
-
-@pytest.mark.parametrize("k", [0, -1, 21])
-def test_a_depth_that_was_not_kept_is_refused(k):
-    with pytest.raises(ConfigError, match=f"top {k}: k is from 1 to 20"):
-        bias_of_ranking(ranking(answers=30), k)
 
 
 def test_a_question_language_without_candidates_has_a_line_of_shares_and_no_figures():
@@ -155,27 +133,8 @@ def test_each_arm_has_a_table_of_shares_beyond_those_without_bias(study):
         assert values.sum(1) == pytest.approx(0, abs=1e-12)
 
 
-def test_arms_whose_labels_differ_only_in_signs_have_tables_of_different_keys(tmp_path):
-    arms = {"a": Made(1, mode="trans"), "b": Made(1, learner="a", mode="mixt")}
-    keys = [table.key for table in bias_tables(read_study([write_study(tmp_path / "study", arms, folds=(0,))]))]
-    assert len(set(keys)) == len(keys) == 4
-    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for key in keys)
-
-
 def test_what_is_not_defined_is_a_dash_and_never_nan(tmp_path):
     study = read_study([write_study(tmp_path / "study", ARMS, (0, 1), questions=3, distractors=0)])
     table = bias_tables(study)[0]
     assert table.lines[0].cells[0].text == NONE
     assert not any("nan" in table.shown(cell) for line in table.lines for cell in line.cells)
-
-
-def test_a_mean_of_one_defined_fold_is_shown_without_a_spread(study, monkeypatch):
-    parts = [bias(("ar",), ("ar", "de"), value) for value in (math.nan, 0.4)]
-    monkeypatch.setattr(reports, "bias_of_arm", lambda *_: mean(parts))
-    table = bias_tables(study)[0]
-    assert [table.shown(cell) for cell in table.lines[0].cells] == ["40.00"] * 6
-
-
-def test_folds_that_an_arm_lacks_are_said(tmp_path):
-    folder = write_study(tmp_path / "study", ARMS, (0, 1, 2), unfinished=("biased/fold-1-seed-0",))
-    assert "biased: 2 of 3 folds." in bias_tables(read_study([folder]))[0].notes

@@ -1,7 +1,6 @@
 """Mean rank correlation of translated questions (arXiv:2509.06195), against sums by hand and scipy."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -28,18 +27,6 @@ def test_of_three_candidates_it_is_spearmans_formula():
     assert correlation([0, 1, 2], [1, 2, 0]) == pytest.approx(1 - 6 * (4 + 1 + 1) / (3 * 8))
 
 
-def test_a_candidate_that_a_top_lacks_is_below_it():
-    """Tops x, y and y, z: x, y, z have places 1, 2, 3 in the first and 3, 1, 2 in the second."""
-    assert correlation([0, 1], [1, 2]) == pytest.approx(((1 - 2) * (3 - 2) + (2 - 2) * (1 - 2) + (3 - 2) * (2 - 2)) / 2)
-
-
-def test_several_that_a_top_lacks_share_its_places():
-    """Tops x, y and z, w: those that are lacking stand at (3 + 4) / 2; the mean is 2.5."""
-    products = 2 * ((1 - 2.5) * (3.5 - 2.5) + (2 - 2.5) * (3.5 - 2.5))
-    squares = (1 - 2.5) ** 2 + (2 - 2.5) ** 2 + 2 * (3.5 - 2.5) ** 2
-    assert correlation([0, 1], [2, 3]) == pytest.approx(products / squares)
-
-
 @given(tops)
 def test_it_is_scipys_of_the_union_with_ties_below(pair):
     first, second = pair
@@ -54,11 +41,6 @@ def test_equal_tops_have_1_reversed_ones_minus_1_and_disjoint_ones_what_is_docum
     assert correlation(top, top) == pytest.approx(1)
     assert correlation(top, top[::-1]) == pytest.approx(-1)
     assert correlation(top, top + k) == pytest.approx(-6 * k**2 / (7 * k**2 - 1))
-
-
-@given(tops)
-def test_either_translation_may_come_first(pair):
-    assert correlation(*pair) == pytest.approx(correlation(*reversed(pair)), abs=1e-12)
 
 
 def test_means_are_over_translations_then_questions_then_languages():
@@ -92,18 +74,3 @@ def test_language_bias_has_the_mean_over_languages_beside_it():
     assert bias_of_ranking(ranked(1)).figures.correlation == pytest.approx(1 - 6 * (5 * 1 + 25) / (6 * 35))
     # Of the first two places: candidates 0, 1 and 5, 0.
     assert bias_of_ranking(ranked(1), 2).figures.correlation == pytest.approx(correlation([0, 1], [5, 0]))
-
-
-def test_questions_in_one_language_alone_have_none():
-    pool = [Candidate(f"{i}", "de", f"{i}", "0", ("p",)) for i in range(3)]
-    found = bias_of_ranking(ranking_by(np.eye(1, 3, dtype=np.float32), [Question("p", "de", "?", "0")], pool))
-    assert math.isnan(found.figures.correlation)
-
-
-def test_a_benchmark_of_lareqas_size_takes_less_than_a_second():
-    """Seven languages and 1,190 questions in each, twenty places: 24,990 pairs."""
-    top = np.argsort(np.random.default_rng(0).random((7 * 1190, 100)))[:, :20]
-    ids, groups = [f"{i}" for i in range(1190)] * 7, np.repeat(np.arange(7), 1190)
-    before = time.process_time()
-    by_language(top, ids, groups, 7)
-    assert time.process_time() - before < 1

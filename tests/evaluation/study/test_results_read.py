@@ -1,7 +1,6 @@
 """Runs and studies read back: what is there, what is missing, and what may not be put together."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -10,7 +9,7 @@ from helpers.studies import VERSIONS, Made, write_run, write_study
 from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.runs.per_query_results import QueryResults, query_results_path
+from metasearch.runs.per_query_results import query_results_path
 
 TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
 MAML = Made(1.5, learner="maml")
@@ -113,21 +112,6 @@ def test_the_same_arm_of_two_studies_on_the_same_fold_is_two_arms_that_keep_all_
     assert where(found, "zero-shot") == [(0, 0), (1, 0), (2, 0)]
 
 
-def test_studies_of_the_same_name_are_told_apart_by_the_folders_above(tmp_path):
-    found = read_study([study(tmp_path / "a" / "s"), study(tmp_path / "b" / "s")])
-    assert labels(found) == ["zero-shot", "maml in a/s", "maml in b/s"]
-
-
-def test_cells_that_are_named_one_by_one_are_of_their_study(tmp_path):
-    arms = {"zero-shot": 0.5, "compress": Made(1.0, mode="")}
-    folder = study(tmp_path / "s", arms)
-    for path in folder.glob("cells/compress/*/results.jsonl"):
-        edit_rows(path, lambda row: row | ({"mode": None} if row["learner"] == "compress" else {}))
-    whole, single = read_study([folder]), read_study(sorted(folder.glob("cells/*/*")))
-    assert sorted(labels(single)) == sorted(labels(whole)) == ["compress", "zero-shot"]
-    assert where(single, "compress") == [(0, 0), (1, 0)]
-
-
 def test_cells_of_two_studies_of_one_name_are_of_two_studies(tmp_path):
     cells = []
     for name in ("old", "new"):
@@ -201,27 +185,9 @@ def test_a_study_of_which_nothing_is_finished_says_so(tmp_path):
     )
 
 
-def test_a_run_that_is_not_finished_says_how_to_go_on(tmp_path):
-    path = run(tmp_path / "r")
-    (path / "report.md").unlink()
-    assert message(RunFolderError, path) == f"{path} is not finished; go on with: metasearch resume {path}"
-
-
 def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path):
     assert "is no study and no run: no study.yaml, no config.yaml" in message(RunFolderError, tmp_path)
     assert "nowhere does not exist" in message(RunFolderError, tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("text", ["cells: maml\n", "config: {}\n", "cells: [{a: b}]\n"])
-def test_a_study_without_a_list_of_cells_is_refused(tmp_path, text):
-    (tmp_path / "study.yaml").write_text(text)
-    assert "study.yaml: cells: expected a list of names" in message(ConfigError, tmp_path)
-
-
-def test_a_configuration_of_something_else_is_refused(tmp_path):
-    path = run(tmp_path / "r")
-    (path / "config.yaml").write_text("model: bert\n")
-    assert "config.yaml: config: this key is missing; it is no run of metasearch" in message(ConfigError, path)
 
 
 def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
@@ -233,20 +199,6 @@ def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
 
 
 # Damaged and foreign files.
-
-
-def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
-    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
-    (path,) = (each.run.path / "queries").iterdir()
-    assert each.questions is each.questions
-    QueryResults().save(path, {})
-    os.utime(path, ns=(0, 0))
-    assert not each.questions.units
-
-
-def test_the_questions_of_a_cell_are_held_once(tmp_path):
-    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
-    assert len({id(ids) for ids in each.questions.units.values()}) == 1
 
 
 def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_path):
@@ -298,30 +250,6 @@ def test_a_score_of_another_form_is_named(tmp_path, key, value, expected):
     assert message(DataError, path.parent) == f"{path}:1: {expected}"
 
 
-def test_results_that_are_gone_and_results_that_are_no_text_are_errors(tmp_path):
-    path = run(tmp_path / "r") / "results.jsonl"
-    path.write_bytes(b"\xff\xfe\x00")
-    assert "results.jsonl: damaged, or not a results file" in message(DataError, path.parent)
-    path.unlink()
-    assert "results.jsonl: missing, though the run is finished" in message(DataError, path.parent)
-
-
-def test_a_name_with_a_line_separator_does_not_break_a_line(tmp_path):
-    path = run(tmp_path / "r")
-    odd = "a\u2028b\x85c"
-    rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
-    text = "".join(json.dumps(row | {"encoder": odd}, ensure_ascii=False) + "\n" for row in rows)
-    (path / "results.jsonl").write_text(text)
-    assert {arm.encoder for arm in read_study([path]).arms} == {odd}
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "\x00"])
-def test_facts_that_are_damaged_are_named(tmp_path, text):
-    path = run(tmp_path / "r")
-    (path / "facts.json").write_text(text)
-    assert "facts.json: not" in message(DataError, path)
-
-
 # What may not be put together.
 
 
@@ -356,12 +284,6 @@ def test_a_run_whose_own_scores_are_of_two_versions_is_named_once(tmp_path):
     assert message(ConfigError, path).startswith(
         f"scores of {path} cannot be compared: they were made with numpy 2.4.6"
     )
-
-
-def test_two_cells_of_a_study_that_are_the_same_are_refused(tmp_path):
-    folder = study(tmp_path / "s", {"one": Made(learner="maml"), "two": Made(learner="maml")}, folds=(0,))
-    paths = [folder / "cells" / name / "fold-0-seed-0" for name in ("one", "two")]
-    assert message(ConfigError, folder) == f"{paths[0]} and {paths[1]} are both maml, fold 0, seed 0"
 
 
 def test_runs_from_different_encoders_of_one_name_are_refused(tmp_path):

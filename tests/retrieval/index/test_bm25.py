@@ -1,6 +1,5 @@
 """BM25 over the texts of an index, and what is kept of it."""
 
-import logging
 import math
 
 import numpy as np
@@ -58,14 +57,6 @@ def test_languages_are_chosen_before_the_ranking(index):
         found.search(["bird"], 1, ["fr"])
 
 
-def test_it_is_counted_once_and_kept(index, monkeypatch):
-    first = Bm25.of(index, words, "w").search(["red fox"], 10)
-    monkeypatch.setattr(bm25, "_made", lambda *_: pytest.fail("counted again"))
-    again = Bm25.of(index, words, "w").search(["red fox"], 10)
-    for ours, theirs in zip(first[0], again[0], strict=True):
-        assert (ours == theirs).all()
-
-
 def test_other_words_or_texts_are_counted_anew(index, monkeypatch):
     Bm25.of(index, words, "w")
     calls = []
@@ -90,16 +81,3 @@ def test_what_is_damaged_is_counted_anew(index):
             again = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
             assert (again[0] == first[0]).all()
             assert (again[1] == first[1]).all()
-
-
-def test_a_folder_that_cannot_be_written_costs_time_alone(index, caplog):
-    (index.folder / "bm25").write_text("in the way")
-    with caplog.at_level(logging.WARNING):
-        found = Bm25.of(index, words, "w").search(["red"], 1)
-    assert found[0][0].tolist() == [3]
-    assert "counted again the next time" in caplog.text
-
-
-def test_an_index_without_texts_has_no_hits(tmp_path):
-    index = Index.open(write_index(tmp_path / "index", made(0)))
-    assert Bm25.of(index, words, "w").search(["red"], 3)[0][0].tolist() == []

@@ -1,8 +1,6 @@
 """A damaged index is named, or not believed; it never gives a wrong answer."""
 
-import errno
 import json
-import os
 import shutil
 
 import numpy as np
@@ -115,13 +113,6 @@ def test_verify_names_all_that_is_damaged(sound, tmp_path):
     assert all(name in str(error.value) for name in names)
 
 
-def test_a_folder_that_is_no_index_says_so(tmp_path):
-    with pytest.raises(RunFolderError, match=r"is no index: it has no manifest.json; make one with metasearch index"):
-        Index.open(tmp_path)
-    with pytest.raises(RunFolderError, match="does not exist"):
-        Index.open(tmp_path / "no")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -142,18 +133,6 @@ def test_another_schema_is_told_apart_from_damage(sound, tmp_path, change, messa
         Index.open(folder)
 
 
-def test_a_checked_index_reads_each_hash_once(sound, monkeypatch):
-    from metasearch.retrieval.index.segment import Segment
-
-    checked = []
-    check = Segment.check
-    monkeypatch.setattr(Segment, "check", lambda segment: checked.append(segment) or check(segment))
-    index = Index.open(sound)
-    for _ in range(3):
-        index.search(queries(1, 4), 2)
-    assert len(checked) == 1
-
-
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
     content, asked = made(150), queries(3)
@@ -164,28 +143,6 @@ def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
     write_index(tmp_path, content, rows=50)
     assert [each.tolist() for each in Index.open(tmp_path).search(asked, 20)] == right
     Index.open(tmp_path).verify()
-
-
-def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkeypatch):
-    write_index(tmp_path, made(20))
-
-    def full(*_, **__):
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr("mmap.mmap", full)
-    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files; raise the limit with"):
-        write_index(tmp_path, made(20))
-
-
-def test_documents_do_not_leave_an_index_whose_list_of_them_cannot_be_read_now(tmp_path, monkeypatch):
-    write_index(tmp_path, made(20))
-
-    def full(*of):
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr("metasearch.data.formats.arrays.digest", full)
-    with pytest.raises(RunFolderError, match=r"locations.*cannot be read"), writing(tmp_path, kind()):
-        pass
 
 
 def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):

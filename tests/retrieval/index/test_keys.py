@@ -22,7 +22,3 @@ def test_what_else_a_vector_depends_on_changes_all_keys():
 def test_no_two_ways_to_cut_the_parts_have_the_same_key():
     keys = [keys_of([replace(ONE, text="e3:abc", language="d")]), keys_of([replace(ONE, text="abc", language="de3:")])]
     assert (keys[0] != keys[1]).any()
-
-
-def test_no_passages_have_no_keys():
-    assert keys_of([]).shape == (0, 16)

@@ -30,17 +30,6 @@ def test_a_vector_is_rounded_alike_whatever_stands_beside_it():
         assert alone[1][0] == steps[i]
 
 
-def test_a_vector_of_zeros_has_the_step_0():
-    codes, steps = to_int8(np.zeros((1, 4), np.float32))
-    assert (codes == 0).all()
-    assert steps.tolist() == [0.0]
-
-
-def test_no_vectors_have_no_codes():
-    codes, steps = to_int8(np.zeros((0, 4), np.float32))
-    assert (codes.shape, steps.shape) == ((0, 4), (0,))
-
-
 def test_bits_are_set_above_0():
     # 10010000 and, in the second byte, 1 before seven bits that are not used.
     bits = to_bits(np.array([[5, 0, -1, 9, 0, 0, 0, -3, 2]], np.int8))
@@ -51,15 +40,6 @@ def test_bits_are_set_above_0():
 def test_no_product_of_a_query_with_codes_leaves_32_bits(dimension):
     numbers = Queries.of(np.ones((1, dimension), np.float32)).numbers.astype(np.int64)
     assert 2**29 * min(1, dimension / 1024) <= abs(numbers.sum() * 127) < 2**31
-
-
-def test_halves_make_up_the_numbers():
-    asked = Queries.of(np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32))
-    halves = asked.halves().astype(np.int64)
-    assert (128 * halves[:3] + halves[3:] == asked.numbers).all()
-    codes = np.random.default_rng(3).integers(-127, 128, (10, 40))
-    joined = Queries.joined((codes @ halves.T).astype(np.int32))
-    assert (joined == codes @ asked.numbers.astype(np.int64).T).all()
 
 
 def test_planes_make_up_the_query_in_eight_bits():
@@ -74,9 +54,3 @@ def test_planes_make_up_the_query_in_eight_bits():
         0,
         -127,
     ]
-
-
-def test_a_query_of_zeros_scores_0():
-    asked = Queries.of(np.zeros((1, 8), np.float32))
-    assert (asked.numbers == 0).all()
-    assert (asked.planes() == 0).all()

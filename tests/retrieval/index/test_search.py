@@ -65,13 +65,6 @@ def test_neither_blocks_nor_threads_nor_other_queries_change_a_bit(index, monkey
         assert (np.concatenate([s for _, s in again]) == scores).all()
 
 
-def test_languages_are_chosen_before_the_ranking_not_after(content, index):
-    asked = content.vectors[:1]  # a German passage itself: it and its like come first
-    hits = index.hits(*(part[0] for part in index.search(asked, 100, ["tr"])))
-    assert len(hits) == 100
-    assert {hit.passage.language for hit in hits} == {"tr"}
-
-
 @pytest.mark.parametrize("storage", ["int8", "bits"])
 @pytest.mark.parametrize("number", [1, 5])
 def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(content, tmp_path, storage, number):
@@ -95,16 +88,6 @@ def test_of_equal_scores_the_first_place_is_first(tmp_path):
     rows, scores = index.search(content.vectors[:1], 40)
     assert rows[0].tolist() == list(range(40))
     assert set(scores[0].tolist()) == {scores[0, 0]}
-
-
-def test_a_unit_vector_has_the_similarity_1_to_itself(content, index):
-    _, scores = index.search(content.vectors[:20], 1)
-    np.testing.assert_allclose(scores[:, 0], 1, atol=1e-4)
-
-
-def test_top_may_be_more_than_there_are(index):
-    assert index.search(queries(2), 1000)[0].shape == (2, 300)
-    assert index.search(queries(0), 5)[0].shape == (0, 5)
 
 
 def test_bits_find_what_eight_bits_find_where_all_are_scored_again(content, index, tmp_path):
@@ -133,14 +116,6 @@ def test_both_ways_to_score_bits_find_the_same(tmp_path, monkeypatch):
         assert (ours == theirs).all()
 
 
-def test_bits_come_near_eight_bits(tmp_path):
-    content = made(3000, dimension=64)
-    indexes = [Index.open(write_index(tmp_path / storage, content, storage, rows=1000)) for storage in ("int8", "bits")]
-    asked = content.vectors[::100] + 0.1 * queries(30, 64)
-    exact, near = (index.search(asked, 10)[0] for index in indexes)
-    assert np.mean([len({*a} & {*b}) / 10 for a, b in zip(exact.tolist(), near.tolist(), strict=True)]) > 0.9
-
-
 @pytest.mark.parametrize(
     ("languages", "top", "message"),
     [
@@ -162,11 +137,6 @@ def test_vectors_of_another_encoder_are_refused(index):
     index.require("fingerprint-1", DIMENSION, "mini")
     with pytest.raises(EncoderError, match=r"encoder 'mini' \(fingerprint-1, 24 dimensions\), not of 'e5' \(f2, 384"):
         index.require("f2", 384, "e5")
-
-
-def test_languages_are_counted(index):
-    assert index.languages == {"de": 100, "el": 100, "tr": 100}
-    assert (len(index), index.files, index.places) == (300, 10, 300)
 
 
 @pytest.mark.slow

@@ -16,8 +16,6 @@ from metasearch.retrieval.index import compact as compaction
 from metasearch.retrieval.index.index import Index
 from metasearch.retrieval.index.writer import compact, writing
 
-NOTHING = np.zeros((0, 16), np.uint8)
-
 
 def segments_of(folder):
     return [part["rows"] for part in json.loads((folder / "manifest.json").read_text())["segments"]]
@@ -62,15 +60,6 @@ def test_what_is_there_already_is_not_stored_again(tmp_path):
     assert segments_of(tmp_path) == [40, 2]
 
 
-def test_a_passage_that_moved_needs_no_vector(tmp_path):
-    content = made(60)
-    write_index(tmp_path, content)
-    moved = [replace(p, file=f"new/{p.file}", line=p.line + 3) for p in content.passages]
-    with writing(tmp_path, kind()) as writer:
-        writer.finish(Made(content.vectors, moved, content.keys).files())
-    assert [Index.open(tmp_path).passage(i) for i in range(60)] == moved
-
-
 def test_passages_of_files_that_are_gone_are_found_no_more(tmp_path):
     content, asked = made(120), queries(4)
     write_index(tmp_path, content)
@@ -80,18 +69,6 @@ def test_passages_of_files_that_are_gone_are_found_no_more(tmp_path):
     index = Index.open(tmp_path)
     assert (len(index), index.files) == (90, 3)
     assert texts_of(found_by(index, asked, 90)) == texts_of(expected(content.part(left), asked, 90))
-
-
-def test_a_file_is_known_as_it_was(tmp_path):
-    content = made(60)
-    write_index(tmp_path, content)
-    with writing(tmp_path, kind()) as writer:
-        assert list(writer.files) == ["docs/0.txt", "docs/1.txt"]
-        for before in content.files():
-            again = writer.places(before.file.path)
-            assert writer.files[before.file.path] == again.file == before.file
-            assert (again.keys == before.keys).all()
-            assert (again.lines == before.lines).all()
 
 
 def test_a_text_at_several_places_is_one_hit_at_the_first_of_them(tmp_path):
@@ -148,21 +125,6 @@ def test_what_is_written_anew(sizes, live, chosen):
     assert compaction.rewritten(sizes, live) == chosen
 
 
-def test_many_small_segments_become_one(tmp_path):
-    write_index(tmp_path, made(100), rows=10)
-    assert segments_of(tmp_path) == [100]
-
-
-def test_what_was_flushed_is_known_to_the_next_writer(tmp_path):
-    content = made(50)
-    with writing(tmp_path, kind(), rows=20) as writer:
-        writer.add(content.vectors[:45], content.passages[:45], content.keys[:45])
-    with writing(tmp_path, kind()) as writer:
-        assert writer.known(content.keys).sum() == 45
-    with pytest.raises(RunFolderError, match="never finished; call metasearch index"):
-        Index.open(tmp_path)
-
-
 def test_readers_see_what_is_added_once_it_is_finished(tmp_path):
     content, more = made(30), made(30, seed=1)
     write_index(tmp_path, content)
@@ -172,14 +134,6 @@ def test_readers_see_what_is_added_once_it_is_finished(tmp_path):
         assert len(Index.open(tmp_path)) == 30
         writer.finish([*content.files(), *(replace(f, file=replace(f.file, path="b")) for f in more.files())])
         assert len(Index.open(tmp_path)) == 60
-
-
-def test_an_index_may_be_empty(tmp_path):
-    with writing(tmp_path, kind()) as writer:
-        writer.finish([])
-    index = Index.open(tmp_path)
-    assert (len(index), index.languages) == (0, {})
-    assert index.search(queries(2), 5)[0].shape == (2, 0)
 
 
 def test_another_encoder_or_other_settings_are_refused(tmp_path):
@@ -202,23 +156,11 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path):
         pass
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "photo.jpg").write_bytes(b"1")
-    with pytest.raises(RunFolderError, match="exists and is no index"), writing(tmp_path, kind()):
-        pass
-    assert [path.name for path in tmp_path.iterdir()] == ["photo.jpg"]
-
-
 def test_a_vector_that_is_not_finite_names_its_passage(tmp_path):
     content = made(5)
     content.vectors[3, 2] = np.inf
     with writing(tmp_path, kind()) as writer, pytest.raises(NonFiniteError, match=r"docs/0\.txt:4: "):
         writer.add(content.vectors, content.passages, content.keys)
-
-
-def test_a_place_whose_vector_was_never_added_is_an_error(tmp_path):
-    with writing(tmp_path, kind()) as writer, pytest.raises(ValueError, match=r"docs/0\.txt:1: no vector was added"):
-        writer.finish(made(5).files())
 
 
 def test_own_arrays_come_back_and_stay(tmp_path):
@@ -299,30 +241,6 @@ def test_what_is_damaged_is_made_again(tmp_path, caplog):
     index.verify()
     for ours, theirs in zip(index.search(asked, 100), whole, strict=True):
         assert (ours == theirs).all()
-
-
-def test_what_is_added_becomes_few_files_as_it_comes(tmp_path, monkeypatch):
-    """Each is open as long as the writer is, and a process may open a thousand or so."""
-    monkeypatch.setattr("metasearch.retrieval.index.writer._FRESH", 4)
-    monkeypatch.setattr("metasearch.retrieval.index.compact.MOST_ROWS", 24)
-    monkeypatch.setattr("metasearch.retrieval.index.writer.MOST_ROWS", 24)
-    content, asked, most = made(120), queries(3), 0
-    with writing(tmp_path / "often", kind(), rows=3) as writer:
-        for chosen in np.array_split(np.arange(120), 40):
-            part = content.part(chosen)
-            writer.add(part.vectors, part.passages, part.keys)
-            most = max(most, len(segments_of(tmp_path / "often")))
-        assert writer.known(content.keys).all()
-        assert sorted(path.stem for path in (tmp_path / "often" / "segments").iterdir()) == sorted(
-            part.stored.name for part in writer.manifest.segments
-        )
-        writer.finish(content.files())
-    assert most < 120 / 24 + 4
-    once = Index.open(write_index(tmp_path / "once", content, rows=1000))
-    often = Index.open(tmp_path / "often")
-    for ours, theirs in zip(once.search(asked, 30), often.search(asked, 30), strict=True):
-        assert (ours == theirs).all()
-    assert [often.passage(row) for row in range(120)] == content.passages
 
 
 def test_what_killed_processes_have_added_is_merged_by_the_next(tmp_path, monkeypatch):

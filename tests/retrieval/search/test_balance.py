@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from helpers.indexes import made, queries, write_index
-from metasearch.config.languages import UNKNOWN
-from metasearch.data.documents.passage import Passage
 from metasearch.encoders.rerank import balance
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.fusion import fuse
@@ -95,26 +93,6 @@ class Words:
 
     def search(self, texts, top, languages):
         return [(self.ROWS, np.float32([3, 2, 1])) for _ in texts]
-
-
-def test_passages_of_unknown_languages_are_one_language(tmp_path):
-    content, asked = made(30), queries()
-    tags = [UNKNOWN if i % 4 == 0 else passage.language for i, passage in enumerate(content.passages)]
-    passages = [Passage(p.text, p.file, p.line, tag) for p, tag in zip(content.passages, tags, strict=True)]
-    content = type(content)(content.vectors, passages, content.keys)
-    hits = searcher(tmp_path / "index", content, asked).search(["0"], top=30, balance=True)[0]
-    codes, steps = to_int8(content.vectors)
-    wanted = balanced(asked[:1] @ (codes * steps[:, None]).T, tags)[0]
-    assert [hit.score for hit in hits] == pytest.approx(np.sort(wanted)[::-1], abs=4e-4)
-
-
-def test_one_language_alone_has_nothing_to_be_balanced_with_and_that_is_said(tmp_path, caplog):
-    found = searcher(tmp_path / "index", made(30), queries())
-    plain, same = (found.search(["0"], top=5, languages=["de"], balance=way)[0] for way in (False, True))
-    assert [hit.passage.text for hit in same] == [hit.passage.text for hit in plain]
-    found.search(["1"], top=5, languages=["de"], balance=True)
-    said = "balance changes no order: all passages that are searched are in 'de'"
-    assert [record.getMessage() for record in caplog.records] == [said]  # once, whatever is asked
 
 
 @pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])

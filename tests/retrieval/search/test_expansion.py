@@ -87,17 +87,3 @@ def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
     content = in_languages(made(9), [tag] * 9)
     with pytest.raises(ConfigError, match=message):
         Expansion.of(opened(tmp_path / "index", content))
-
-
-def test_an_index_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(expansion, "MOST", 8)
-    with pytest.raises(ConfigError, match="compares all passages with each other, 8 at most; here are 9"):
-        Expansion.of(opened(tmp_path / "index", made(9)))
-
-
-def test_no_hit_is_wanted_of_an_unknown_language_nor_none_at_all(tmp_path):
-    found = Expansion.of(opened(tmp_path / "index", made(9)))
-    with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
-        found.search(queries(), 5, ["fr"])
-    with pytest.raises(ConfigError, match="top 0: expected 1 or more"):
-        found.search(queries(), 0)

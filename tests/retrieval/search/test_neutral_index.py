@@ -1,7 +1,6 @@
 """A neutral index: what languages differ in is taken out of its vectors and of those of queries."""
 
 import json
-import logging
 
 import numpy as np
 import pytest
@@ -9,8 +8,8 @@ import pytest
 from helpers.serving import running
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.neutral import append, estimate
-from metasearch.errors import DataError, EncoderError, RunFolderError
+from metasearch.encoders.neutral import estimate
+from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.index import Index
 from metasearch.retrieval.search.neutral import of_arrays
 from metasearch.retrieval.search.searcher import Searcher
@@ -60,14 +59,6 @@ def test_scores_are_those_of_the_map_of_its_own_passages_on_both_sides(docs, enc
     assert max(abs(hit.score - expected[hit.passage.text]) for hit in hits) < 0.02
 
 
-def test_the_map_is_the_same_in_whatever_order_documents_are_named(docs, encoder):
-    index(docs, encoder)
-    index(docs, encoder, "other", ("faq.en.jsonl", "faq.de.jsonl"))
-    one, two = (of_arrays(Index.open(docs / name).arrays) for name in ("index", "other"))
-    assert one.languages == ("de", "en")
-    assert (one.centre.tobytes(), one.directions.tobytes()) == (two.centre.tobytes(), two.directions.tobytes())
-
-
 def test_the_map_stays_as_it_is_and_a_new_language_is_told(docs, encoder, caplog):
     index(docs, encoder)
     before = of_arrays(Index.open(docs / "index").arrays)
@@ -78,32 +69,12 @@ def test_the_map_stays_as_it_is_and_a_new_language_is_told(docs, encoder, caplog
     assert "were not in the estimate, and profit less from it: fr 1;" in caplog.text
 
 
-def test_a_language_of_few_passages_has_no_part_in_the_estimate_which_a_line_says(docs, encoder, caplog):
-    write(docs, "fr", ["La maison est dans la ville."])
-    (docs / "note.txt").write_text("A text of no language.", encoding="utf-8")
-    with caplog.at_level(logging.WARNING):
-        index(docs, encoder, paths=(".",))
-    assert of_arrays(Index.open(docs / "index").arrays).languages == ("de", "en")
-    assert "not in the estimate of what languages differ in: fr 1, und 1" in caplog.text
-
-
-def test_one_language_alone_is_refused(docs, encoder):
-    with pytest.raises(DataError, match=r"needs 20 passages in each of two languages or more; there are de 25"):
-        index(docs, encoder, paths=("faq.de.jsonl",))
-
-
 def test_the_embeddings_that_a_server_of_it_gives_are_the_encoders_without_the_map(docs, encoder):
     index(docs, encoder)
     with running(Searcher(Index.open(docs / "index"), encoder)) as server:
         _, answer = server.post("/v1/embeddings", {"input": "house number 7"})
     (row,) = answer["data"]
     np.testing.assert_allclose(row["embedding"], encoder.encode(["house number 7"], "candidate")[0], atol=1e-6)
-
-
-def test_an_encoder_that_is_neutral_is_refused(docs, encoder):
-    append(encoder, estimate({tag: encoder.encode(texts, "candidate") for tag, texts in TEXTS.items()}))
-    with pytest.raises(EncoderError, match="ends in a map that takes the language out already"):
-        index(docs, encoder)
 
 
 def test_a_damaged_map_cannot_be_made_again_which_its_error_says(docs, encoder):

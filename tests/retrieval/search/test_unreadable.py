@@ -137,21 +137,6 @@ def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_cha
     assert index(strict=True).documents == 2
 
 
-def test_rows_that_cannot_be_read_are_counted_and_named(docs, caplog):
-    (docs / "d.jsonl").write_text(f"half\n{EN}" + "[]\n" * 30, encoding="utf-8")
-    done = index()
-    assert (done.skipped_rows, done.skipped) == (31, 0)
-    named = [message for message in caplog.messages if message.startswith("row skipped: docs/d.jsonl:")]
-    assert len(named) == 20
-    assert "rows skipped: docs/d.jsonl: 11 more" in caplog.messages
-
-
-def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, tmp_path):
-    (docs / "long.txt").write_bytes(b"A sentence that is long enough. " * 20_000 + b"\xff")
-    done = index()
-    assert (done.documents, done.passages, done.languages) == (2, 3, {"en": 2, "de": 1})
-
-
 def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_it(docs, tmp_path):
     index()
     (segment,) = (tmp_path / "one" / "segments").iterdir()
@@ -163,20 +148,3 @@ def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_
         DataError, match=r"a\.de\.jsonl:1: .*; the index is damaged and cannot keep what it has of 'docs/a"
     ):
         index()
-
-
-def test_a_document_whose_siblings_tell_another_language_is_read_again(docs):
-    (docs / "de").mkdir()
-    (docs / "de" / "faq.ar.txt").write_text("Text.", encoding="utf-8")
-    assert index().languages == {"de": 2, "en": 2}
-    (docs / "de" / "faq.fr.txt").write_text("Texte.", encoding="utf-8")
-    assert index().languages == {"en": 2, "ar": 1, "de": 1, "fr": 1}
-    assert index().encoded == 0
-
-
-def test_without_any_document_that_can_be_read_there_is_no_index(docs, tmp_path):
-    for path in (docs / "a.de.jsonl", docs / "old" / "b.en.jsonl"):
-        path.write_bytes(b"\xff")
-    with pytest.raises(DataError, match="no document has text"):
-        index()
-    assert not (tmp_path / "one" / "manifest.json").exists()

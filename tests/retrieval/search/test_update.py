@@ -88,15 +88,6 @@ def test_of_a_document_that_changed_only_the_new_text_is_encoded(docs):
     assert DE[2] not in [text for *_, text in found(docs, DE[2])]
 
 
-def test_a_document_that_moved_costs_nothing(docs):
-    index(docs)
-    (docs / "old").mkdir()
-    (docs / "faq.en.jsonl").rename(docs / "old" / "faq.en.jsonl")
-    done = index(docs)
-    assert (done.encoded, done.added, done.dropped) == (0, 1, 1)
-    assert found(docs, EN[0], languages=["en"])[0][1] == "docs/old/faq.en.jsonl"
-
-
 def test_what_is_gone_is_found_no_more(docs):
     index(docs)
     (docs / "faq.en.jsonl").unlink()
@@ -112,14 +103,6 @@ def test_a_text_at_two_places_is_one_hit_that_counts_them(docs):
     assert (hit.passage.file, hit.places) == ("docs/faq.en.jsonl", 3)
 
 
-def test_documents_that_were_forgotten_are_no_reason_to_drop_them(docs):
-    index(docs)
-    with pytest.raises(ConfigError, match=r"1 documents that are there and were not named, such as 'docs/faq\.en"):
-        index(docs, "docs/faq.de.jsonl")
-    assert {language for language, *_ in found(docs, EN[0])} == {"de", "en"}
-    assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
-
-
 def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatch):
     index(docs)
     elsewhere = docs.parent / "elsewhere"
@@ -131,20 +114,6 @@ def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatc
     ):
         index(docs, "news")
     assert index(docs, "news", drop=True).dropped == 2
-
-
-def test_documents_that_were_all_renamed_are_known_by_their_content(docs):
-    index(docs)
-    docs.rename(docs.parent / "pages")
-    done = index(docs, "pages")
-    assert (done.encoded, done.added, done.dropped) == (0, 2, 2)
-
-
-def test_a_document_that_has_become_empty_is_gone(docs):
-    index(docs)
-    (docs / "faq.en.jsonl").write_text("", encoding="utf-8")
-    assert index(docs).dropped == 1
-    assert {language for language, *_ in found(docs, EN[0])} == {"de"}
 
 
 @pytest.mark.parametrize("damaged", ["segments", "locations"])
@@ -189,12 +158,6 @@ def test_another_encoder_is_refused_to_write_and_to_search(docs):
         index(docs, by=other)
     with pytest.raises(EncoderError, match=r"its vectors are of encoder 'tiny'"):
         Searcher(Index.open(docs.parent / "one"), other)
-
-
-def test_a_passage_longer_than_the_encoder_reads_is_refused(docs):
-    with pytest.raises(ConfigError, match=r"length 5000: encoder 'tiny' reads \d+ tokens of a passage"):
-        index(docs, length=5000)
-    assert not (docs.parent / "one").exists()
 
 
 def test_no_passage_has_more_tokens_than_was_asked(docs):
@@ -244,13 +207,6 @@ def test_a_document_that_changes_while_it_is_read_is_an_error(docs, monkeypatch)
         index(docs)
 
 
-def test_what_was_left_out_is_told_once_with_the_number_of_documents(docs, caplog):
-    for name in ("a", "b"):
-        (docs / f"{name}.txt").write_text("\u200b\n", encoding="utf-8")
-    index(docs)
-    assert "documents without text: 2, the first in 'docs/a.txt'" in caplog.text
-
-
 def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(docs):
     index(docs)
     before = everything(docs)
@@ -261,44 +217,7 @@ def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(doc
     assert everything(docs) == before
 
 
-def test_a_column_is_told_to_do_nothing_where_no_document_has_columns(docs, caplog):
-    (docs / "a.txt").write_text("A text.\n", encoding="utf-8")
-    index(docs, "docs/a.txt", column="answer")
-    assert "column 'answer' does nothing: no document is jsonl, csv or tsv" in caplog.text
-    caplog.clear()
-    index(docs, "docs/a.txt", "docs/faq.de.jsonl", name="two")
-    assert "does nothing" not in caplog.text
-
-
-def test_that_no_text_is_left_to_tell_the_language_of_is_said(docs, caplog):
-    pytest.importorskip("py3langid")
-    index(docs, language="de", detect=("de", "en"))
-    assert "detect does nothing: texts that tell no language are given 'de'" in caplog.text
-    caplog.clear()
-    index(docs, name="two", detect=("de", "en"))
-    index(docs, name="three", language="und", detect=("de", "en"))
-    assert "does nothing" not in caplog.text
-
-
-@pytest.mark.parametrize(("names", "said"), [(True, True), (False, False)])
-def test_the_languages_that_names_tell_are_logged_where_they_count(docs, caplog, names, said):
-    caplog.set_level("INFO")
-    index(docs, names=names)
-    assert ("languages that names tell: de 1 (docs/faq.de.jsonl)" in caplog.text) == said
-
-
-def test_bits_find_the_same_passage_first(docs):
-    index(docs, storage="bits")
-    assert [found(docs, text)[0][3] for text in DE + EN] == list(DE + EN)
-
-
 def test_by_words_too_a_number_that_one_passage_has_comes_first(docs):
     write_rows("docs/parts.en.jsonl", [f"The spare part for your device is number {n}." for n in range(7300, 7340)])
     index(docs)
     assert found(docs, "7317", hybrid=True)[0][3] == "The spare part for your device is number 7317."
-
-
-def test_settings_and_vectors_are_the_same_in_whatever_order_documents_are_named(docs):
-    index(docs, "docs/faq.de.jsonl", "docs/faq.en.jsonl")
-    index(docs, "docs/faq.en.jsonl", "docs/faq.de.jsonl", name="two")
-    assert everything(docs) == everything(docs, "two")
