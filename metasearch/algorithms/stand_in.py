@@ -1,6 +1,5 @@
-"""`MAML` and `maml_update` as learn2learn has them, to the same bits, for an installation without learn2learn."""
+"""`MAML` and `maml_update` with the interface and the bits of learn2learn, for an installation without learn2learn."""
 
-from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -8,32 +7,30 @@ import torch
 from torch import Tensor, nn
 
 
-class MAML(nn.Module):
-    """A module and its copies, which learn by gradient descent and stay differentiable in the module's own weights."""
+class MAML:
+    """A module whose clones learn by gradient descent and stay differentiable in the module's own weights."""
 
     def __init__(self, model: nn.Module, lr: float, first_order: bool = False, **_: bool) -> None:
-        super().__init__()
         self.module, self.lr, self.first_order = model, lr, first_order
 
-    def forward(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> Any:
         """Run the module."""
         return self.module(*args)
 
     def clone(self) -> "MAML":
-        """Return a copy whose weights are clones of the module's."""
+        """Return a differentiable copy."""
         return MAML(_replaced(self.module, {p: p.clone() for p in self.module.parameters()}), self.lr, self.first_order)
 
     def adapt(self, loss: Tensor) -> None:
-        """Take one step of gradient descent on the weights; a weight that the loss does not reach stays."""
-        moving, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
-        found = dict(zip(moving, torch.autograd.grad(loss, moving, None, graph, graph, allow_unused=True), strict=True))
+        """Take one step of gradient descent; a weight that the loss does not depend on keeps its value."""
+        trained, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
+        found = dict(zip(trained, torch.autograd.grad(loss, trained, None, graph, graph, True), strict=True))
         self.module = maml_update(self.module, self.lr, [found.get(p) for p in self.module.parameters()])
 
 
-def maml_update(model: nn.Module, lr: float, grads: Sequence[Tensor | None]) -> nn.Module:
-    """Return a module whose weights have moved against their gradients."""
-    pairs = zip(list(model.parameters()), grads, strict=True)
-    return _replaced(model, {p: p if g is None else p - lr * g for p, g in pairs})
+def maml_update(model: nn.Module, lr: float, grads: list[Tensor | None]) -> nn.Module:
+    """Return a copy of a module after one step of gradient descent."""
+    return _replaced(model, {p: p if g is None else p - lr * g for p, g in zip(model.parameters(), grads, strict=True)})
 
 
 def _replaced(module: nn.Module, tensors: dict[Any, Tensor]) -> nn.Module:

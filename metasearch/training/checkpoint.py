@@ -18,7 +18,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from metasearch.errors import RunFolderError, quoted
+from metasearch.errors import RunFolderError, first_line, quoted
 from metasearch.io import digest, move, read_bytes, share, sync, write_error
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
@@ -143,7 +143,7 @@ def _read(folder: Path) -> Checkpoint:
                 raise ValueError("its content is not what was written")
             tensors[name] = load_file(path)
     except Exception as error:  # whatever is wrong with it, the file is damaged
-        raise ValueError(f"{path}: the checkpoint is damaged: {error}") from error
+        raise ValueError(f"{path}: the checkpoint is damaged: {first_line(error)}") from error
     return Checkpoint(**tensors, state=state)
 
 

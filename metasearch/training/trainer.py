@@ -26,7 +26,7 @@ from metasearch.algorithms.base import Learner, OuterLoss
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
 from metasearch.episodes.episode import Episode
-from metasearch.errors import RunFolderError
+from metasearch.errors import RunFolderError, first_line
 from metasearch.runs import signals
 from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
@@ -224,7 +224,9 @@ class Trainer:
             self.baseline = checkpoint.state["baseline"]
             self.stopping = EarlyStopping(**checkpoint.state["stopping"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise RunFolderError(f"the checkpoint is not one of this learner and encoder: {error}") from error
+            raise RunFolderError(
+                f"the checkpoint does not fit this learner and encoder: {first_line(error)}"
+            ) from error
 
     @torch.no_grad()
     def _put(self, weights: Mapping[str, Tensor]) -> None:

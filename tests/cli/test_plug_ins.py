@@ -130,7 +130,7 @@ def metasearch(site, *args, code=0):
 def site(tmp_path_factory):
     modules = {"learner": LEARNER, "reader": READER, "metric": METRIC, "encoder": ENCODER, "loss": LOSS}
     offered = {
-        "metasearch.algorithms": {"last-set": "outside.learner"},
+        "metasearch.learners": {"last-set": "outside.learner"},
         "metasearch.readers": {"tab-separated": "outside.reader"},
         "metasearch.metrics": {"success": "outside.metric"},
         "metasearch.encoders": {"theirs": "outside.encoder"},
@@ -224,7 +224,7 @@ def test_a_plug_in_that_does_not_work_is_named_with_its_package(tmp_path, source
 
 @pytest.mark.slow
 def test_a_name_that_is_taken_is_refused(tmp_path):
-    site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.algorithms": {"maml": "greedy.learner"}})
+    site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
     said = metasearch(site, "ls", "learners", code=2)
     assert said == (
         "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a name that is taken: "
@@ -235,7 +235,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path):
 @pytest.mark.slow
 def test_a_name_that_two_packages_take_is_refused(tmp_path):
     for name in ("first", "second"):
-        install(tmp_path, name, {"learner": LEARNER}, {"metasearch.algorithms": {"mine": f"{name}.learner"}})
+        install(tmp_path, name, {"learner": LEARNER}, {"metasearch.learners": {"mine": f"{name}.learner"}})
     said = metasearch(tmp_path / "site", "ls", "learners", code=2)
     assert "learner 'mine' of package " in said
     assert "has a name that is taken: so has learner 'mine' of package " in said
