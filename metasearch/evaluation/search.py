@@ -1,15 +1,12 @@
 """Search: scores all candidates for all questions and returns where the relevant ones rank, and what ranks highest.
 
-One matrix product scores the pool of all languages and that of each: the rank of a candidate among those of its own
-language needs only the number of them that rank above it. The scores of a block of questions are held at a time, never
-those of all. What follows the product is counted on as many threads as torch has; counts are whole numbers, so that
-neither blocks nor threads change them.
+One matrix product scores the pool of all languages and the pool of each language: a rank is 1 more than the number of
+candidates with a higher score, counted by language. Only the scores of a block of questions are in memory.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -18,18 +15,17 @@ from numpy.typing import NDArray
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.encoders.rerank import balance
 from metasearch.errors import NonFiniteError
+from metasearch.evaluation.metrics.accuracy import first_equal
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.metrics.ranking import Indices, above, blocks, first_equal, highest, members
 from metasearch.runs.per_query_results import Ranking, Text
 
 TOP = 20
 """How many of the highest ranked candidates a result has: as deep as mAP@20 looks."""
 
 _CELLS = 2**22
-"""Scores that are held at once, 16 MiB of them. With fewer a matrix product slows down."""
+"""Scores in a block, 16 MiB. Smaller blocks slow the matrix product down."""
 
-_Part = tuple[Indices, Indices, NDArray[np.float32]]
-"""Arrays `above`, `top` and `scores` of a `SearchResult`, for some of its questions."""
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -123,48 +119,57 @@ def search(
         vectors: vectors of the questions, `(N, D)`.
         candidates: vectors of the candidates, `(C, D)`.
         judgements: relevant candidates of each question.
-        languages: index of the language of each candidate, `(C,)`.
+        languages: index of the language of each candidate, `(C,)`; each of 0 to L - 1 occurs.
         balanced: rank by scores that are balanced between languages (`metasearch.encoders.rerank`).
 
     Raises:
         NonFiniteError: a score is NaN or infinite.
     """
-    groups = members(languages, int(languages.max()) + 1)
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
+    size, depth = len(candidates), min(TOP, len(candidates))
     first = first_equal(candidates)
-    of_language = [np.flatnonzero(languages == code) for code in np.unique(languages)]
-    copies = np.flatnonzero(first != np.arange(len(first)))
-    threads = torch.get_num_threads()
-    bounds = blocks(len(vectors), len(candidates), _CELLS)
-    # Fresh memory for each block would cost a third of the product.
-    longest = max(end - start for start, end in bounds)
-    buffer = np.empty((longest, len(candidates)), vectors.dtype)
-    pool = torch.from_numpy(candidates)
-    parts: list[_Part] = []
-    with ThreadPoolExecutor(threads) as workers:
-        for start, end in bounds:
-            scores = buffer[: end - start]
-            torch.matmul(torch.from_numpy(vectors[start:end]), pool.T, out=torch.from_numpy(scores))
-            # Equal candidates tie exactly, however the product rounded them, so that the lower index ranks first.
-            scores[:, copies] = scores[:, first[copies]]
-            # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
-            _require_finite(scores, questions[start:end])
-            if balanced:
-                balance(scores, of_language)
-            # Threads suffice: numpy releases the interpreter's lock in comparisons, and no scores are copied.
-            shares = [((end - start) * i // threads, (end - start) * (i + 1) // threads) for i in range(threads)]
-            rows = [scores[a:b] for a, b in shares]
-            relevant = [judgements.part(start + a, start + b) for a, b in shares]
-            # `map` keeps the order, and the list is complete before the next block overwrites the buffer.
-            parts += workers.map(_rank, rows, relevant, repeat(groups))
-    counts, top, best = (np.concatenate(part) for part in zip(*parts, strict=True))
+    copies = np.flatnonzero(first != np.arange(size))
+    by_language = np.argsort(languages, kind="stable")
+    starts = np.flatnonzero(np.diff(languages[by_language], prepend=-1))
+    counts = np.zeros((len(judgements.columns), len(starts)), np.int64)
+    top, best = np.zeros((len(vectors), depth), np.int64), np.zeros((len(vectors), depth), np.float32)
+    blocks = min(len(vectors), -(-len(vectors) * size // _CELLS))
+    for start, end in pairwise(len(vectors) * i // blocks for i in range(blocks + 1)):
+        scores = np.empty((end - start, size), np.float32)
+        # With `out`, autocast leaves the product in float32.
+        torch.matmul(torch.from_numpy(vectors[start:end]), torch.from_numpy(candidates).T, out=torch.from_numpy(scores))
+        # Equal candidates tie exactly, however the product rounded them, so that the lower index ranks first.
+        scores[:, copies] = scores[:, first[copies]]
+        # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
+        _require_finite(scores, questions[start:end])
+        if balanced:
+            balance(scores, np.split(by_language, starts[1:]))
+        for number, row in enumerate(scores, start):
+            mine = slice(judgements.offsets[number], judgements.offsets[number + 1])
+            counts[mine] = _count_above(row, judgements.columns[mine, None], by_language, starts)
+            top[number] = _highest(row, depth)
+            best[number] = row[top[number]]
     return SearchResult(judgements, languages, counts, top, best)
 
 
-def _rank(scores: NDArray[np.float32], judgements: Judgements, groups: NDArray[np.uint64]) -> _Part:
-    top = highest(scores, TOP)
-    return above(scores, judgements.columns, judgements.offsets, groups), top, np.take_along_axis(scores, top, axis=1)
+def _count_above(row: NDArray[np.float32], columns: Indices, by_language: Indices, starts: Indices) -> Indices:
+    """Return how many candidates of each language rank above each relevant one, `(C,)` and `(R, 1)` → `(R, L)`.
+
+    `by_language` has the candidates language by language, each of which begins at one of `starts`.
+    """
+    sorted_row = row[by_language]
+    above, equal = sorted_row > row[columns], sorted_row == row[columns]
+    if np.count_nonzero(equal) > len(columns):  # each equals itself; further ties are rare
+        above |= equal & (by_language < columns)
+    counts: Indices = np.add.reduceat(above, starts, axis=1, dtype=np.int64)
+    return counts
+
+
+def _highest(row: NDArray[np.float32], count: int) -> Indices:
+    """Return the indices of the highest scores of a row, the highest first; equal ones by their index."""
+    reaching = np.flatnonzero(row >= np.partition(row, len(row) - count)[len(row) - count])
+    return reaching[np.argsort(-row[reaching], kind="stable")[:count]]
 
 
 def _require_finite(scores: NDArray[np.float32], questions: Sequence[Question]) -> None:

@@ -14,7 +14,6 @@ from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation import search as searching
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.metrics import ranking
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.evaluation.search import TOP, Judgements, search
 
@@ -46,14 +45,11 @@ def by_hand(row):
     return sorted(range(len(row)), key=lambda i: (-row[i], i))
 
 
-@pytest.fixture(params=["at once", "in blocks of a row", "on three threads"], autouse=True)
+@pytest.fixture(params=["at once", "in blocks of a row"], autouse=True)
 def way(request, monkeypatch):
     """How a search goes about it, which changes nothing in what it finds."""
     if request.param == "in blocks of a row":
-        monkeypatch.setattr(ranking, "_CELLS", 1)
         monkeypatch.setattr(searching, "_CELLS", 1)
-    threads = 3 if request.param == "on three threads" else 1
-    monkeypatch.setattr(searching.torch, "get_num_threads", lambda: threads)
 
 
 MANY = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

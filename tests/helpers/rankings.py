@@ -4,7 +4,6 @@ import numpy as np
 
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.metrics.ranking import above, members
 from metasearch.evaluation.search import Judgements, ranking_of, search
 
 
@@ -16,10 +15,10 @@ def ranks_of(*questions):
 
 
 def ranks_by(scores, relevant):
-    """Return the ranks of the relevant candidates of one question, counted from the scores of all candidates."""
-    everything = members(np.zeros(len(scores), np.int64), 1)
-    counts = above(scores[None], np.asarray(relevant, np.int64), np.array([0, len(relevant)]), everything)
-    return ranks_of(np.sort(counts[:, 0] + 1))
+    """Return the ranks of the relevant candidates of one question, from the scores of all candidates."""
+    pool = np.eye(len(scores), dtype=np.float32)
+    judgements, languages = Judgements.of([sorted(relevant)]), np.zeros(len(scores), np.int64)
+    return search([None], scores[None], pool, judgements, languages).ranks(slice(0, 1))
 
 
 def search_by(scores, questions, pool, relevant=None):

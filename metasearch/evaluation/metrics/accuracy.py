@@ -8,10 +8,19 @@ from numpy.typing import NDArray
 
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.metrics.base import Metric, Values
-from metasearch.evaluation.metrics.ranking import first_equal
 
 _CELLS = 2**24
 """Similarities that are held at once, 64 MiB of them; 100,000 texts on each side have 600 times as many."""
+
+
+def first_equal(vectors: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Return the index of the first vector that equals each one, `(N, D)` → `(N,)`.
+
+    A matrix product may round two equal columns differently, so that ties between equal vectors must be made.
+    """
+    # Keyed by bytes, one pass finds all equal rows; rows that differ in the sign of a zero count as different.
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(vectors)], np.int64)
 
 
 def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.floating]) -> NDArray[np.int64]:
