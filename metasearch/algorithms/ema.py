@@ -32,8 +32,8 @@ from metasearch.errors import ConfigError
 PAPER_STEPS = 105_000
 """K of the paper, which its τ of 0.99999 belongs to."""
 
-_BLOCK = 2**16
-"""Elements that are averaged at a time, so that a block and its temporaries stay in the cache of a core."""
+_PART = 2**20
+"""Weights that are averaged at a time."""
 
 
 class EMA(TextLearner):
@@ -109,7 +109,7 @@ class EMA(TextLearner):
         self.average.move(1 - math.prod(1 - share(k, self.total, self.options) for k in steps))
 
     def state(self) -> dict[str, Tensor]:
-        """Return the teacher, what rounding has kept from it, and k."""
+        """Return the teacher in float64, and k."""
         return {**self.average.state(), "step": torch.tensor(self.step)}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -131,58 +131,43 @@ def share(step: int, total: int, options: EMA.Options) -> float:
 
 
 class Average:
-    """A moving average of a module's trainable weights, in a copy of it, that loses nothing to rounding.
+    """A moving average of a module's trainable weights, held in float64 and rounded into a copy of the module.
 
-    A share of 1e-5 of a small difference is below the last bit of a float32 weight: added in place, it would be rounded
-    away at every step. So what rounding takes is kept beside each weight and added to the next move (Kahan 1965): the
-    two parts together hold twice the digits.
+    A share of 1e-5 of a small difference is below the last bit of a float32 weight, where every step would round it
+    away.
     """
 
     def __init__(self, source: nn.Module, average: nn.Module) -> None:
         averaged = dict(average.named_parameters())
         self._source = {name: weight for name, weight in source.named_parameters() if weight.requires_grad}
         self._average = {name: averaged[name] for name in self._source}
-        self._rest = {name: torch.zeros_like(weight) for name, weight in self._average.items()}
+        # MPS has no float64.
+        self._exact = {
+            name: weight.detach().to("cpu" if weight.device.type == "mps" else weight.device, torch.float64, copy=True)
+            for name, weight in self._average.items()
+        }
 
     @torch.no_grad()
     def move(self, share: float) -> None:
         """Replace the average ξ by (1 − share) ξ + share θ."""
         # A share of 0, as with τ = 1, is not worth a pass over all weights.
-        if share:
-            for name, weight in self._source.items():
-                _move(weight.detach(), self._average[name], self._rest[name], share)
+        if not share:
+            return
+        for name, exact in self._exact.items():
+            weights = self._source[name].detach(), self._average[name]
+            # In parts, as a large table in float64 would be gigabytes.
+            for new, average, part in zip(*(w.view(-1).split(_PART) for w in (*weights, exact)), strict=True):
+                average.copy_(part.lerp_(new.to(part), share))
 
     def state(self) -> dict[str, Tensor]:
-        """Return weights and rests by name."""
-        weights = {f"teacher.{name}": weight.detach() for name, weight in self._average.items()}
-        return weights | {f"rest.{name}": rest for name, rest in self._rest.items()}
+        """Return the average in float64, by name."""
+        return {f"teacher.{name}": exact for name, exact in self._exact.items()}
 
     @torch.no_grad()
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what `state` returned; other entries are left alone."""
-        for name in self._average:
-            self._average[name].copy_(tensors[f"teacher.{name}"])
-            self._rest[name].copy_(tensors[f"rest.{name}"])
-
-
-def _move(weight: Tensor, average: Tensor, rest: Tensor, share: float) -> None:
-    """Move an average and its rounding error in place."""
-    # A scalar has no rows to be split by; the views share its memory.
-    if not weight.ndim:
-        weight, average, rest = weight[None], average[None], rest[None]
-    whole = max(1, len(weight))
-    # On a GPU in one block, as every operation there costs a launch.
-    rows = whole if weight.is_cuda else max(1, _BLOCK * whole // max(1, weight.numel()))
-    # Every block uses the same two temporaries, which so stay in the cache.
-    gaps, sums = torch.empty_like(average[:rows]), torch.empty_like(average[:rows])
-    blocks = (torch.split(tensor, rows) for tensor in (weight, average, rest))
-    for w, a, r in zip(*blocks, strict=True):
-        gap, rounded = gaps[: len(w)], sums[: len(w)]
-        # The exact average is a + r, and moves by share · (w − a − r); what of it a cannot hold stays in r.
-        r += torch.sub(w, a, out=gap).sub_(r).mul_(share)
-        torch.add(a, r, out=rounded)
-        r -= torch.sub(rounded, a, out=gap)
-        a.copy_(rounded)
+        """Put back what `state` returned; other entries are ignored."""
+        for name, exact in self._exact.items():
+            self._average[name].copy_(exact.copy_(tensors[f"teacher.{name}"]))
 
 
 LEARNER = EMA

@@ -7,7 +7,6 @@ the same start is a *soup* (Wortsman et al. 2022, "Model soups", arXiv 2203.0548
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from math import fsum
 from typing import Any
 
@@ -71,7 +70,7 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
         raise ConfigError("--alpha and --shares say the same in two ways; use one of them")
     if alpha is not None:
         if count != 2:
-            raise ConfigError(f"--alpha lies between two encoders; for {count} say such as --shares {_even(count)}")
+            raise ConfigError(f"--alpha is for two encoders; for {count} pass --shares, or neither for equal shares")
         # NaN passes the range of the option, as every comparison with it is false.
         if not 0 <= alpha <= 1:
             raise ConfigError(f"--alpha: expected a number from 0 to 1, got {alpha:g}")
@@ -87,56 +86,30 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
     return tuple(shares)
 
 
-def _even(count: int) -> str:
-    """Return shares that are nearly the same, in few decimals, of which the last makes the sum 1."""
-    digits = len(str(count)) + 1
-    share = 10**digits // count / 10**digits
-    return ",".join(f"{each:.{digits}f}" for each in [*[share] * (count - 1), 1 - share * (count - 1)])
-
-
 def require_same_form(one: Encoder, other: Encoder) -> None:
     """Raise `EncoderError` that names the first thing in which two encoders differ beside their weights.
 
     Compared are modules, architecture, names and shapes of weights, tokenizer and prompts; lengths may differ.
     """
-    for (what, own), (_, its) in zip_longest(_form(one.model), _form(other.model), fillvalue=("", None)):
+    for (what, own), (_, its) in zip(_form(one.model), _form(other.model), strict=False):
         if own != its:
-            raise EncoderError(f"{one.name} and {other.name} cannot be merged: {_difference(what, own, its)}")
+            # A value that both have says more than a key that one of them lacks.
+            keys = sorted((key for key in own | its if own.get(key) != its.get(key)), key=lambda key: key not in its)
+            values = (json.dumps(each.get(keys[0]), ensure_ascii=False)[:60] for each in (own, its))
+            raise EncoderError(
+                f"{one.name} and {other.name} cannot be merged: {what}: {keys[0]}: {' and '.join(values)}"
+            )
 
 
-def _form(model: SentenceTransformer) -> Iterator[tuple[str, Any]]:
-    """Yield all that must be the same, each with what it is called; what tells most of a difference first."""
-    read = input_of(model)
-    yield "modules", [type(module).__name__ for module in model]
+def _form(model: SentenceTransformer) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """Yield all that must be the same, by what it is called; modules come first, as the others depend on them."""
+    read, state = input_of(model), model.state_dict()
+    yield "modules", {place: type(module).__name__ for place, module in enumerate(model)}
     yield "architecture", {"kind": read.kind, **json.loads(settings_text(read.settings))}
     for place, module in enumerate(model):
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
         yield f"module {place} ({type(module).__name__})", json.loads(settings_text(settings))
-    state = model.state_dict()
     yield "weights", {name: f"{list(weight.shape)} {weight.dtype}" for name, weight in state.items()}
     yield "tokenizer", json.loads(settings_text(read.vocabulary))
     yield "prompts", {**written_out(model), "default": model.default_prompt_name}
-    whole = {name: weight.tolist() for name, weight in state.items() if not weight.is_floating_point()}
-    yield "buffers", whole
-
-
-def _difference(what: str, own: Any, its: Any) -> str:
-    """Return the first place at which two values of the same kind differ, `architecture: layers: 6 and 12`."""
-    if isinstance(own, dict) and isinstance(its, dict):
-        different = [key for key in {**own, **its} if own.get(key, _NONE) != its.get(key, _NONE)]
-        # A value that both have says more than a key that one of them lacks.
-        key = next((key for key in different if key in own and key in its), different[0])
-        return _difference(f"{what}: {key}", own.get(key, _NONE), its.get(key, _NONE))
-    if isinstance(own, list) and isinstance(its, list):
-        pairs = enumerate(zip_longest(own, its, fillvalue=_NONE))
-        place, (left, right) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
-        return _difference(f"{what}[{place}]", left, right)
-    return f"{what}: {_format_value(own)} and {_format_value(its)}"
-
-
-_NONE = "nothing"
-
-
-def _format_value(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"{text[:60]}..." if len(text) > 60 else text
+    yield "buffers", {name: weight.tolist() for name, weight in state.items() if not weight.is_floating_point()}

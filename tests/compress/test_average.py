@@ -52,7 +52,7 @@ def test_shares_are_those_of_alpha_those_given_or_all_the_same():
     ("count", "alpha", "shares", "message"),
     [
         (1, None, None, "name two encoders or more"),
-        (3, 0.5, None, "--alpha lies between two encoders; for 3 say such as --shares 0.33,0.33,0.34"),
+        (3, 0.5, None, "--alpha is for two encoders; for 3 pass --shares"),
         (2, 0.5, [0.5, 0.5], "--alpha and --shares say the same in two ways"),
         (3, None, [0.5, 0.5], "expected 3 numbers, one for each encoder; got 2"),
         (2, None, [0.5, 0.4], "0.5 + 0.4 = 0.9"),
@@ -86,7 +86,7 @@ def differing(kind):
         ("roberta", "architecture: "),
         ("bert", "architecture: "),
         ("layers", "architecture: num_hidden_layers: 6 and 4"),
-        ("module", "modules[2]: Normalize and Dense"),
+        ("module", 'modules: 2: "Normalize" and "Dense"'),
         ("pooling", "module 1 (Pooling): "),
         ("prompts", "prompts: query: "),
         ("tokenizer", "tokenizer: added_tokens"),
