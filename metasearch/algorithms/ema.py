@@ -156,7 +156,7 @@ class Average:
         for name, exact in self._exact.items():
             weights = self._source[name].detach(), self._average[name]
             # In parts, as a large table in float64 would be gigabytes.
-            for new, average, part in zip(*(w.view(-1).split(_PART) for w in (*weights, exact)), strict=True):
+            for new, average, part in zip(*(torch.split(w.view(-1), _PART) for w in (*weights, exact)), strict=True):
                 average.copy_(part.lerp_(new.to(part), share))
 
     def state(self) -> dict[str, Tensor]:
