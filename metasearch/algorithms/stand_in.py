@@ -23,8 +23,8 @@ class MAML:
 
     def adapt(self, loss: Tensor) -> None:
         """Take one step of gradient descent; a weight that the loss does not depend on keeps its value."""
-        trained, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
-        found = dict(zip(trained, torch.autograd.grad(loss, trained, None, graph, graph, True), strict=True))
+        free, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
+        found = dict(zip(free, torch.autograd.grad(loss, free, None, graph, graph, allow_unused=True), strict=True))
         self.module = maml_update(self.module, self.lr, [found.get(p) for p in self.module.parameters()])
 
 
