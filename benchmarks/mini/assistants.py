@@ -49,15 +49,15 @@ def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
 def words_of_e5(settings: Settings, corpus: Path, out: Path) -> Iterator[Step]:
     """Yield the steps to e5 with the words of a corpus, the same without language, and the first with fewer words."""
     trimmed, teacher, fewer = (out / name for name in ("trimmed", "teacher", "vocabulary"))
-    yield Step(trimmed, lambda: metasearch("compress", settings.teacher, "--trim", corpus, "-o", trimmed))
+    yield Step(trimmed, lambda: metasearch("compress", settings.teacher, "--trim-vocab", corpus, "-o", trimmed))
     yield Step(teacher, lambda: neutralise(settings, trimmed, corpus, teacher))
     yield Step(fewer, lambda: metasearch(
-        "compress", trimmed, "--trim", corpus, "--vocabulary", settings.vocabulary, "-o", fewer))  # fmt: skip
+        "compress", trimmed, "--trim-vocab", corpus, "--vocabulary", settings.vocabulary, "-o", fewer))  # fmt: skip
 
 
 def neutralise(settings: Settings, encoder: Path, corpus: Path, output: Path) -> None:
     """Take the language out of the vectors of an encoder, by sentences of a corpus."""
-    how = ("--sentences", settings.sentences, "--device", settings.device)
+    how = ("--max-texts-per-language", settings.sentences, "--device", settings.device)
     metasearch("neutralise", encoder, "--texts", corpus, *how, "-o", output)
 
 

@@ -24,7 +24,7 @@ def distil(settings: Settings, out: Path, run: Path, recipe: str, teacher: str |
         return
     flags: list[object] = ["--seed", settings.seed, "--device", settings.device, "--precision", settings.precision]
     if settings.targets:
-        flags += ["--targets", settings.targets]
+        flags += ["--teacher-cache", settings.targets]
     if settings.steps:
         flags += ["--max-steps", settings.steps]
     given = [part for name, encoder in role.items() for part in (f"--{name}", encoder)]

@@ -168,7 +168,8 @@ def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
     teacher = ["--teacher", places.teacher] if arm.recipe == "compress-small" else []
     flags = ["--recipe", arm.recipe, "--stages", ",".join(arm.stages), *teacher]
     flags += [part.format(**named) for part in arm.start]
-    flags += ["--corpus", str(places.corpus), "--data", str(places.data), "--targets", str(places.out / "targets")]
+    flags += ["--corpus", str(places.corpus), "--data", str(places.data)]
+    flags += ["--teacher-cache", str(places.out / "targets")]
     return flags + [part for value in values for part in ("--set", value)]
 
 

@@ -91,7 +91,8 @@ def steps(
     yield Step(lines, lambda: _lines(task, data, corpora, lines))
     yield Step(corpus, lambda: click.echo(overlap.check(data, lines, corpus)[0], err=True))
     yield Step(words, lambda: _words(task, data, words))
-    yield Step(trimmed, lambda: metasearch("compress", ENCODER, "--trim", corpus, "--trim", words, "-o", trimmed))
+    kept = ("--trim-vocab", corpus, "--trim-vocab", words)
+    yield Step(trimmed, lambda: metasearch("compress", ENCODER, *kept, "-o", trimmed))
     yield Step(neutral, lambda: metasearch("neutralise", trimmed, "--texts", corpus, "-o", neutral))
     new = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *stage, "-o", run]
     yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else new)))

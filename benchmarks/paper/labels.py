@@ -66,7 +66,7 @@ def main(
     weights = load_encoder(aligned).fingerprint if aligned else None
     recipes = [declare(output, int(count), start) for count in counts.split(",")]
     metasearch(
-        "crossval", "--task", task, "--trim", "task", "--data", data, "--precision", precision, "--jobs", jobs,
+        "crossval", "--task", task, "--trim-vocab", "task", "--data", data, "--precision", precision, "--jobs", jobs,
         "--encoder", aligned or cells.ENCODER, "--folds", f"{folds},", "--seeds", seed, "--include", output / "tasks",
         "--learner", ZERO_SHOT, "--recipe", ",".join(f"{recipe}:{mode}" for recipe in recipes),
         "-o", output / f"{task}-{start}",

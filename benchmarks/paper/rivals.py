@@ -103,7 +103,8 @@ def main(data: str, rivals: str, folds: str, seed: int, precision: str, jobs: in
     named = rivals.split(",")
     for name in named:
         require_known("rival", name, RIVALS)
-    shared = ("--trim", "task", "--data", data, "--precision", precision, "--jobs", jobs, "--encoder", cells.ENCODER)
+    shared = ("--trim-vocab", "task", "--data", data, "--precision", precision, "--jobs", jobs)
+    shared += ("--encoder", cells.ENCODER)
     for own, places in missing(read_rows(ROWS), named, [int(fold) for fold in folds.split(",")], seed):
         task = RIVALS[own[0]].task
         folder = output / "-".join((task, *own))

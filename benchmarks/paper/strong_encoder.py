@@ -96,7 +96,7 @@ def main(
         _keep(collect, results, made)
     else:
         assert output is not None
-        shared: list[object] = ["--task", task, "--trim", "task", "--data", data, "--precision", precision]
+        shared: list[object] = ["--task", task, "--trim-vocab", "task", "--data", data, "--precision", precision]
         shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
         shared += ["--keep-models"] * keep_models
         for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *_checked(arms)], made):

@@ -24,10 +24,10 @@ from benchmarks.speed.shapes import Setting, texts_of
 
 WAYS: dict[str, Callable[..., Loop]] = {
     "fast": Ours,
-    "checkpointing": partial(Ours, checkpointing="on"),
-    "texts": partial(Ours, checkpointing="texts"),
+    "checkpointing": partial(Ours, checkpointing="layers"),
+    "texts": partial(Ours, checkpointing="gradcache"),
     "bf16": partial(Ours, bf16=True),
-    "bf16 checkpointing": partial(Ours, checkpointing="on", bf16=True),
+    "bf16 checkpointing": partial(Ours, checkpointing="layers", bf16=True),
     "plain": partial(Ours, plain=True),
     "learn2learn": Peer,
     "authors": partial(Peer, watch=as_the_authors),

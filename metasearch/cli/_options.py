@@ -12,24 +12,55 @@ import click
 from pydantic.fields import FieldInfo
 
 from metasearch.cli import _complete
-from metasearch.config.base import Flag, Settings
+from metasearch.config import yaml
+from metasearch.config.base import Flag, Renamed, Settings
 from metasearch.config.launchers import SETTINGS
 from metasearch.config.recipe import Role
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
-from metasearch.errors import nearest
+from metasearch.errors import ConfigError, nearest
 
 ROLES = get_args(Role)
-OLD_NAMES: dict[str, str] = {}
+OLD_NAMES = {
+    "--across-files": "--dedup-global",
+    "--any-version": "--allow-mixed-versions",
+    "--drop": "--prune",
+    "--initial": "--init",
+    "--length": "--chunk-tokens",
+    "--level": "--confidence",
+    "--names": "--language-from-filename",
+    "--no-names": "--no-language-from-filename",
+    "--only": "--corpora",
+    "--overlap": "--chunk-overlap",
+    "--plain": "--sentence-transformers",
+    "--sentences": "--max-texts-per-language",
+    "--shares": "--weights",
+    "--static": "--static-embeddings",
+    "--target-type": "--teacher-cache-dtype",
+    "--targets": "--teacher-cache",
+    "--top": "--top-k",
+    "--trim": "--trim-vocab",
+}
 """Former name of an option → its name; the former one still works, and no help lists it."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M", bound=Settings)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older versions of click
-    """A choice among names whose error suggests the nearest one."""
+    """A choice among names whose error suggests the nearest one.
+
+    Args:
+        choices: the names.
+        former: former name → the name that it stands for; no help lists it.
+    """
+
+    def __init__(self, choices: Sequence[str], former: Mapping[str, str] | None = None) -> None:
+        super().__init__(choices)
+        self.former = former or {}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the chosen name."""
+        value = self.former.get(value, value)
         if value not in self.choices:
             self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
@@ -56,7 +87,7 @@ class Command(click.Command):
     def __init__(self, *args: Any, **keys: Any) -> None:
         super().__init__(*args, **keys)
         for parameter in self.params:
-            if isinstance(parameter.type, click.Choice):
+            if type(parameter.type) is click.Choice:
                 parameter.type = Choice(parameter.type.choices)
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
 
@@ -105,9 +136,9 @@ def settings(
     return options_group(*(_option(name, fields[name], defaults) for name in names))
 
 
-def setting(model: type[Settings], name: str) -> Callable[[F], F]:
-    """Return the option of one setting."""
-    return _option(name, model.model_fields[name], {})
+def setting(model: type[Settings], name: str, **changes: Any) -> Callable[[F], F]:
+    """Return the option of one setting; `changes` are arguments of `click.option`, such as another help."""
+    return _option(name, model.model_fields[name], {}, **changes)
 
 
 def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,6 +150,16 @@ def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
         elif (key := _parameter(name, field)) in values:
             found[name] = values[key]
     return found
+
+
+def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
+    """Return the settings of a model from the values of their options; an error names the option.
+
+    Raises:
+        ConfigError: a value is wrong.
+    """
+    places: yaml.Places = {(name,): str(_flag(name, field).name) for name, field in model.model_fields.items()}
+    return yaml.check(tree(model, values), model, where, places)
 
 
 def _settings_in(model: type[Settings]) -> Iterator[tuple[str, FieldInfo]]:
@@ -144,13 +185,13 @@ def _parameter(name: str, field: FieldInfo) -> str:
     return str(_flag(name, field).name)[2:].replace("-", "_")
 
 
-def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any]) -> Callable[[F], F]:
+def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any], **changes: Any) -> Callable[[F], F]:
     flag, key = _flag(name, field), _parameter(name, field)
     default = defaults.get(key, None if field.is_required() else field.default)
     shown = isinstance(default, str | int) and not isinstance(default, bool)
     how: dict[str, Any] = {"help": str(field.description).replace("\n", " "), "metavar": flag.metavar}
     how |= {"default": default, "show_default": shown, "shell_complete": _complete.named(flag.complete)}
-    return click.option(str(flag.name), key, **how | _type(field.annotation, [*field.metadata], flag))
+    return click.option(str(flag.name), key, **how | _type(field.annotation, [*field.metadata], flag) | changes)
 
 
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
@@ -161,7 +202,8 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
             annotation, *further = get_args(annotation)
             metadata += [one for each in further for one in (each.metadata if isinstance(each, FieldInfo) else [each])]
     if get_origin(annotation) is Literal:
-        return {"type": click.Choice(get_args(annotation))}
+        former = next((each.values for each in metadata if isinstance(each, Renamed)), None)
+        return {"type": Choice(get_args(annotation), former)}
     if annotation is bool:
         return {"is_flag": True}
     if annotation is int:
@@ -171,10 +213,22 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if get_origin(annotation) is tuple:
         if not flag.comma:
             return {"multiple": True}
-        return {"default": None, "callback": lambda _ctx, _param, value: tuple(value.split(",")) if value else ()}
+        return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
     if annotation is str:
         return {}
     return {"type": Prompt(), "multiple": True, "callback": _by_role}  # a prompt for each role
+
+
+def listed(flag: str, written: str | None) -> list[str]:
+    """Return the names of a list with commas, each once; none where it was not given.
+
+    Raises:
+        ConfigError: a name is empty, such as an unset variable.
+    """
+    found = [name.strip() for name in written.split(",")] if written is not None else []
+    if not all(found):
+        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
+    return list(dict.fromkeys(found))
 
 
 def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -194,10 +248,33 @@ fold, fold_seed = setting(DataConfig, "fold"), setting(DataConfig, "fold_seed")
 device, precision = setting(ComputeConfig, "device"), setting(ComputeConfig, "precision")
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
-output = click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/."
-)
+
+def encoder(
+    help: str = "Built-in name, local folder or hub name; by default the task's encoder.", **more: Any
+) -> Callable[[F], F]:
+    """Return the option `--encoder`; `more` are arguments of `click.option`."""
+    return click.option("--encoder", shell_complete=_complete.encoders, help=help, **more)
+
+
+def task(help: str, **more: Any) -> Callable[[F], F]:
+    """Return the option `--task`, or another one that takes a task; likewise."""
+    return click.option("--task", shell_complete=_complete.declared("task"), help=help, **more)
+
+
+def texts(help: str, *names: str) -> Callable[[F], F]:
+    """Return an option that takes files or folders of texts, `--texts` or one of other names."""
+    path = click.Path(path_type=Path)
+    return click.option(*(names or ("--texts",)), type=path, multiple=True, metavar="PATH", help=help)
+
+
+def output(help: str, **more: Any) -> Callable[[F], F]:
+    """Return the option `--output`; `more` are arguments of `click.option`."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), help=help, **more)
+
+
+def as_json(what: str = "scores") -> Callable[[F], F]:
+    """Return the option `--json`, which prints `what`."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as one JSON object on stdout.")
 
 
 def resume(what: str = "RUN") -> Callable[[F], F]:
@@ -218,15 +295,13 @@ def jobs(own: str = "") -> Callable[[F], F]:
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=how)
 
 
-moved_encoder = click.option(
-    "--encoder", shell_complete=_complete.encoders, help="New place of the index's encoder, if it has moved."
-)
+moved_encoder = encoder("New place of the index's encoder, if it has moved.")
 
 launcher = options_group(
     click.option(
         "--launcher",
         type=click.Choice(list(SETTINGS)),
-        help="Where cells run: on this machine, in Slurm or on a Ray cluster; by default where they did before.",
+        help="Launcher of cells: this machine, Slurm or a Ray cluster; by default the one used before.",
     ),
     click.option(
         "--launcher-set",
@@ -238,5 +313,5 @@ launcher = options_group(
 )
 """Where the cells of a study run."""
 
-run = options_group(output, resume(), as_json)
+run = options_group(output("Run folder; by default a new one below runs/."), resume(), as_json())
 """Where a run goes, and what it prints."""

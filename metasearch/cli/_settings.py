@@ -64,18 +64,6 @@ def reject_unused_options(*names: str, why: str) -> None:
         raise ConfigError(f"{', '.join(idle)}: {why}, or leave {'it' if len(idle) == 1 else 'them'} out")
 
 
-def listed(flag: str, written: str | None) -> list[str]:
-    """Return the names of a list with commas, each once; none where it was not given.
-
-    Raises:
-        ConfigError: a name is empty, as that of a variable which is not set.
-    """
-    names = [name.strip() for name in written.split(",")] if written is not None else []
-    if not all(names):
-        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
-    return list(dict.fromkeys(names))
-
-
 def _given_options() -> dict[str, str]:
     """Return the flags of the command line by their parameters, each with the longest of its names: `--output`."""
     context = click.get_current_context()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
@@ -15,35 +15,22 @@ _FILE = click.Path(path_type=Path)
 
 @_options.command("augment")
 @click.argument("pairs", nargs=-1, required=True, type=_FILE)
+@_options.encoder("Encoder that finds neighbours: built-in name, local folder or hub name.", required=True)
 @click.option(
-    "--encoder",
-    required=True,
-    shell_complete=_complete.encoders,
-    help="Finds neighbours: built-in name, local folder or hub name.",
-)
-@click.option("--cross-encoder", required=True, help="Scores pairs: local folder or hub name, with one label.")
-@click.option(
-    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Nearest neighbours of each sentence."
+    "--cross-encoder", required=True, help="Cross-encoder that scores pairs: local folder or hub name, with one label."
 )
 @click.option(
-    "--exclude", multiple=True, type=_FILE, metavar="FILE", help="Pairs to leave out, of dev and test; repeatable."
+    "--top-k", type=click.IntRange(min=1), default=10, show_default=True, help="Nearest neighbours of each sentence."
 )
-@click.option(
-    "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in one forward pass."
-)
+@click.option("--exclude", multiple=True, type=_FILE, metavar="FILE", help="Dev or test pairs to drop; repeatable.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in a batch.")
 @_options.options_group(_options.device, _options.trust)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="CSV file to write, such as stsb-en-augmented.csv.",
-)
+@_options.output("CSV file to write, such as stsb-en-augmented.csv.", required=True)
 def command(
     pairs: Sequence[Path],
     encoder: str,
     cross_encoder: str,
-    top: int,
+    top_k: int,
     exclude: Sequence[Path],
     batch_size: int,
     device: Device,
@@ -52,8 +39,8 @@ def command(
 ) -> None:
     """Pair each sentence of PAIRS with its nearest neighbours, and score the new pairs with a cross-encoder.
 
-    PAIRS are files of scored pairs without header: sentence, sentence, score from 0 to 5. The file that is written is
-    one, too. A command that was stopped goes on when it is given again.
+    PAIRS are files of scored pairs without header: sentence, sentence, score from 0 to 5. The output has the same
+    format. A stopped command continues when you give it again.
 
     \b
     Example:
@@ -75,7 +62,7 @@ def command(
     known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)
     scorer = augment.load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
-    candidates = augment.find_candidates(loaded, known, excluded, top)
+    candidates = augment.find_candidates(loaded, known, excluded, top_k)
     with click.progressbar(length=len(candidates.pairs), label="scoring pairs", file=sys.stderr) as bar:
         done = augment.augment(
             candidates, scorer, output, batch_size, progress=lambda at, total: bar.update(at - bar.pos)

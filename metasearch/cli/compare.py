@@ -31,15 +31,16 @@ _compared = _options.options_group(
         help="Task, if the runs have scores on several.",
     ),
     click.option(
-        "--level",
+        "--confidence",
+        "level",
         type=float,
         default=0.95,
         show_default=True,
-        help="Confidence level of intervals; α of tests is 1 - level.",
+        help="Confidence level of intervals; α of tests is 1 - confidence.",
     ),
     click.option("--resamples", type=int, default=10_000, show_default=True, help="Bootstrap resamples, at least 100."),
     _options.seed("Random seed of the resamples; the same seed gives the same intervals."),
-    click.option("--any-version", is_flag=True, help="Allow runs of different metasearch versions."),
+    click.option("--allow-mixed-versions", "any_version", is_flag=True, help="Allow runs of different versions."),
 )
 """What is compared, and how."""
 
@@ -79,7 +80,7 @@ def command(
                     bootstrap over articles)
       *             the 95% interval excludes 0
       p, p (Holm)   p-value of that interval; corrected for the number of learners
-      †             p (Holm) is below 1 - level
+      †             p (Holm) is below 1 - confidence
       °             nothing was trained twice; the interval of these models
                     excludes 0
       papers' ...   t-test over fold × language means, which papers report and

@@ -1,14 +1,17 @@
-"""`metasearch compress`: make a small student of an encoder, and say what it weighs."""
+"""`metasearch compress`: build a small student from an encoder, and print the sizes of both."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.compress.plan import Initial, Plan, Rows
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
+
+_ONE = click.IntRange(min=1)
 
 
 class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some releases of click only
@@ -27,68 +30,47 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
 
 @_options.command("compress")
 @click.argument("encoder", shell_complete=_complete.encoders)
-@click.option("--bottleneck", type=click.IntRange(min=1), metavar="K", help="Columns of the factorised word table.")
+@click.option("--bottleneck", type=_ONE, metavar="K", help="Columns of the factorised embedding matrix.")
+@click.option("--recurrent", type=_ONE, metavar="M", help="Layers to keep, the first of the encoder's.")
+@click.option("--repeats", type=_ONE, metavar="R", help="Passes through the recurrent layers; by default depth stays.")
 @click.option(
-    "--recurrent", type=click.IntRange(min=1), metavar="M", help="Layers to keep, the first of the encoder's."
-)
-@click.option(
-    "--repeats", type=click.IntRange(min=1), metavar="R", help="How often they run; by default the depth stays."
-)
-@click.option(
-    "--layers",
-    type=LayersType(),
+    "--layers", type=LayersType(),
     help="Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7.",
-)
+)  # fmt: skip
 @click.option(
-    "--merge",
-    type=LayersType(),
-    help="Layers that follow each other become one: into how many, or by the last of each group, such as 2,4,6.",
-)
+    "--merge", type=LayersType(),
+    help="Layers after merging neighbours: how many, or the last of each group, such as 2,4,6.",
+)  # fmt: skip
 @click.option(
-    "--feed-forward",
-    type=click.IntRange(min=1),
-    metavar="F",
+    "--feed-forward", type=_ONE, metavar="F",
     help="Neurons to keep in the feed-forward block of each layer; their new weights make up for the others.",
+)  # fmt: skip
+@click.option(
+    "--static", type=click.Choice(get_args(Rows)),
+    help="Static embeddings without layers: outputs of the embedding block (words), or of the whole encoder (tokens).",
+)  # fmt: skip
+@click.option("--dimensions", type=_ONE, metavar="D", help="Dimensions of the static embeddings; all by default.")
+@_options.texts(
+    "Texts that fit --merge and --feed-forward and count words for --bottleneck and --static, in languages that "
+    "ENCODER knows: files or folders; repeatable."
 )
 @click.option(
-    "--static",
-    type=click.Choice(["words", "tokens"]),
-    help="Word vectors without layers: of the embedding block (words), or of the whole encoder for each word (tokens).",
-)
-@click.option("--dimensions", type=click.IntRange(min=1), metavar="D", help="Columns of these vectors; all by default.")
-@click.option(
-    "--texts",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="Texts that --merge and --feed-forward are fitted on, and that say how frequent the words of --bottleneck and "
-    "--static are; in languages that ENCODER knows: files or folders; repeatable.",
+    "--init", "initial", type=click.Choice(get_args(Initial)), default="svd", show_default=True,
+    help="Initial bottleneck: the encoder's embedding matrix, or fresh weights as in the paper.",
+)  # fmt: skip
+@_options.texts(
+    "Texts whose vocabulary is kept: files, or folders of .txt, .tsv and Moses files; repeatable.",
+    "--trim-vocab",
+    "trim",
 )
 @click.option(
-    "--initial",
-    type=click.Choice(["svd", "random"]),
-    default="svd",
-    show_default=True,
-    help="What the bottleneck starts from: the encoder's word table, or fresh weights as in the paper.",
-)
-@click.option(
-    "--trim",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="Keep only the vocabulary of these texts: files, or folders of .txt, .tsv and Moses files; repeatable.",
-)
-@click.option(
-    "--vocabulary",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Tokens of --trim to keep at most, the most frequent ones; rare words are cut into smaller tokens.",
-)
-@_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
+    "--vocabulary", type=_ONE, metavar="N",
+    help="Most frequent tokens of --trim-vocab to keep; rare words are split into smaller tokens.",
+)  # fmt: skip
+@_options.seed("Random seed of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
-@_options.options_group(_options.device, _options.trust)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the student; new or empty.")
-@click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
+@_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))
+@_options.as_json("the sizes")
 def command(
     encoder: str,
     sizes_only: bool,
@@ -98,24 +80,23 @@ def command(
     as_json: bool,
     **plan: Any,
 ) -> None:
-    """Make a student of ENCODER: a word table with a bottleneck, fewer or narrower layers, few that run several times,
-    or none.
+    """Build a small student from ENCODER: an embedding matrix with a bottleneck, fewer, narrower or recurrent layers,
+    or no layers.
 
-    ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also a folder or file of a configuration
-    alone. The student is as good as its distillation: see `metasearch distill`.
+    ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also the folder or file of a
+    configuration. The student is as good as its distillation: see `metasearch distill`.
 
     \b
     Examples:
       metasearch compress runs/assistant/model --bottleneck 128 --recurrent 3 -o student
-      metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
-      metasearch compress e5 --trim corpus/ --vocabulary 32000 -o fewer-words
+      metasearch compress minilm --bottleneck 64 --recurrent 3 --trim-vocab corpus/ -o student
+      metasearch compress e5 --trim-vocab corpus/ --vocabulary 32000 -o fewer-words
       metasearch compress e5 --layers 6 -o shallow
       metasearch compress e5 --merge 6 --feed-forward 512 --texts corpus/ -o merged
       metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
     from metasearch.compress.output import claim
-    from metasearch.compress.plan import Plan
     from metasearch.compress.texts import text_files
 
     if sizes_only == (output is not None):

@@ -9,7 +9,8 @@ from typing import Any, get_args
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, reject_conflicting_options
+from metasearch.cli._options import listed
+from metasearch.cli._settings import absolute_encoder, absolute_folders, reject_conflicting_options
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
 from metasearch.config.launchers import LauncherConfig, place_of
@@ -27,7 +28,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     "--learner",
     metavar="NAMES",
     shell_complete=_complete.learners(listed=True),
-    help=f"Each alone or as NAME:MODE; by default those of {LEARNERS} that fit a mode; also neutral.",
+    help=f"Learners, each alone or as NAME:MODE; by default those of {LEARNERS} that fit a mode; also neutral.",
 )
 @click.option(
     "--recipe",
@@ -42,12 +43,14 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     shell_complete=_complete.declared("mode", listed=True),
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )
-@click.option("--folds", metavar="N|LIST", help="The first N, or those of a list such as 0,2; by default all.")
+@click.option("--folds", metavar="N|LIST", help="Number of folds, or a list such as 0,2; by default all.")
 @click.option(
-    "--seeds", metavar="LIST", help="Such as 0,1,2, the default where something is trained; 0 is quick, and a trial."
+    "--seeds", metavar="LIST", help="Seeds; by default 0,1,2 where something is trained. 0 alone is a quick trial."
 )
 @_options.jobs()
-@click.option("--threads", type=click.IntRange(min=1), help="Of each cell; by default the cores shared out, or cpus=.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads of each cell; by default the cores shared out, or cpus=."
+)
 @_options.launcher
 @click.option(
     "--set", "assignments", multiple=True, metavar="[NAME:]KEY=VALUE",
@@ -57,16 +60,14 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     "--distill",
     metavar="RECIPES",
     shell_complete=_complete.declared("distillation", listed=True),
-    help="Distil once with each seed, of what follows, and score on each fold.",
+    help="Distillation recipes; each runs once with each seed and is scored on each fold.",
 )
 @_options.settings(RolesConfig, without=("trust_remote_code",))
 @_options.settings(TextsConfig)
 @click.option("--dry-run", is_flag=True, help="List the cells and do nothing.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder of the study: a new one, or one to go on with."
-)
+@_options.output("Folder of the study: a new one, or one to continue.")
 @_options.resume("STUDY")
-@_options.as_json
+@_options.as_json()
 def command(
     resume: Path | None,
     output: Path | None,
@@ -205,7 +206,7 @@ def _distillation(name: str, assignments: Sequence[str], flags: dict[str, Any]) 
     from metasearch.cli import distill
     from metasearch.pipelines.distill.checks import benchmarks_of, resolved
 
-    asked = {**flags, "evaluate": (), "targets": None}
+    asked = {**flags, "evaluate": (), "teacher_cache": None}
     distillation = resolved(distill.configure(name, None, assignments, **asked))
     benchmarks_of(distillation)
     return distillation

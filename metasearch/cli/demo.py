@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.errors import RunFolderError
 
 LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi"))
@@ -16,21 +16,16 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 
 
 @_options.command("demo")
-@click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
-@click.option(
-    "--encoder",
-    shell_complete=_complete.encoders,
-    help="Built-in name, local folder or hub name; by default the task's, `mini`.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
-@click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")
-@_options.device
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs; by default a new one.")
-@_options.as_json
+@click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Task.")
+@_options.encoder("Built-in name, local folder or hub name; by default the task's, `mini`.")
+@_options.seed("Random seed of the runs.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="Optimizer steps of each learner at most.")
+@_options.options_group(_options.device, _options.output("Folder of the runs; by default a new one below runs/."))
+@_options.as_json()
 def command(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
-    """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table.
+    """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and compare them with zero-shot in one table.
 
-    At the end the articles are indexed with the encoder that was trained last, to be searched in any language.
+    At the end the articles are indexed with the last encoder; you can search them in any language.
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import fresh_folder, show

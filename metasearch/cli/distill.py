@@ -15,14 +15,11 @@ from metasearch.errors import ConfigError
 
 @_options.command("distill")
 @click.option(
-    "--recipe",
-    default="compress",
-    show_default=True,
-    shell_complete=_complete.declared("distillation"),
-    help="See `metasearch ls distillations`.",
-)
+    "--recipe", default="compress", show_default=True, shell_complete=_complete.declared("distillation"),
+    help="Recipe by name; see `metasearch ls distillations`.",
+)  # fmt: skip
 @_options.settings(DistillConfig)
-@click.option("--stages", metavar="WHICH", help="Part of the stages, such as 2-4, 3 or student,contrast.")
+@click.option("--stages", metavar="WHICH", help="Stages to run, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @_options.run
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
@@ -66,6 +63,6 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], **fla
         flags[kind] = tuple(str(Path(path).resolve()) for path in flags[kind])
     for role in get_args(RoleName):
         flags[role] = absolute_encoder(flags[role]) if flags[role] else None
-    flags["targets"] = str(Path(flags["targets"]).resolve()) if flags["targets"] else None
+    flags["teacher_cache"] = str(Path(flags["teacher_cache"]).resolve()) if flags["teacher_cache"] else None
     flags |= absolute_folders(flags["include"], flags["data"])
     return DistillConfig.model_validate({**_options.tree(DistillConfig, flags), "recipe": chosen})

@@ -19,10 +19,10 @@ _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 @_options.command("doctor")
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
 @_options.trust
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@_options.as_json("all findings")
 @click.pass_context
 def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool, as_json: bool) -> None:
-    """Print versions, processor and devices, data and the cache; and say what each FOLDER is, and whether it is sound.
+    """Print versions, devices, data and the cache, and check each FOLDER.
 
     FOLDER is a run, a distillation, a study, an index, an encoder, an export to ONNX, a tokenizer or a prepared corpus.
     A line that begins with `bad` is a problem, and the exit code is that of the worst one; a line with `-` is no

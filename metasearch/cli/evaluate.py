@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.errors import ConfigError
 
@@ -17,48 +17,21 @@ if TYPE_CHECKING:
 
 
 @_options.command("evaluate")
+@_options.task("Task; see `metasearch ls tasks`.", default="demo", show_default=True)
+@_options.encoder("Built-in name, local folder (such as RUN/model) or hub name; by default the task's.")
 @click.option(
-    "--task",
-    default="demo",
-    show_default=True,
-    shell_complete=_complete.declared("task"),
-    help="What to evaluate on; see `metasearch ls tasks`.",
-)
-@click.option(
-    "--encoder",
-    shell_complete=_complete.encoders,
-    help="Built-in name, local folder (such as RUN/model) or hub name; by default the task's.",
-)
-@click.option(
-    "--split",
-    type=click.Choice(["test", "dev", "train", "all"]),
-    default="test",
-    show_default=True,
+    "--split", type=click.Choice(["test", "dev", "train", "all"]), default="test", show_default=True,
     help="Part of the fold; `all` takes the whole data.",
-)
+)  # fmt: skip
 @click.option(
-    "--pool",
-    "pools",
-    type=click.Choice(RETRIEVAL_POOLS),
-    multiple=True,
-    default=("multilingual",),
-    show_default=True,
-    help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded is the "
-    "multilingual pool with each candidate drawn to its like in other languages; balanced is the multilingual "
-    "pool with each score measured from the best of its language.",
-)
-@_options.options_group(
-    _options.prompts,
-    _options.fold,
-    _options.fold_seed,
-    _options.precision,
-    _options.device,
-    _options.data,
-    _options.include,
-    _options.trust,
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON-lines file to append the scores to.")
-@_options.as_json
+    "--pool", "pools", type=click.Choice(RETRIEVAL_POOLS), multiple=True, default=("multilingual",), show_default=True,
+    help="Candidates to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded "
+    "averages each candidate with its neighbours in other languages; balanced normalises scores per language.",
+)  # fmt: skip
+@_options.options_group(_options.prompts, _options.fold, _options.fold_seed, _options.precision, _options.device)
+@_options.options_group(_options.data, _options.include, _options.trust)
+@_options.output("JSON-lines file to append the scores to.")
+@_options.as_json()
 def command(
     task: str,
     encoder: str | None,

@@ -6,66 +6,56 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
-from metasearch.cli._settings import listed
-from metasearch.errors import ConfigError, quoted
+from metasearch.cli import _options
+from metasearch.errors import quoted
 
 
 @_options.command("index")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="INDEX",
-    help="Folder of the index.",
-)  # fmt: skip
-@click.option(
-    "--encoder", shell_complete=_complete.encoders,
-    help="Built-in name, local folder or hub name; by default the index's, or `mini`.",
-)  # fmt: skip
+@_options.output("Folder of the index.", required=True, metavar="INDEX")
+@_options.encoder("Built-in name, local folder or hub name; by default the index's, or `mini`.")
 @_options.prompts
 @click.option(
-    "--length", type=click.IntRange(min=3), metavar="TOKENS",
-    help="Of the longest passage; by default 128, or fewer where the encoder reads no more.",
+    "--chunk-tokens", "length", type=click.IntRange(min=3), metavar="TOKENS",
+    help="Tokens of the longest passage; by default 128, or fewer if the encoder reads fewer.",
 )  # fmt: skip
 @click.option(
-    "--overlap", type=click.IntRange(min=0), metavar="TOKENS", help="With which a passage may begin again; default 0."
-)
-@click.option("--language", metavar="TAG", help="Of documents that do not tell it, such as de.")
+    "--chunk-overlap", "overlap", type=click.IntRange(min=0), metavar="TOKENS",
+    help="Tokens that a passage may share with the one before; default 0.",
+)  # fmt: skip
+@click.option("--language", metavar="TAG", help="Language of documents without a language tag, such as de.")
+@click.option("--detect", metavar="all|TAGS", help="Detect the language of other texts, among such as de,en,fr.")
 @click.option(
-    "--detect", metavar="all|TAGS", help="Tell the language of texts that still have none, among such as de,en,fr."
-)
-@click.option(
-    "--names/--no-names", default=None, help="Let names such as faq.de.md and de/faq.md tell the language; on."
-)
+    "--language-from-filename/--no-language-from-filename", "names", default=None,
+    help="Read the language from names such as faq.de.md and de/faq.md; on.",
+)  # fmt: skip
 @click.option("--titles/--no-titles", default=None, help="Put a document's title before each of its passages; on.")
 @click.option("--column", metavar="NAME", help="Column with the text in jsonl, csv and tsv; by default text.")
-@click.option("--neutral/--no-neutral", default=None, help="Take what languages differ in out of the vectors; off.")
+@click.option("--neutral/--no-neutral", default=None, help="Remove language bias from the embeddings; off.")
 @click.option(
     "--storage", type=click.Choice(["int8", "bits"]),
-    help="What a search reads: int8, or for millions of passages bits, after which the best are scored with int8.",
+    help="Stored precision: int8, or for millions of passages bits, after which the best are scored with int8.",
 )  # fmt: skip
-@click.option(
-    "--strict", is_flag=True, help="Fail on documents, rows and languages that cannot be read; list them all."
-)
-@click.option("--drop", is_flag=True, help="Let documents that were not named leave the index, even if still there.")
-@_options.options_group(_options.device, _options.trust)
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object on stdout.")
+@click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
+@click.option("--prune", is_flag=True, help="Remove documents that were not named from the index, even if they exist.")
+@_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
 def command(
     documents: tuple[Path, ...],
-    output: Path | None,
+    output: Path,
     encoder: str | None,
     strict: bool,
-    drop: bool,
+    prune: bool,
     device: Any,
     trust_remote_code: bool,
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Make INDEX one of exactly these DOCUMENTS: files and folders of txt, md, html, jsonl, csv and tsv.
+    """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, jsonl, csv and tsv.
 
-    Called again, it encodes what is new, and what is gone is found no more; texts that only moved cost nothing. A call
-    that is stopped loses nothing that was encoded: the next one goes on. Rows of jsonl, csv and tsv have a column
-    `text`, and may have `title` and `language`. A document of a folder that cannot be read is skipped with a warning,
-    or stays as it was indexed before; a row that cannot be read is skipped.
+    A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
+    when you give it again. Rows of jsonl, csv and tsv have a column `text`, and may have `title` and `language`. An
+    unreadable document of a folder is skipped with a warning, or keeps its former passages; an unreadable row is
+    skipped.
 
     \b
     Examples:
@@ -73,15 +63,12 @@ def command(
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
     """
-    if output is None:
-        raise ConfigError("say where the index goes with -o DIR")
-
     from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines.search import index_documents
 
     settings = _settings(**asked)
     with ProgressBar("index") as bar:
-        done = index_documents(documents, output, encoder, settings, device, trust_remote_code, drop, strict, bar)
+        done = index_documents(documents, output, encoder, settings, device, trust_remote_code, prune, strict, bar)
     if as_json:
         from dataclasses import asdict
 
@@ -105,5 +92,5 @@ def _settings(prompt: dict[str, str], detect: str | None, **asked: Any) -> dict[
     if prompt:
         given["prompts"] = prompt
     if detect is not None:
-        given["detect"] = detect if detect == "all" else listed("detect", detect)
+        given["detect"] = detect if detect == "all" else _options.listed("detect", detect)
     return given

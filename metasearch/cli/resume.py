@@ -17,14 +17,14 @@ from metasearch.errors import ConfigError
 @click.argument("folder", type=click.Path(path_type=Path))
 @_options.jobs(", of a study")
 @_options.launcher
-@click.option("--cell", is_flag=True, hidden=True, help="Wait for who is at work; show where a bug is.")
+@click.option("--cell", is_flag=True, hidden=True, help="Wait for a running process; show the traceback of a bug.")
 @click.option(
     "--until-eof",
     is_flag=True,
     hidden=True,
-    help="As --cell, and stop, with a checkpoint, at the end of standard input.",
+    help="Same as --cell; also stop, with a checkpoint, at the end of standard input.",
 )
-@_options.options_group(_options.trust, _options.as_json)
+@_options.options_group(_options.trust, _options.as_json())
 def command(
     folder: Path,
     jobs: int | None,
@@ -35,10 +35,9 @@ def command(
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
-    """Go on with FOLDER as it was configured: as if it had never stopped.
+    """Continue FOLDER as it was configured, with the same result as if it had never stopped.
 
-    FOLDER is what train, distill or crossval were told to write, or a cell of a study. What is finished is not
-    done again, only its report is printed.
+    FOLDER is the output of train, distill or crossval, or a cell of a study. A finished run only prints its report.
 
     \b
     Examples:

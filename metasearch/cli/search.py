@@ -33,20 +33,19 @@ _AT_ONCE = 64
 @_options.command("search")
 @click.argument("index", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
-@click.option("--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
-@click.option("--language", "languages", multiple=True, metavar="TAG", help="Of the hits, such as de; repeatable.")
+@click.option("--top-k", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
+@click.option("--language", "languages", multiple=True, metavar="TAG", help="Language of hits, such as de; repeatable.")
 @click.option("--hybrid", is_flag=True, help="Rank by the query's words (BM25), too, and fuse both rankings.")
 @click.option(
-    "--expand", is_flag=True, help="Score passages with their like in other languages: for documents with translations."
+    "--expand", is_flag=True, help="Average passages with neighbours in other languages, for translated documents."
 )
-@click.option("--balance", is_flag=True, help="Measure scores from the best of their language: for answers in several.")
-@_options.moved_encoder
-@_options.options_group(_options.device, _options.trust)
+@click.option("--balance", is_flag=True, help="Normalise scores per language, for answers in several languages.")
+@_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
     index: Path,
     query: str | None,
-    top: int,
+    top_k: int,
     languages: tuple[str, ...],
     hybrid: bool,
     expand: bool,
@@ -58,12 +57,12 @@ def command(
 ) -> None:
     """Search INDEX, which `metasearch index` made, for passages that answer QUERY, in whatever languages they are.
 
-    Without QUERY each line of the standard input is one, and on a terminal you are asked for them.
+    Without QUERY, each line of the standard input is a query; a terminal asks for them.
 
     \b
     Examples:
       metasearch search help.index "Where is the key?"
-      metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top 3
+      metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top-k 3
       metasearch search help.index --json < questions.txt
     """
     given = [_check_query(query)] if query is not None else None
@@ -73,7 +72,7 @@ def command(
     searcher = open_searcher(index, device, encoder, trust_remote_code)
     for queries in [given] if given else _asked_queries():
         how = {"hybrid": hybrid, "expand": expand, "balance": balance}
-        found = searcher.search(queries, top=top, languages=languages, **how)
+        found = searcher.search(queries, top=top_k, languages=languages, **how)
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _format_hits(each, hits, titled=query is None))
         _say_cut(searcher, queries)

@@ -18,17 +18,21 @@ _BIGGEST = click.IntRange(min=1)
 @click.argument("index", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="To listen on; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="NAME",
-    help="A further name that the server is reached by, such as search.example.org or *.example.org; repeatable.",
+    help="Further host name of the server, such as search.example.org or *.example.org; repeatable.",
 )  # fmt: skip
 @click.option(
     "--token-file", type=click.Path(path_type=Path), metavar="FILE",
     help="File with a token that requests must bring as authorization: Bearer TOKEN.",
 )  # fmt: skip
-@click.option("--name", metavar="NAME", help="Of the model in /v1/models; by default the encoder's.")
+@click.option("--name", metavar="NAME", help="Name of the model in /v1/models; by default the encoder's.")
 @_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
 @click.option("--max-inputs", type=_BIGGEST, default=256, show_default=True, help="Texts of a request.")
@@ -37,18 +41,18 @@ _BIGGEST = click.IntRange(min=1)
 @click.option("--max-waiting", type=_BIGGEST, default=64, show_default=True, help="Requests that wait; others get 429.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=30, show_default=True, metavar="SECONDS",
-    help="For a request's head to come, for its body, and then for its answer.",
+    help="Seconds to wait for the headers of a request, for its body, and for the answer.",
 )  # fmt: skip
 @click.option(
     "--batch-wait", type=click.FloatRange(0, 1000), default=5, show_default=True, metavar="MILLISECONDS",
-    help="How long a text waits for those of other requests, to be encoded with them.",
+    help="Time that a text waits for texts of other requests, to share a batch.",
 )  # fmt: skip
-@click.option("--batch-texts", type=_BIGGEST, default=64, show_default=True, help="Texts that are encoded at a time.")
+@click.option("--batch-texts", type=_BIGGEST, default=64, show_default=True, help="Texts in a batch.")
 @click.option(
     "--grace", type=click.IntRange(min=0), default=10, show_default=True, metavar="SECONDS",
-    help="To finish what was begun, when the server is told to stop.",
+    help="Time to finish running requests when the server stops.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print address and model as one JSON object on stdout.")
+@_options.as_json("address and model")
 def command(
     index: Path,
     host: str,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.errors import ConfigError
 
@@ -14,36 +14,22 @@ from metasearch.errors import ConfigError
 @_options.command("tokenizer")
 @click.argument("texts", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--size",
-    type=click.IntRange(1, 2**31 - 1),
-    default=32000,
-    show_default=True,
-    help="Tokens in all, special ones and the 256 bytes included.",
-)
-@click.option(
-    "--kind", type=click.Choice(["unigram", "bpe"]), default="unigram", show_default=True, help="How pieces are learnt."
-)
+    "--size", type=click.IntRange(1, 2**31 - 1), default=32000, show_default=True,
+    help="Number of tokens, special ones and the 256 bytes included.",
+)  # fmt: skip
+@click.option("--kind", type=click.Choice(["unigram", "bpe"]), default="unigram", show_default=True, help="Algorithm.")
 @click.option("--lowercase", is_flag=True, help="Make all texts lower case.")
 @click.option(
-    "--max-length",
-    type=click.IntRange(min=3),
-    metavar="N",
+    "--max-length", type=click.IntRange(min=3), metavar="N",
     help="Longest input in tokens, by default 512; with --encoder it is the encoder's.",
-)
+)  # fmt: skip
+@_options.encoder("Write this encoder with the new vocabulary: built-in name, local folder or hub name.")
 @click.option(
-    "--encoder",
-    shell_complete=_complete.encoders,
-    help="Write this encoder with the new vocabulary: built-in name, local folder or hub name.",
-)
-@click.option(
-    "--initial",
-    type=click.Choice(["pieces", "random"]),
-    help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
-)
-@_options.options_group(_options.seed("Of the rows that are drawn."), _options.trust)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New or empty folder."
-)
+    "--init", "initial", type=click.Choice(["pieces", "random"]),
+    help="Initial rows of the new embedding matrix: the mean of a token's old pieces (default), or random.",
+)  # fmt: skip
+@_options.options_group(_options.seed("Random seed of random rows."), _options.trust)
+@_options.output("New or empty folder.", required=True, metavar="DIR")
 def command(
     texts: Sequence[Path],
     size: int,
@@ -71,7 +57,7 @@ def command(
     from metasearch.compress.texts import read_texts, text_files
 
     if encoder is None and initial is not None:
-        raise ConfigError("--initial says where an encoder's rows come from; name the encoder with --encoder")
+        raise ConfigError("--init says where an encoder's rows come from; name the encoder with --encoder")
     if encoder is None:
         reject_unused_options("seed", "trust_remote_code", why="no encoder is written; say --encoder, too")
     if encoder is not None and max_length is not None:

@@ -67,10 +67,10 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
     if count < 2:
         raise ConfigError("name two encoders or more; there is nothing to merge one with")
     if alpha is not None and shares is not None:
-        raise ConfigError("--alpha and --shares say the same in two ways; use one of them")
+        raise ConfigError("--alpha and --weights say the same in two ways; use one of them")
     if alpha is not None:
         if count != 2:
-            raise ConfigError(f"--alpha is for two encoders; for {count} pass --shares, or neither for equal shares")
+            raise ConfigError(f"--alpha is for two encoders; for {count} pass --weights, or neither for equal shares")
         # NaN passes the range of the option, as every comparison with it is false.
         if not 0 <= alpha <= 1:
             raise ConfigError(f"--alpha: expected a number from 0 to 1, got {alpha:g}")
@@ -78,11 +78,11 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
     if shares is None:
         return (1 / count,) * count
     if len(shares) != count:
-        raise ConfigError(f"--shares: expected {count} numbers, one for each encoder; got {len(shares)}")
+        raise ConfigError(f"--weights: expected {count} numbers, one for each encoder; got {len(shares)}")
     # Written so that NaN is refused, too.
     if not all(share >= 0 for share in shares) or not abs(fsum(shares) - 1) <= _SUM:
         said = " + ".join(f"{share:g}" for share in shares)
-        raise ConfigError(f"--shares: expected numbers from 0 on that sum to 1; {said} = {fsum(shares):g}")
+        raise ConfigError(f"--weights: expected numbers from 0 on that sum to 1; {said} = {fsum(shares):g}")
     return tuple(shares)
 
 

@@ -90,7 +90,7 @@ def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
     if changed.model_type in _GATED:
         raise EncoderError(
             f"layers of '{changed.model_type}' cannot be merged or get fewer neurons, as their feed-forward blocks are "
-            "gated; --layers, --bottleneck, --trim and --static are possible"
+            "gated; --layers, --bottleneck, --trim-vocab and --static are possible"
         )
     if layers is not None:
         changed.num_hidden_layers = len(groups_of(config, layers))

@@ -81,11 +81,11 @@ class Plan:
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         self._check_static()
         if self.vocabulary is not None and not self.trim:
-            raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")
+            raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Name texts with --trim-vocab")
         if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
             raise ConfigError(
                 "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "
-                "--trim"
+                "--trim-vocab"
             )
         if self.layers is not None and self.merge is not None:
             raise ConfigError("--layers leaves layers out and --merge puts them together; choose one of them")
@@ -95,7 +95,7 @@ class Plan:
             raise ConfigError(f"{name} {written}: fitted on which texts? Name some with --texts")
         if self.texts and not self.fits and self.static is None and not self.weighs_words:
             if self.bottleneck is not None:
-                raise ConfigError("--texts weigh words for --initial svd; a random word table has no use for them")
+                raise ConfigError("--texts weigh words for --init svd; a random word table has no use for them")
             raise ConfigError(
                 "--texts are what layers are fitted on, or say how frequent words are: say --merge, --feed-forward, "
                 "--bottleneck or --static, too"

@@ -1,9 +1,12 @@
 """What all declarations are made of: frozen values without unknown keys, and the numbers in them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -36,6 +39,25 @@ class Settings(FrozenConfig):
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Former values of a setting that are still accepted.
+
+    Attributes:
+        values: former value → the value that it stands for.
+    """
+
+    values: Mapping[str, str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return a schema that replaces a former value before it is checked."""
+
+        def replaced(value: Any) -> Any:
+            return self.values.get(value, value) if isinstance(value, str) else value
+
+        return no_info_before_validator_function(replaced, handler(source))
 
 
 @dataclass(frozen=True)

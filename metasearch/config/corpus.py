@@ -1,37 +1,40 @@
 """Which pairs of a parallel corpus are used, as declared by a stage."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from metasearch.config.base import Count, FrozenConfig
+from metasearch.config.base import Count, Flag, Settings
 from metasearch.config.languages import Language
 
 DEFAULT_PIVOT = "en"
 Balance = Literal["none", "file", "language"]
 
 
-class CorpusSettings(FrozenConfig):
-    """What is read of a parallel corpus, and in which shares it is trained on.
+class CorpusSettings(Settings):
+    """The pairs of a parallel corpus that are read, and their shares in training.
+
+    The multi-stage distillation paper reads 300,000 pairs of a file in stages 2 and 3 and 500,000 in stages 1 and 4,
+    drops pairs with a side over 250 characters, and gives every file the same share of an epoch. The EMA teacher paper
+    drops pairs with a side over 128 tokens, and gives every language the same share.
 
     Attributes:
-        pivot: the language that every file has on one side; the one that the teacher knows.
-        languages: languages of the translations; empty takes all that are there.
-        only: corpora such as `TED2020`; empty takes all that are there.
-        max_lines: number of pairs that are read of a file; 0 reads all. The multi-stage distillation paper has
-            300,000 in stages 2 and 3, and 500,000 in stages 1 and 4.
-        max_chars: a pair with a longer side is dropped; 0 drops none. The same paper has 250.
-        max_tokens: the same in tokens, special tokens included; 0 drops none. The EMA teacher paper has 128.
-        normalise: write compatible characters, quotes and dashes in one way each, see `metasearch.data.normalise`.
-        balance: `file` gives every file the same share of an epoch, whatever its size, as the multi-stage paper does;
-            `language` every language, as the EMA teacher paper does; `none` takes every pair once.
+        balance: `file` or `language` gives each the same share of an epoch, whatever its size; `none` takes every pair
+            once.
         dev: pairs of each language that are held out of training.
     """
 
-    pivot: Language = DEFAULT_PIVOT
-    languages: tuple[Language, ...] = ()
-    only: tuple[str, ...] = ()
+    pivot: Annotated[Language, Flag(metavar="TAG")] = DEFAULT_PIVOT
+    """Language on one side of every file."""
+    languages: Annotated[tuple[Language, ...], Flag(metavar="TAGS", comma=True)] = ()
+    """Languages of the translations, such as de,fr; by default all."""
+    only: Annotated[tuple[str, ...], Flag(name="--corpora", metavar="NAMES", comma=True)] = ()
+    """Corpora to read, such as TED2020; by default all."""
     max_lines: Count = 0
+    """Pairs to read of a file; 0 reads all."""
     max_chars: Count = 0
+    """Longest side of a pair in characters; 0 takes any."""
     max_tokens: Count = 0
+    """Longest side of a pair in tokens, special tokens included; 0 takes any."""
     normalise: bool = False
+    """Write compatible characters, quotes and dashes in one way each."""
     balance: Balance = "none"
     dev: Count = 0

@@ -56,9 +56,9 @@ class DistillConfig(Settings):
     compute: ComputeConfig = ComputeConfig()
     evaluate: Annotated[tuple[str, ...], Flag(metavar="TASK", complete="task")] = ()
     """Score on a task before the first and after each stage; repeatable."""
-    targets: Annotated[str | None, Flag(metavar="DIR")] = None
+    targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR")] = None
     """Folder for the embeddings of frozen encoders; by default in the run."""
-    target_type: TargetType = "fp32"
+    target_type: Annotated[TargetType, Flag(name="--teacher-cache-dtype")] = "fp32"
     """Number format of these embeddings, for a prepared corpus; others are fp32."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed for batches, dropout and the student."""

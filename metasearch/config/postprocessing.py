@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from metasearch.config.base import FrozenConfig, Positive
+from metasearch.config.base import Flag, FrozenConfig, Positive, Settings
 from metasearch.config.languages import Language
 
 LEAST = 20
@@ -17,18 +17,15 @@ def _enough(texts: int) -> int:
     return texts
 
 
-class NeutralSettings(FrozenConfig):
-    """How the map that takes the language out of vectors is estimated.
+class NeutralSettings(Settings):
+    """How the projection that removes language bias is estimated; a language needs `LEAST` texts."""
 
-    Attributes:
-        rank: number of directions to remove; None removes one less than there are languages.
-        texts: of each language, at most; no fewer than `LEAST`.
-        languages: that are in the estimate; empty takes all that there are texts of.
-    """
-
-    rank: Positive | None = None
-    texts: Annotated[int, AfterValidator(_enough)] = 600
-    languages: tuple[Language, ...] = ()
+    rank: Annotated[Positive | None, Flag(metavar="R")] = None
+    """Number of directions to remove; by default one less than languages."""
+    texts: Annotated[int, AfterValidator(_enough), Flag(name="--max-texts-per-language", metavar="N")] = 600
+    """Texts of each language, at most."""
+    languages: Annotated[tuple[Language, ...], Flag(metavar="LIST", comma=True)] = ()
+    """Languages in the estimate, such as ar,de,el; by default all languages of the texts."""
 
 
 class Neutralise(NeutralSettings):

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from metasearch.config import yaml
-from metasearch.config.base import Count, Flag, Positive, Seed, Settings
+from metasearch.config.base import Count, Flag, Positive, Renamed, Seed, Settings
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
-Checkpointing = Literal["auto", "on", "texts", "off"]
+Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
 WHOLE_TASK = "task"
 """Stands for all languages of the task in `EncoderConfig.trim`."""
@@ -62,7 +62,7 @@ class EncoderConfig(Settings):
     """Built-in name, local folder or hub name; by default the task's encoder."""
     prompts: Annotated[Mapping[Role, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
     """Text before the texts of a role (question, candidate or text), instead of the encoder's own; repeatable."""
-    trim: Annotated[tuple[str, ...], Flag(metavar="task|LANGUAGES", comma=True)] = ()
+    trim: Annotated[tuple[str, ...], Flag(name="--trim-vocab", metavar="task|LANGUAGES", comma=True)] = ()
     """Cut the encoder's vocabulary to the words of the task, or of some of its languages such as ar,de; embeddings of
     their texts stay the same."""
     trust_remote_code: bool = False
@@ -82,9 +82,9 @@ class ComputeConfig(Settings):
     """Device to run on; auto takes a GPU if there is one."""
     precision: Precision = "fp32"
     """Precision of forward passes: float32 or bfloat16."""
-    checkpointing: Checkpointing = "auto"
-    """Save memory at the same gradient: on = recompute layers in the backward pass (1.5 to 1.8 times the CPU time in
-    fp32), texts = gradient caching for large batches, auto = on once a step runs out of memory."""
+    checkpointing: Annotated[Checkpointing, Renamed({"on": "layers", "texts": "gradcache"})] = "auto"
+    """Save memory at the same gradient: layers = recompute layers in the backward pass (1.5 to 1.8 times the CPU time
+    in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 
 
 class RunConfig(Settings):

@@ -2,7 +2,7 @@
 
 Multi-stage distillation paper, section 3.1.3: the word table is factorised through a bottleneck, and the first M layers
 of L run L/M times. All else is the backbone's own code. `config.json` nests the configuration of the backbone that
-computes the same at full size; `metasearch export --plain` makes that one.
+computes the same at full size; `metasearch export --sentence-transformers` makes that one.
 """
 
 import copy

@@ -121,7 +121,7 @@ def find_candidates(
     if not new:
         raise DataError(
             f"no new pairs: of {len(distinct)} pairs of neighbours {known} are known and {shut_out} excluded; "
-            "raise --top"
+            "raise --top-k"
         )
     return Candidates(new, len(sentences), len(distinct), known, shut_out)
 

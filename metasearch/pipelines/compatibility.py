@@ -54,11 +54,8 @@ def _check_order(learner: type[Learner], options: Any, precision: str, checkpoin
     otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
     if precision == "bf16":
         raise ConfigError(f"--precision bf16 works in first order only; use fp32{otherwise}")
-    if checkpointing == "texts":
-        raise ConfigError(
-            "--checkpointing texts saves nothing in second order, whose inner gradients keep what is computed again; "
-            f"say on{otherwise}"
-        )
+    if checkpointing == "gradcache":
+        raise ConfigError(f"--checkpointing gradcache saves nothing in second order; use layers{otherwise}")
 
 
 def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:

@@ -87,7 +87,7 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
             return before, static_sizes(trimmed, plan.dimensions)
         config = transformer_of(trimmed.model).config
     elif plan.trim or plan.static is not None:
-        flag = "--trim" if plan.trim else "--static"
+        flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is a configuration alone")
     else:
         before, config = config_sizes(source), source

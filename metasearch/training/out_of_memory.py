@@ -15,7 +15,7 @@ def out_of_memory(error: RuntimeError) -> bool:
 
 def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) -> OutOfMemory:
     """Return the error that says what needs less memory; `texts` may be recomputed a few at a time."""
-    again = "--checkpointing texts, " if texts else ""
+    again = "--checkpointing gradcache, " if texts else ""
     return OutOfMemory(
         f"out of memory on {device} in an outer step ({first_line(error)}). Less is needed with smaller "
         "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "

@@ -10,7 +10,7 @@ gradient is that of one shard but for rounding and dropout.
 
 Memory does not grow with the number of episodes: the gradient of each loss is taken before the next loss is computed.
 There is one sum of gradients for each name of losses, which is multiplied with ∂L/∂v at the end. The graphs of texts
-are kept until ∂L/∂v is known, or recomputed with `--checkpointing texts`.
+are kept until ∂L/∂v is known, or recomputed with `--checkpointing gradcache`.
 """
 
 import logging
@@ -64,8 +64,8 @@ class OuterGradients:
     Args:
         encoder: the encoder to train.
         workers: most episodes at the same time; see `PackedEncoder`.
-        checkpointing: `on` recomputes layers in the backward pass, `texts` a few texts at a time, for less memory and
-            the same gradient; `auto` recomputes layers from the first step on that runs out of memory.
+        checkpointing: `layers` recomputes layers in the backward pass, `gradcache` a few texts at a time, for less
+            memory and the same gradient; `auto` recomputes layers from the first step on that runs out of memory.
 
     Attributes:
         notes: what is done in a slower way for this encoder and why.
@@ -149,7 +149,7 @@ class OuterGradients:
                     raise
                 less = self._need_less() if again else None
                 if less is None:
-                    raise not_enough(device, error, self.checkpointing != "texts") from error
+                    raise not_enough(device, error, self.checkpointing != "gradcache") from error
             log.warning("out of memory on %s: %s; the gradient stays the same", device, less)
             set_random_state(device, random)
             # Outside of `except`, whose error holds on to the graph.
@@ -162,7 +162,7 @@ class OuterGradients:
             self.packed.most_workers = 1
             return "one episode is computed at a time"
         if self.checkpointing == "auto":
-            self.checkpointing = "on"
+            self.checkpointing = "layers"
             return "layers are recomputed in the backward pass"
         return None
 

@@ -38,7 +38,7 @@ def test_the_teacher_and_the_assistant_of_e5_are_made_of_its_words_and_have_a_ma
         ["compress", str(out / "trimmed"), str(out / "vocabulary")],
         ["neutralise", str(out / "vocabulary"), str(out / "assistant/model")],
     ]
-    assert called[2][2:6] == ["--trim", corpus, "--vocabulary", "32000"]
+    assert called[2][2:6] == ["--trim-vocab", corpus, "--vocabulary", "32000"]
 
 
 def test_a_folder_of_one_teacher_is_not_taken_for_that_of_another(tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ def test_the_encoder_learns_from_itself_without_its_language(tmp_path, monkeypat
     corpus, words, trimmed, neutral, run = (
         str(tmp_path / name) for name in ("corpus", "words", "trimmed", "neutral", "run")
     )
-    assert called[0] == ["compress", "e5", "--trim", corpus, "--trim", words, "-o", trimmed]
+    assert called[0] == ["compress", "e5", "--trim-vocab", corpus, "--trim-vocab", words, "-o", trimmed]
     assert called[1] == ["neutralise", trimmed, "--texts", corpus, "-o", neutral]
     assert called[2][:7] == ["distill", "--recipe", "align", "--teacher", neutral, "--student", neutral]
     assert called[2][7:] == ["--corpus", corpus, "--seed", "1", "-o", run]

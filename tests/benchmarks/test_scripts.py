@@ -115,14 +115,14 @@ def test_a_neutral_study_trains_each_learner_through_the_map_and_has_the_map_alo
     called = []
     monkeypatch.setattr(main_table, "metasearch", lambda *words: called.append(words))
     monkeypatch.setattr(main_table.ms, "read_study", lambda _: sys.exit(0))
-    words = ["--task", "stsb-mt-translated", "--neutral", "-o", str(tmp_path), "--", "--trim", "task"]
+    words = ["--task", "stsb-mt-translated", "--neutral", "-o", str(tmp_path), "--", "--trim-vocab", "task"]
     assert CliRunner().invoke(main_table.main, words).exit_code == 0
     (asked,) = called
     learners = asked[asked.index("--learner") + 1]
     assert learners == "zero-shot,neutral,fine-tune:mono-mono,maml:mono-mono,maml-align:mono-bi-multi"
     through = {asked[i + 1] for i, word in enumerate(asked) if word == "--set"}
     assert through == {f"{learner}:neutralise.when=before" for learner in ("fine-tune", "maml", "maml-align")}
-    assert asked[-4:-2] == ("--trim", "task")
+    assert asked[-4:-2] == ("--trim-vocab", "task")
 
 
 @pytest.mark.parametrize("script", [pytest.param(main_table, marks=pytest.mark.slow), small_studies])

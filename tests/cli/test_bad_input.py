@@ -51,8 +51,8 @@ def failing(*args, code):
             "labels=8 counts those of train, and episodes of meta-valid would read those of dev",
         ),
         (
-            [*TRAIN, "--checkpointing", "texts", "--set", "options.first_order=false"],
-            "--checkpointing texts saves nothing in second order",
+            [*TRAIN, "--checkpointing", "gradcache", "--set", "options.first_order=false"],
+            "--checkpointing gradcache saves nothing in second order",
         ),
         ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
         (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),

@@ -35,18 +35,18 @@ def metasearch(*words):
 @pytest.mark.slow
 def test_a_run_has_the_same_model_with_and_without_and_keeps_the_choice(tmp_path):
     models = []
-    for choice in ("on", "off"):
+    for choice in ("layers", "off"):
         metasearch(*TRAIN, "--checkpointing", choice, "-o", tmp_path / choice)
         assert yaml.tree(tmp_path / choice / "config.yaml")["config"]["compute"]["checkpointing"] == choice
         models.append(load_file(tmp_path / choice / "model" / "model.safetensors"))
-    on, off = models
-    assert on.keys() == off.keys()
-    assert all(weight.equal(off[name]) for name, weight in on.items())
+    layers, off = models
+    assert layers.keys() == off.keys()
+    assert all(weight.equal(off[name]) for name, weight in layers.items())
 
 
 @pytest.mark.parametrize("command", ["train", "distill", "crossval"])
 def test_every_command_that_trains_has_it(command):
-    assert "--checkpointing [auto|on|texts|off]" in " ".join(metasearch(command, "--help").output.split())
+    assert "--checkpointing [off|auto|layers|gradcache]" in " ".join(metasearch(command, "--help").output.split())
 
 
 def times(precision, ways):

@@ -40,7 +40,7 @@ def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder)
 
 
 def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
-    text = " ".join(shown(folder, "--level", "0.9").split())
+    text = " ".join(shown(folder, "--confidence", "0.9").split())
     assert "Mean over languages, then over folds 0, 1, 2; ±: standard deviation over folds (n - 1)." in text
     assert "the 90% interval excludes 0; it says what training again on other folds with other seeds" in text
     assert "p (Holm) over 2 comparisons is below 0.1" in text
@@ -106,8 +106,8 @@ def test_a_single_run_is_compared_with_its_zero_shot(folder):
         (["--measure", "map@10"], 2, "no scores of measure 'map@10'. Did you mean 'map@20'?"),
         (["--pool", "bilingal"], 2, "no scores of pool 'bilingal'. Did you mean 'bilingual'?"),
         (["--task", "lareqa"], 2, "no scores on task 'lareqa'"),
-        (["--level", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
-        (["--level", "0.9999"], 2, "level 0.9999 lies beyond the outermost of 10000 resamples"),
+        (["--confidence", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
+        (["--confidence", "0.9999"], 2, "level 0.9999 lies beyond the outermost of 10000 resamples"),
         (["--resamples", "10"], 2, "10 resamples are too few"),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_st
 
 def test_export_writes_a_stock_model_that_computes_the_same(tiny_student, tmp_path):
     folder = tiny_student[0]
-    size, model = metasearch("export", folder, "--plain", "-o", tmp_path / "stock").stdout.splitlines()
+    size, model = metasearch("export", folder, "--sentence-transformers", "-o", tmp_path / "stock").stdout.splitlines()
     written = sum(path.stat().st_size for path in (tmp_path / "stock").rglob("*") if path.is_file())
     assert (size, model) == (f"size: {written / 10**6:.2f} MB", f"model: {tmp_path / 'stock'}")
     config = json.loads((tmp_path / "stock" / "config.json").read_text())
@@ -103,7 +103,7 @@ def test_export_writes_a_stock_model_that_computes_the_same(tiny_student, tmp_pa
 
 
 def test_exporting_a_stock_encoder_says_that_it_is_one(assistant, tmp_path):
-    result = metasearch("export", assistant, "--plain", "-o", tmp_path / "stock")
+    result = metasearch("export", assistant, "--sentence-transformers", "-o", tmp_path / "stock")
     assert "is a stock model already; written as it is" in result.stderr
     assert (tmp_path / "stock" / "model.safetensors").stat().st_size > 0
 
@@ -141,7 +141,7 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
     (corpus / "a.tsv").write_text("Where is the key?\tΠού είναι το κλειδί;\n", encoding="utf-8")
     with gzip.open(corpus / "b.txt.gz", "wt", encoding="utf-8") as file:
         file.write("The key is here.\n")
-    arguments = ["compress", assistant, "--trim", corpus, "--json"]
+    arguments = ["compress", assistant, "--trim-vocab", corpus, "--json"]
     printed = json.loads(metasearch(*arguments, "-o", tmp_path / "small").stdout)
     assert printed["after"]["words"] < printed["before"]["words"]
     assert printed["after"]["encoder: layers"] == printed["before"]["encoder: layers"]
@@ -163,17 +163,21 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
         (["--bottleneck", 16], 2, "bottleneck 16: the word table has 16 columns; choose a number from 1 to 15"),
         (["--recurrent", 4], 2, "recurrent 4: 6 layers are no multiple of it; choose 1 or 2 or 3 or 6"),
         (["--repeats", 2], 2, "which layers?"),
-        (["--vocabulary", 100, "--bottleneck", 4], 2, "vocabulary 100: which tokens? Say with --trim what texts they"),
-        (["--recurrent", 3, "--initial", "random"], 2, "initial random is for a bottleneck"),
+        (
+            ["--vocabulary", 100, "--bottleneck", 4],
+            2,
+            "vocabulary 100: which tokens? Name texts with --trim-vocab",
+        ),
+        (["--recurrent", 3, "--init", "random"], 2, "initial random is for a bottleneck"),
         (
             [],
             2,
-            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim",
+            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, ",
         ),
         (["--dimensions", 4], 2, "dimensions 4: they are those of word vectors; say --static, too"),
-        (["--vocabulary", 100], 2, "vocabulary 100: which tokens? Say with --trim what texts they"),
+        (["--vocabulary", 100], 2, "vocabulary 100: which tokens? Name texts with --trim-vocab"),
         (["--bottleneck", 4, "--sizes-only"], 2, "one of them"),
-        (["--trim", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
+        (["--trim-vocab", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_and_nothing_is_written(assistant, tmp_path, args, code, says):
@@ -183,7 +187,7 @@ def test_a_plan_that_does_not_fit_is_refused_and_nothing_is_written(assistant, t
     assert not (tmp_path / "student").exists()
 
 
-@pytest.mark.parametrize("command", [["compress", "--bottleneck", 4], ["export", "--plain"]])
+@pytest.mark.parametrize("command", [["compress", "--bottleneck", 4], ["export", "--sentence-transformers"]])
 def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
     (tmp_path / "mine.txt").write_text("keep")
     assert (
@@ -196,15 +200,18 @@ def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
 def test_a_folder_that_cannot_be_written_is_named(assistant, tmp_path):
     (tmp_path / "file").write_text("")
     output = tmp_path / "file" / "student"
-    assert f"{output} cannot be written" in metasearch("export", assistant, "--plain", "-o", output, code=5).stderr
+    assert (
+        f"{output} cannot be written"
+        in metasearch("export", assistant, "--sentence-transformers", "-o", output, code=5).stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
         (["compress", "tiny", "--bottleneck", 4], 2, "say where the student goes with -o DIR"),
-        (["export", "tiny", "-o", "x"], 2, "--plain"),
-        (["export", "tiny", "--plain"], 2, "say where to write with -o DIR"),
+        (["export", "tiny", "-o", "x"], 2, "--sentence-transformers"),
+        (["export", "tiny", "--sentence-transformers"], 2, "Missing option '-o'"),
         (["compress", "tinny", "--bottleneck", 4, "--sizes-only"], 6, "Did you mean 'tiny'?"),
         (["compress", "/nowhere/at/all", "--sizes-only"], 6, "no such folder"),
     ],
@@ -224,12 +231,12 @@ def test_a_student_is_not_compressed_again(tiny_student, tmp_path):
         ("{", 6, "no configuration that can be read"),
         ('{"model_type": "vit"}', 6, "kind 'vit' cannot be compressed"),
         ('{"model_type": "bert", "hidden_size": 10}', 6, "no model can be made of this configuration: The hidden size"),
-        ('{"model_type": "bert"}', 2, "--trim needs an encoder with its tokenizer"),
+        ('{"model_type": "bert"}', 2, "--trim-vocab needs an encoder with its tokenizer"),
     ],
 )
 def test_a_configuration_that_is_no_use_is_refused_with_its_reason(tmp_path, text, code, says):
     path = tmp_path / "config.json"
     path.write_text(text)
-    trim = ["--trim", path] if "trim" in says else []
+    trim = ["--trim-vocab", path] if "trim" in says else []
     result = metasearch("compress", path, "--bottleneck", 4, *trim, "--sizes-only", code=code)
     assert says in result.stderr

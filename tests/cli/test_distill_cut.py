@@ -44,7 +44,15 @@ def test_the_model_says_to_what_its_vectors_may_be_cut(run):
     ("dimensions", "said"), [(32, ""), (16, "to their first 16 numbers (Matryoshka), but to 8, 32")]
 )
 def test_an_export_warns_of_a_cut_that_training_did_not_prepare(run, tmp_path, dimensions, said):
-    command = ["export", str(run / "model"), "--plain", "--dimensions", str(dimensions), "-o", str(tmp_path / "short")]
+    command = [
+        "export",
+        str(run / "model"),
+        "--sentence-transformers",
+        "--dimensions",
+        str(dimensions),
+        "-o",
+        str(tmp_path / "short"),
+    ]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     assert said in result.stderr

@@ -32,7 +32,7 @@ def metasearch(*args, code=0):
 def words(tmp_path_factory):
     """The word vectors of `tiny`, 24 numbers of each, scored; and what the command printed."""
     folder = tmp_path_factory.mktemp("exported") / "words"
-    flags = ["--static", "--dimensions", 24, "--task", "demo-sts"]
+    flags = ["--static-embeddings", "--dimensions", 24, "--task", "demo-sts"]
     return folder, metasearch("export", "tiny", *flags, "-o", folder)
 
 
@@ -63,7 +63,7 @@ def test_a_line_says_that_no_training_prepared_vectors_to_be_cut(words):
 def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path):
     encoder = make_static(tiny.build())
     encoder.write(tmp_path / "words")
-    printed = metasearch("export", tmp_path / "words", "--static", "--json", "-o", tmp_path / "again")
+    printed = metasearch("export", tmp_path / "words", "--static-embeddings", "--json", "-o", tmp_path / "again")
     assert "is static already; its word vectors are written as they are" in printed.stderr
     facts = json.loads(printed.stdout)
     assert facts["bytes"] == sum(path.stat().st_size for path in (tmp_path / "again").rglob("*") if path.is_file())
@@ -76,7 +76,7 @@ def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path
 
 def test_directions_of_texts_stay_nearer_to_the_whole_vectors_than_the_first_numbers(tmp_path):
     (tmp_path / "texts.txt").write_text("".join(f"{'ab cd ef gh'[i % 9 :]} {i}\n" for i in range(40)), encoding="utf-8")
-    flags = ["export", "tiny", "--plain", "--dimensions", 8]
+    flags = ["export", "tiny", "--sentence-transformers", "--dimensions", 8]
     metasearch(*flags, "-o", tmp_path / "first")
     said = metasearch(*flags, "--texts", tmp_path / "texts.txt", "-o", tmp_path / "chosen").stderr
     assert "Matryoshka" not in said
@@ -90,7 +90,9 @@ def test_directions_of_texts_stay_nearer_to_the_whole_vectors_than_the_first_num
 
 
 def test_flags_of_a_task_are_refused_without_one(tmp_path):
-    said = metasearch("export", "tiny", "--plain", "--fold", 1, "--fold-seed", 0, "-o", tmp_path / "new", code=2).stderr
+    said = metasearch(
+        "export", "tiny", "--sentence-transformers", "--fold", 1, "--fold-seed", 0, "-o", tmp_path / "new", code=2
+    ).stderr
     assert "--fold, --fold-seed: no task is read; say --task, too, or leave them out" in said
     assert list(tmp_path.iterdir()) == []
 
@@ -103,13 +105,13 @@ def test_a_rounded_graph_is_not_written_without_its_scores(tmp_path):
 
 
 FORMS = [
-    pytest.param(["--plain"], "sentence-transformers", id="plain"),
-    pytest.param(["--plain", "--dimensions", 24], "sentence-transformers", id="dimensions"),
-    pytest.param(["--static"], "sentence-transformers", id="static"),
+    pytest.param(["--sentence-transformers"], "sentence-transformers", id="plain"),
+    pytest.param(["--sentence-transformers", "--dimensions", 24], "sentence-transformers", id="dimensions"),
+    pytest.param(["--static-embeddings"], "sentence-transformers", id="static"),
     pytest.param(["--int8"], "metasearch", id="int8"),
-    pytest.param(["--static", "--int8"], "sentence-transformers", id="static-int8"),
+    pytest.param(["--static-embeddings", "--int8"], "sentence-transformers", id="static-int8"),
     pytest.param(["--onnx"], "onnx", id="onnx", marks=[needs_onnx, pytest.mark.slow]),
-    pytest.param(["--static", "--onnx"], "onnx", id="static-onnx", marks=[needs_onnx, pytest.mark.slow]),
+    pytest.param(["--static-embeddings", "--onnx"], "onnx", id="static-onnx", marks=[needs_onnx, pytest.mark.slow]),
 ]
 
 
@@ -136,7 +138,7 @@ def test_the_card_states_prompts_and_lengths_of_the_exported_model(role, prompt,
     encoder = tiny.build(MaxLength(question=30, candidate=40, text=50))
     replace_prompts(encoder.model, {"question": "q: "})
     encoder.save(tmp_path / "model")
-    metasearch("export", tmp_path / "model", "--plain", "-o", tmp_path / "plain")
+    metasearch("export", tmp_path / "model", "--sentence-transformers", "-o", tmp_path / "plain")
     text = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
     (line,) = [cells(line) for line in text.splitlines() if line.startswith(f"| {role} ")]
     assert (line[2].strip("`"), line[3]) == (prompt, str(length))
@@ -169,7 +171,7 @@ def test_a_rounded_graph_has_its_scores_in_its_folder_and_evaluate_gives_the_sam
 @pytest.mark.slow
 @pytest.mark.parametrize(("flags", "says"), [(["--precision", "bf16"], "a precision of its own")])
 def test_what_an_exported_graph_cannot_do_is_refused(flags, says, tmp_path):
-    metasearch("export", "tiny", "--static", "--onnx", "-o", tmp_path / "graph")
+    metasearch("export", "tiny", "--static-embeddings", "--onnx", "-o", tmp_path / "graph")
     said = metasearch("evaluate", "--encoder", tmp_path / "graph", *flags, code=2).stderr
     assert says in said
     assert (

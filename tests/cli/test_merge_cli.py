@@ -50,7 +50,7 @@ def test_the_ends_are_the_encoders_themselves(models, tmp_path, alpha, same):
 
 @pytest.mark.slow
 def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
-    done = run(*(models / f"{seed}" for seed in range(3)), "--shares", "0.5,0.25,0.25", "-o", tmp_path / "m", "--json")
+    done = run(*(models / f"{seed}" for seed in range(3)), "--weights", "0.5,0.25,0.25", "-o", tmp_path / "m", "--json")
     told = json.loads(done.stdout)
     assert [part["share"] for part in told["parts"]] == [0.5, 0.25, 0.25]
     assert told["fingerprint"] == open_checkpoint(str(tmp_path / "m")).fingerprint
@@ -74,9 +74,9 @@ def test_an_encoder_in_eight_bits_and_one_that_was_trained_from_it(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["0", "1"], 2, "-o DIR"),
+        (["0", "1"], 2, "Missing option '-o'"),
         (["0", "1", "--alpha", "1.5", "-o", "made"], 2, "1.5 is not in the range"),
-        (["0", "1", "--shares", "a,b", "-o", "made"], 2, "--shares a,b: expected numbers such as 0.5,0.3,0.2"),
+        (["0", "1", "--weights", "a,b", "-o", "made"], 2, "--weights a,b: expected numbers such as 0.5,0.3,0.2"),
         (["0", "-o", "made"], 2, "name two encoders or more"),
         (["0", "minii", "-o", "made"], 6, "Did you mean 'mini'"),
         (["0", "mini", "-o", "made"], 6, "0 and mini cannot be merged: "),

@@ -102,10 +102,10 @@ def test_the_picture_is_a_file_of_its_own_with_a_point_of_each_text_before_and_a
     [
         (["tiny", "-o", "{new}"], 2, "say what to estimate from: --texts PATH, or --task TASK; one of them"),
         (["tiny", "--texts", "{corpus}", "--task", "demo", "-o", "{new}"], 2, "one of them"),
-        (["tiny", "--texts", "{corpus}"], 2, "say where the encoder goes with -o DIR"),
+        (["tiny", "--texts", "{corpus}"], 2, "Missing option '-o'"),
         (["tiny", "--texts", "{corpus}", "-o", "{corpus}"], 5, "exists already; choose another folder with -o"),
         (["tiny", "--texts", "{corpus}/de.txt", "-o", "{new}"], 3, "there are texts of de alone"),
-        (["tiny", "--texts", "{corpus}", "--sentences", "9", "-o", "{new}"], 2, "--sentences: texts: the mean of a "),
+        (["tiny", "--texts", "{corpus}", "--max-texts-per-language", "9", "-o", "{new}"], 2, "language: texts: "),
         (["tiny", "--texts", "{corpus}", "--fold", "1", "-o", "{new}"], 2, "--fold: no task is read; say --task or"),
         (["tiny", "--texts", "{corpus}", "--fold-seed", "0", "-o", "{new}"], 2, "--fold-seed: no task is read"),
         (["tiny", "--texts", "{corpus}", "--rank", "4", "-o", "{new}"], 2, "rank 4 is out of range, 1 to 3"),

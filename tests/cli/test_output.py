@@ -23,8 +23,11 @@ def failing(*args, code):
     "args",
     [
         *(["train", "--mode", "trans", option, ""] for option in ("--encoder", "--task", "--recipe", "--data", "-o")),
-        *(["train", option, ""] for option in ("--mode", "--learner", "--include", "--trim", "--resume")),
-        *(["distill", option, ""] for option in ("--teacher", "--student", "--assistant", "--corpus", "--targets")),
+        *(["train", option, ""] for option in ("--mode", "--learner", "--include", "--trim-vocab", "--resume")),
+        *(
+            ["distill", option, ""]
+            for option in ("--teacher", "--student", "--assistant", "--corpus", "--teacher-cache")
+        ),
         ["crossval", "--learner", ""],
         ["evaluate", "--encoder="],
         ["report", "", "-o", "x"],

@@ -250,7 +250,7 @@ def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tm
         (["--baseline", "mamml (trans)"], 2, "Did you mean 'maml (trans)'?"),
         (["--measure", "map@2"], 2, "no scores of measure 'map@2'. Did you mean 'map@20'?"),
         (["--task", "lareqa"], 2, "no scores on task 'lareqa'; there are some on demo"),
-        (["--level", "95"], 2, "level 95"),
+        (["--confidence", "95"], 2, "level 95"),
         (["--resamples", "10"], 2, "10"),
     ],
 )

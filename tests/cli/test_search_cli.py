@@ -38,7 +38,7 @@ def docs(tmp_path, monkeypatch):
 
 @pytest.fixture
 def index(docs):
-    metasearch("index", docs.name, "--encoder=tiny", "--length=40", "-o", "faq.index")
+    metasearch("index", docs.name, "--encoder=tiny", "--chunk-tokens=40", "-o", "faq.index")
     return docs.parent / "faq.index"
 
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_named_and_counted_or_with_strict_an_error(docs):
 
 
 def test_a_hit_has_score_language_file_line_and_passage(index):
-    first, *text, blank, _, _, _, _, last = metasearch("search", "faq.index", EN[0], "--top=2").stdout.splitlines()
+    first, *text, blank, _, _, _, _, last = metasearch("search", "faq.index", EN[0], "--top-k=2").stdout.splitlines()
     assert first.split()[2:] == ["en", "docs/en/faq.txt:1"]
     assert (text, blank) == ([f"    {line}" for line in EN], "")
     assert last == "languages of the hits: en 1, de 1"
@@ -96,7 +96,7 @@ def test_languages_are_chosen_and_hits_come_as_json(index):
 
 def test_lines_of_the_standard_input_are_queries(index):
     lines = metasearch(
-        "search", "faq.index", "--json", "--top=1", input=f"{EN[0]}\n\n\u200b\u200e\n{DE[0]}\n"
+        "search", "faq.index", "--json", "--top-k=1", input=f"{EN[0]}\n\n\u200b\u200e\n{DE[0]}\n"
     ).stdout.splitlines()
     assert [json.loads(line)["query"] for line in lines] == [EN[0], DE[0]]
 
@@ -119,7 +119,7 @@ def test_a_standard_input_that_is_closed_is_none(index, monkeypatch):
 
 
 def test_the_end_of_a_query_that_is_not_read_is_said(docs):
-    metasearch("index", docs.name, "--encoder=tiny", "--length=40", "-o", "faq.index")
+    metasearch("index", docs.name, "--encoder=tiny", "--chunk-tokens=40", "-o", "faq.index")
     limit = tiny.build().limit("question")
     says = f"the query '{'bus ' * 10}…' was searched for by its first {limit} tokens; its end was not read"
     assert says in metasearch("search", "faq.index", "bus " * limit).stderr
@@ -139,7 +139,7 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
 
 
 def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
-    metasearch("index", "docs", "--encoder=tiny", "--length=12", "-o", "faq.index")
+    metasearch("index", "docs", "--encoder=tiny", "--chunk-tokens=12", "-o", "faq.index")
     asked = ("search", "faq.index", EN[0], "--json")
     plain, moved = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--expand"]))
     assert {hit["text"] for hit in moved} == {hit["text"] for hit in plain}
@@ -149,7 +149,7 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
 
 
 def test_balance_measures_scores_from_the_best_of_their_language(docs):
-    metasearch("index", "docs", "--encoder=tiny", "--length=12", "-o", "faq.index")
+    metasearch("index", "docs", "--encoder=tiny", "--chunk-tokens=12", "-o", "faq.index")
     asked = ("search", "faq.index", EN[0], "--json")
     plain, even = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--balance"]))
     for language in {hit["language"] for hit in plain}:
@@ -171,14 +171,14 @@ def test_documents_of_one_language_cannot_be_expanded(docs):
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (["index", "docs"], 2, "say where the index goes with -o DIR"),
+        (["index", "docs"], 2, "Missing option '-o'"),
         (["index", "dogs", "-o", "x"], 3, "dogs: cannot be read: No such file or directory. Did you mean 'docs'?"),
         (["index", "docs", "--encoder=minni", "-o", "x"], 6, "unknown encoder 'minni'. Did you mean 'mini'?"),
         (["index", "docs", "--encoder=tiny", "--language=deutsch und so", "-o", "x"], 2, "'deutsch und so'"),
-        (["index", "docs", "--encoder=tiny", "--length=9000", "-o", "x"], 2, "length 9000: encoder 'tiny' reads"),
+        (["index", "docs", "--encoder=tiny", "--chunk-tokens=9000", "-o", "x"], 2, "length 9000: encoder 'tiny' reads"),
         (["index", "docs", "--encoder=tiny", "--neutral", "-o", "x"], 3, "20 passages in each of two languages"),
         (["index", "docs", "--encoder=tiny", "-o", "docs"], 5, "docs exists and is no index"),
-        (["index", "docs", "--length=41", "-o", "faq.index"], 2, "it was made with length 40, not 41"),
+        (["index", "docs", "--chunk-tokens=41", "-o", "faq.index"], 2, "it was made with length 40, not 41"),
         (["index", "docs/de", "-o", "faq.index"], 2, "such as 'docs/en/faq.txt'"),
         (["search", "docs", "x"], 5, "docs is no index: it has no manifest.json"),
         (["search", "faq.index", "  "], 2, "the query is blank"),

@@ -77,7 +77,7 @@ def test_kind_and_case_are_those_that_were_asked_for(corpus, tmp_path):
 
 @pytest.mark.parametrize("initial", ["pieces", "random"])
 def test_an_encoder_is_written_with_its_new_vocabulary(corpus, tmp_path, initial):
-    args = ["--encoder", "tiny", "--initial", initial, "--seed", 5, "-o", tmp_path / "out"]
+    args = ["--encoder", "tiny", "--init", initial, "--seed", 5, "-o", tmp_path / "out"]
     result = metasearch("tokenizer", corpus / "de.txt", "--size", 600, *args)
     assert result.stdout.endswith(f"encoder of 600 tokens: {tmp_path / 'out'}\n")
     expected = with_vocabulary(tiny.build(seed=5), train_tokenizer(lines_of("de"), 600), initial, 5)
@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_empty_is_kept(corpus):
     [
         (["--size", "90000"], 3, "size 90000: the texts have pieces for "),
         (["--size", "100"], 2, "261 special tokens and bytes"),
-        (["--initial", "random"], 2, "name the encoder with --encoder"),
+        (["--init", "random"], 2, "name the encoder with --encoder"),
         (["--seed", "5"], 2, "--seed: no encoder is written; say --encoder, too, or leave it out"),
         (["--encoder", "tiny", "--max-length", "64"], 2, "an encoder keeps its own"),
         (["--encoder", "tini"], 6, "Did you mean 'tiny'?"),

@@ -52,8 +52,8 @@ def test_shares_are_those_of_alpha_those_given_or_all_the_same():
     ("count", "alpha", "shares", "message"),
     [
         (1, None, None, "name two encoders or more"),
-        (3, 0.5, None, "--alpha is for two encoders; for 3 pass --shares"),
-        (2, 0.5, [0.5, 0.5], "--alpha and --shares say the same in two ways"),
+        (3, 0.5, None, "--alpha is for two encoders; for 3 pass --weights"),
+        (2, 0.5, [0.5, 0.5], "--alpha and --weights say the same in two ways"),
         (3, None, [0.5, 0.5], "expected 3 numbers, one for each encoder; got 2"),
         (2, None, [0.5, 0.4], "0.5 + 0.4 = 0.9"),
         (2, None, [1.5, -0.5], "expected numbers from 0 on"),

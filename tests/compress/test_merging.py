@@ -194,7 +194,7 @@ def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_pat
         (["--feed-forward", 8], 2, "feed-forward 8: fitted on which texts? Name some with --texts"),
         (["--merge", 3], 2, "merge 3: fitted on which texts? Name some with --texts"),
         (["--merge", "2,6"], 2, "merge 2,6: fitted on which texts?"),
-        (["--bottleneck", 4, "--initial", "random", "--texts", "TEXTS"], 2, "--texts weigh words for --initial svd"),
+        (["--bottleneck", 4, "--init", "random", "--texts", "TEXTS"], 2, "--texts weigh words for --init svd"),
         (["--merge", 3, "--layers", 3, "--texts", "TEXTS"], 2, "choose one of them"),
         (["--merge", 6, "--texts", "TEXTS"], 2, "merge 6: the encoder has 6 layers; choose a number from 1 to 5"),
         (
@@ -205,7 +205,7 @@ def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_pat
         (
             ["--texts", "TEXTS"],
             2,
-            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim",
+            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, ",
         ),
         (["--layers", 4, "--texts", "TEXTS"], 2, "say --merge, --feed-forward, --bottleneck or"),
         (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),

@@ -88,7 +88,7 @@ def test_fewer_dimensions_keep_the_dot_products_of_rows_that_need_no_more():
 def test_compress_writes_a_static_student_that_is_exported_trimmed_and_cut_again(tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    given = ["--static", "words", "--trim", texts, "--texts", texts, "--dimensions", 16]
+    given = ["--static", "words", "--trim-vocab", texts, "--texts", texts, "--dimensions", 16]
     printed = metasearch("compress", "tiny", *given, "-o", tmp_path / "student").stdout
     model = SentenceTransformer(str(tmp_path / "student"), device="cpu")
     words = len(model.tokenizer.get_vocab())
@@ -97,12 +97,12 @@ def test_compress_writes_a_static_student_that_is_exported_trimmed_and_cut_again
     assert f"{words * 16:,}" in printed
     sizes = metasearch("compress", "tiny", *given[:4], "--dimensions", 16, "--sizes-only").stdout
     assert f"{words * 16:,}" in sizes
-    metasearch("export", tmp_path / "student", "--plain", "-o", tmp_path / "plain")
+    metasearch("export", tmp_path / "student", "--sentence-transformers", "-o", tmp_path / "plain")
     again = SentenceTransformer(str(tmp_path / "plain"), device="cpu")
     assert np.array_equal(again.encode(TEXTS), model.encode(TEXTS))
     metasearch("compress", tmp_path / "student", "--static", "words", "--dimensions", 4, "-o", tmp_path / "narrow")
     assert SentenceTransformer(str(tmp_path / "narrow"), device="cpu").encode(TEXTS).shape == (3, 4)
-    for flags in (["--bottleneck", 4], ["--trim", texts], ["--feed-forward", 4, "--texts", texts]):
+    for flags in (["--bottleneck", 4], ["--trim-vocab", texts], ["--feed-forward", 4, "--texts", texts]):
         refused = metasearch("compress", tmp_path / "student", *flags, "-o", tmp_path / "no", code=6).stderr
         assert (
             "a static encoder is a table of word vectors without layers: it has no transformer to compress" in refused

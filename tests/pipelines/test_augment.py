@@ -126,7 +126,7 @@ def test_a_known_or_excluded_pair_is_left_out_in_either_order(encoder, turned):
 def test_too_few_sentences_and_neighbours_that_are_all_known_are_refused(encoder):
     with pytest.raises(DataError, match="no neighbours: the pairs have 1 distinct sentences"):
         find_candidates(encoder, [("a", "a")])
-    with pytest.raises(DataError, match="of 1 pairs of neighbours 1 are known and 0 excluded; raise --top"):
+    with pytest.raises(DataError, match="of 1 pairs of neighbours 1 are known and 0 excluded; raise --top-k"):
         find_candidates(encoder, [("a", "b")])
 
 
@@ -297,7 +297,7 @@ def command(*args, code=0):
 
 def test_the_command_writes_the_file_and_prints_its_counts(files, model, encoder, tmp_path):
     output = tmp_path / "sts-en-augmented.csv"
-    options = ["--encoder", "tiny", "--cross-encoder", model, "--top", 5, "--device", "cpu", "-o", output]
+    options = ["--encoder", "tiny", "--cross-encoder", model, "--top-k", 5, "--device", "cpu", "-o", output]
 
     result = command(files["train"], "--exclude", files["dev"], "--exclude", files["test"], *options)
 
@@ -318,7 +318,7 @@ def test_the_command_writes_the_file_and_prints_its_counts(files, model, encoder
         ({"--encoder": "tinny"}, "unknown encoder 'tinny'. Did you mean 'tiny'?", 6),
         ({"--cross-encoder": "tiny"}, "cross-encoder 'tiny' is no folder here", 6),
         ({"--exclude": "none.csv"}, "none.csv: cannot be read", 3),
-        ({"--top": 0}, "--top", 2),
+        ({"--top-k": 0}, "--top-k", 2),
         ({"-o": "augmented-en.tsv"}, "-o augmented-en.tsv: a CSV file is written; give it a name that ends in .csv", 2),
         ({"-o": "augmented.csv"}, "augmented.csv: its name tells no language; name it such as stsb-en-train.csv", 3),
     ],

@@ -111,11 +111,11 @@ def test_files_and_a_student_that_no_stage_looks_at_are_refused(place, tmp_path,
 
 def test_an_encoder_that_no_stage_looks_at_is_told_to_do_nothing(place, tmp_path):
     roles = [f"--student={place / 'assistant'}", "--assistant=tiny", "--teacher=tiny"]
-    given = [f"--corpus={tmp_path}", "--target-type=int8"]
+    given = [f"--corpus={tmp_path}", "--teacher-cache-dtype=int8"]
     said = distill("--recipe=ema", *roles, *given, "-o", tmp_path / "run", code=3).stderr
     for role in ("assistant", "teacher"):
         assert f"--{role} does nothing: no chosen stage of recipe 'ema' uses it" in said
-    assert "--target-type int8 does nothing: targets of texts in files are fp32" in said
+    assert "--teacher-cache-dtype int8 does nothing: targets of texts in files are fp32" in said
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one
     declared = (shipped() / "demo-sts.yaml").read_text(encoding="utf-8").replace("task: demo-sts", "task: unmeasured")
     (tmp_path / "unmeasured.yaml").write_text(declared.replace("pearson", "pearsen"), encoding="utf-8")
     given = [each.replace("EMPTY", str(tmp_path)) for each in given]
-    run = flags(place, "--stages=1-2", f"--include={tmp_path}", f"--targets={tmp_path / 'targets'}", *given)
+    run = flags(place, "--stages=1-2", f"--include={tmp_path}", f"--teacher-cache={tmp_path / 'targets'}", *given)
     assert says in distill(*run, "-o", tmp_path / "run", code=code).stderr
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "targets").exists()

@@ -161,7 +161,7 @@ def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
 @pytest.mark.slow
 def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
     kept = tmp_path / "targets"
-    given = flags(place, "--stages=1", f"--targets={kept}", steps=2)
+    given = flags(place, "--stages=1", f"--teacher-cache={kept}", steps=2)
     distill(*given, "-o", tmp_path / "first")
     made = snapshot(kept)
     monkeypatch.setattr("metasearch.pipelines.distill.target_store._encoded", None)  # no text is encoded again
@@ -180,7 +180,7 @@ def test_targets_are_shared_by_runs_of_a_checkpoint_that_lacks_weights_which_no_
     kept = {name: weight for name, weight in found.items() if not name.startswith("pooler")}
     assert len(kept) < len(found)
     save_file(kept, teacher / "model.safetensors", metadata={"format": "pt"})
-    given = flags(place, "--stages=1", f"--teacher={teacher}", f"--targets={tmp_path / 'targets'}", steps=1)
+    given = flags(place, "--stages=1", f"--teacher={teacher}", f"--teacher-cache={tmp_path / 'targets'}", steps=1)
     for name in ("first", "second"):
         distill(*given, "-o", tmp_path / name)
     assert len([path for path in (tmp_path / "targets").iterdir() if path.is_dir()]) == 1

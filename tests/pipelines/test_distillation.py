@@ -48,7 +48,7 @@ def test_four_runs_of_one_stage_give_the_weights_of_one_run_of_four(place):
     for number, folder in enumerate(FOLDERS, 1):
         given = [f"--{role}={path}" for role, path in made.items()]
         # The same targets: their last bits depend on which texts were encoded together.
-        given += [f"--targets={place / 'whole' / 'targets'}"]
+        given += [f"--teacher-cache={place / 'whole' / 'targets'}"]
         distill(*flags(place, f"--stages={number}"), *given, "-o", run / str(number))
         assert weights(run / str(number)) == weights(place / "whole" / folder)
         made["assistant" if number == 1 else "student"] = run / str(number) / "model"

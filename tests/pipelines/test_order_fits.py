@@ -39,7 +39,7 @@ def check(monkeypatch, learner, *how, options=None):
     ("how", "says"),
     [
         (("bf16",), "--precision bf16 works in first order only; use fp32"),
-        (("fp32", "texts"), "--checkpointing texts saves nothing in second order, .*; say on"),
+        (("fp32", "gradcache"), "--checkpointing gradcache saves nothing in second order; use layers"),
     ],
 )
 def test_it_is_named_what_to_use_and_the_option_where_there_is_one(monkeypatch, how, says):

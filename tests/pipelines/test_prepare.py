@@ -94,7 +94,7 @@ def test_a_pair_that_another_file_had_is_left_out_where_that_is_asked_for(tmp_pa
         manifest = prepared([tmp_path / "files"], tmp_path / f"{across}", across=across).manifest
         assert tuple(part.pairs for part in manifest.parts) == expected
         assert [part.dropped["duplicate"] for part in manifest.parts] == [3 - count for count in expected]
-    with pytest.raises(ConfigError, match="--across-files and --max-lines"):
+    with pytest.raises(ConfigError, match="--dedup-global and --max-lines"):
         prepared([tmp_path / "files"], tmp_path / "x", across=True, settings={"max_lines": 1})
 
 

@@ -67,7 +67,7 @@ def test_a_learner_without_targets_has_these_bits_with_any_shards(place, tmp_pat
 @pytest.mark.parametrize("kind", ["fp16", "int8"])
 def test_smaller_targets_train_nearly_the_same_student(place, tmp_path, kind):
     for name in ("fp32", kind):
-        distill(*on(place, place / "prepared", "--stages=1", f"--target-type={name}", "-o", tmp_path / name))
+        distill(*on(place, place / "prepared", "--stages=1", f"--teacher-cache-dtype={name}", "-o", tmp_path / name))
     found = [load_encoder(str(tmp_path / name / "model")).encode(["one", "eins"], "text") for name in ("fp32", kind)]
     assert not np.array_equal(*found)
     assert np.abs(found[0] - found[1]).max() < 1e-3

@@ -52,7 +52,7 @@ def runs(monkeypatch):
 
 def both(encoder, **given):
     """Return what recomputes layers, and what keeps all."""
-    return (OuterGradients(encoder, checkpointing=checkpointing, **given) for checkpointing in ("on", "off"))
+    return (OuterGradients(encoder, checkpointing=checkpointing, **given) for checkpointing in ("layers", "off"))
 
 
 def saved_size(compute, beside):
@@ -121,7 +121,7 @@ def test_gradients_of_a_few_texts_at_a_time_are_those_of_the_reference(case, fir
     """Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", section 3.2."""
     encoder = encoder_of(family, layers=2, device=device)
     learner, episodes = case.learn(encoder, inner_steps=2, first_order=first_order), case.episodes()
-    packed = OuterGradients(encoder, workers=2, checkpointing="texts")
+    packed = OuterGradients(encoder, workers=2, checkpointing="gradcache")
     found, plain = outer(learner, episodes, packed), outer(learner, episodes)
     assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-12)
     assert error(found, plain) < 1e-10
@@ -141,7 +141,7 @@ def test_of_many_texts_their_vectors_alone_are_kept(few_tokens):
         size = saved_size(lambda: Network(encoder, packed.plan, checkpointing).run(weights, texts), weights)
         return len(texts.parts), size - vectors.nbytes, texts.tokens
 
-    (passes, few, tokens), (one, whole, _) = kept("texts"), kept("off")
+    (passes, few, tokens), (one, whole, _) = kept("gradcache"), kept("off")
     assert one == 1
     assert passes > 4
     # Beside vectors: features of the texts, three numbers of eight bytes a token, and where each text begins.
@@ -157,7 +157,7 @@ def test_dropout_draws_the_same_numbers_for_the_texts_that_are_computed_again(fe
         found = []
         for seed in (0, 0, 1):
             torch.manual_seed(seed)
-            found.append(outer(learner, episodes, OuterGradients(encoder, checkpointing="texts")))
+            found.append(outer(learner, episodes, OuterGradients(encoder, checkpointing="gradcache")))
     finally:
         learner.train(False)
     assert_same_bits(*found[:2])

@@ -43,7 +43,7 @@ def test_layers_are_recomputed_and_a_line_says_so(monkeypatch, caplog, raised, f
     assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [LAYERS]
     # It holds for the steps to come.
     assert error(outer(learner, episodes, gradients), plain) < 1e-10
-    assert gradients.checkpointing == "on"
+    assert gradients.checkpointing == "layers"
     assert len(calls) == 2 + 3 + 3
 
 
@@ -89,7 +89,7 @@ def test_nothing_is_left_of_a_step_that_does_not_fit(monkeypatch):
     assert all(parameter.grad is None for _, parameter in learner.named_parameters())
 
 
-@pytest.mark.parametrize("checkpointing", ["auto", "texts"])
+@pytest.mark.parametrize("checkpointing", ["auto", "gradcache"])
 def test_what_does_not_fit_in_any_way_is_an_error_that_says_what_needs_less(monkeypatch, checkpointing):
     learner = MAML.learn(encoder_of("bert"), inner_steps=1)
     failing(monkeypatch, range(9))
@@ -97,4 +97,4 @@ def test_what_does_not_fit_in_any_way_is_an_error_that_says_what_needs_less(monk
         outer(learner, MAML.episodes(1), OuterGradients(learner.encoder, workers=1, checkpointing=checkpointing))
     assert caught.value.exit_code == 8
     # What is on already is no advice.
-    assert ("--checkpointing texts" in str(caught.value)) == (checkpointing == "auto")
+    assert ("--checkpointing gradcache" in str(caught.value)) == (checkpointing == "auto")

@@ -61,7 +61,7 @@ def test_attention_of_packed_texts_is_in_float32_and_the_rest_is_not(monkeypatch
     assert set(attention) == set(linear) == {torch.float32}
 
 
-@pytest.mark.parametrize("checkpointing", ["off", "on", "texts"])
+@pytest.mark.parametrize("checkpointing", ["off", "layers", "gradcache"])
 @pytest.mark.parametrize("case", [Case("maml"), Case("maml-align", sizes=(3, 2, 2)), Case("reptile")], ids=str)
 def test_every_pass_has_the_weights_of_its_inner_step(case, checkpointing):
     """Autocast keeps weights in bfloat16 as long as its outermost context lasts: here that of the trainer.

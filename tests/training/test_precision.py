@@ -49,7 +49,7 @@ def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comp
     gradients = make_gradients(learner.encoder)
 
     def take(learner, episodes):
-        gradients.checkpointing = "on"
+        gradients.checkpointing = "layers"
         gradients.packed.most_workers = 1
         raise OutOfMemory("too little")
 

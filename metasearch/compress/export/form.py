@@ -48,11 +48,11 @@ class Form:
             scored: whether there is a task that shows what is lost.
         """
         if self.plain and self.onnx:
-            raise ConfigError("--plain and --onnx are two forms; say one of them")
+            raise ConfigError("--sentence-transformers and --onnx are two forms; say one of them")
         if self.plain and self.int8:
-            raise ConfigError("--plain and --int8 are two forms; say one of them")
+            raise ConfigError("--sentence-transformers and --int8 are two forms; say one of them")
         if not (self.plain or self.onnx or self.int8 or self.static):
-            raise ConfigError("say in which form to export: --plain, --onnx, --int8 or --static")
+            raise ConfigError("choose a form: --sentence-transformers, --onnx, --int8 or --static-embeddings")
         if self.texts and self.dimensions is None:
             raise ConfigError("--texts say which directions of vectors to keep: say with --dimensions how many, too")
         if self.onnx and self.int8 and not scored:

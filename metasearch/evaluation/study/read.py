@@ -55,7 +55,7 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
         if not any_version and (name := differing(one, other)):
             raise ConfigError(
                 f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
-                "--any-version compares all the same"
+                "--allow-mixed-versions compares all the same"
             )
         if "weights" in row:
             # Weights that are drawn from a seed are others with each.

@@ -55,7 +55,7 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
             log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
     if config.target_type != "fp32" and prepared_folder(config.texts.corpus) is None:
         log.warning(
-            "--target-type %s does nothing: targets of texts in files are fp32, those of a prepared corpus need not be",
+            "--teacher-cache-dtype %s does nothing: targets of texts in files are fp32",
             config.target_type,
         )
     RoleEncoders(config)

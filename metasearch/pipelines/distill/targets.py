@@ -113,7 +113,7 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: TargetSpec) -> None:
     if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
         raise ConfigError(
             f"{where}: '{frozen.name}' and '{trained.name}' have different vocabularies; trim first (metasearch "
-            "compress --trim), then cut the student out of the trimmed encoder and let it learn from that one"
+            "compress --trim-vocab), then cut the student out of the trimmed encoder and let it learn from that one"
         )
     if frozen.prompt("text") != trained.prompt("text"):
         raise ConfigError(

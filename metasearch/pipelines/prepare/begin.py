@@ -71,7 +71,7 @@ def prepare_corpus(
     """
     chosen = yaml.check(dict(settings or {}), CorpusSettings, "settings of the corpus")
     if across and chosen.max_lines:
-        raise ConfigError("--across-files and --max-lines: which pairs of a file are the first would depend on others")
+        raise ConfigError("--dedup-global and --max-lines: which pairs of a file are the first would depend on others")
     files = [Path(path) for path in paths]
     parts, _ = find(files, chosen)
     loaded = load_encoder(encoder, MaxLength(question=length, candidate=length, text=length))

@@ -199,7 +199,7 @@ def _require_named(writer: Writer, sources: Sequence[Source], hidden: Iterable[s
     if forgotten := [path for path in others if _has_content(path)]:
         raise ConfigError(
             f"{writer.folder} has {len(forgotten):,} documents that are there and were not named, such as "
-            f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --drop them"
+            f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --prune them"
         )
     # Names are as they were given: from another folder, documents that are there seem to be gone.
     if others and len(others) == len(writer.before) and not any(map(os.path.isabs, others)):
@@ -208,7 +208,7 @@ def _require_named(writer: Writer, sources: Sequence[Source], hidden: Iterable[s
             raise ConfigError(
                 f"of the {len(others):,} documents of {writer.folder}, such as '{others[0]}', none was named, under "
                 f"this name or another, and none is there as seen from {Path.cwd()}: call this in the folder that "
-                "their names begin in, or allow to --drop them"
+                "their names begin in, or allow to --prune them"
             )
 
 

@@ -54,7 +54,7 @@ class PackedEncoder:
     def lay_out(self, groups: Sequence[Group]) -> "PackedBatch":
         """Lay out groups of texts, with their roles, on one slice of the embedding matrix."""
         most = None
-        if self._checkpointing == "texts":
+        if self._checkpointing == "gradcache":
             most = most_tokens(self.encoder.device)
         return PackedBatch(self, *lay_out(self.encoder, self.plan, groups, most))
 

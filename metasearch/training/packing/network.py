@@ -38,9 +38,9 @@ class Network:
         if plan.packs and isinstance(self._module, Embedder):
             # The copy has a configuration of its own; the encoder keeps its attention.
             input_of(self._module.model).attend_with(ATTENTION)
-        if checkpointing == "on":
+        if checkpointing == "layers":
             checkpoint_layers(self._module)
-        self._recomputes = checkpointing == "texts"
+        self._recomputes = checkpointing == "gradcache"
         # A backward pass may run on another thread than its forward pass, and that thread may run its next job then.
         self._lock = Lock()
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]

@@ -20,10 +20,10 @@ def installed(monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (Form(), "say in which form to export: --plain, --onnx, --int8 or --static"),
-        (Form(dimensions=3), "say in which form to export"),
-        (Form(plain=True, onnx=True), "--plain and --onnx are two forms"),
-        (Form(plain=True, int8=True), "--plain and --int8 are two forms"),
+        (Form(), "choose a form: --sentence-transformers, --onnx, --int8 or --static-embeddings"),
+        (Form(dimensions=3), "choose a form"),
+        (Form(plain=True, onnx=True), "--sentence-transformers and --onnx are two forms"),
+        (Form(plain=True, int8=True), "--sentence-transformers and --int8 are two forms"),
         (Form(plain=True, texts=TEXTS), "say with --dimensions how many"),
         (Form(onnx=True, int8=True), "say with --task where to measure it"),
     ],

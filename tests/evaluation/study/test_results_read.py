@@ -272,7 +272,8 @@ def test_runs_whose_folds_are_cut_differently_are_refused(tmp_path):
 def test_runs_of_different_versions_are_put_together_only_when_that_is_asked_for(tmp_path, versions, expected):
     one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, versions=versions)
     assert message(ConfigError, one, other) == (
-        f"{one} and {other} cannot be compared: they were made with {expected}; --any-version compares all the same"
+        f"{one} and {other} cannot be compared: they were made with {expected}; "
+        "--allow-mixed-versions compares all the same"
     )
     assert where(read_study([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
 

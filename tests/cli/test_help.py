@@ -1,0 +1,57 @@
+"""The help of every command: grouped, complete, in plain sentences; former names work and are not shown."""
+
+import re
+
+import click
+import pytest
+
+from metasearch.cli import SECTIONS, main
+from metasearch.cli._options import OLD_NAMES
+
+COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
+REFUSED = re.compile(
+    r"(?:about|above|across|after|against|along|among|an|and|around|as|at|before|below|beside|"
+    r"between|but|by|each|every|for|from|how|in|into|it|its|let|like|near|of|on|onto|or|"
+    r"over|per|since|so|that|their|them|there|these|they|this|those|through|to|toward|"
+    r"under|until|upon|what|when|where|whether|which|who|whose|with|within|without)\b",
+    flags=re.IGNORECASE,
+)
+"""Prepositions, pronouns and conjunctions: a help text is an imperative or a noun phrase, and begins with none."""
+
+
+HELPS = {
+    *(command.help for command in COMMANDS.values()),
+    *(option.help for each in COMMANDS.values() for option in each.params if isinstance(option, click.Option)),
+    *(summary for commands in SECTIONS.values() for summary in commands.values()),
+}
+
+
+def test_commands_are_listed_below_headings():
+    shown = main.get_help(click.Context(main))
+    found = re.findall(r"^(\S[^\n]*):$|^  ([a-z]+) +\S", shown[shown.index("Options:") :], flags=re.M)
+    expected = [(heading, "") if not name else ("", name)
+                for heading, commands in SECTIONS.items() for name in ("", *commands)]  # fmt: skip
+    assert found[1:] == expected
+    assert sorted(COMMANDS) == sorted(name for commands in SECTIONS.values() for name in commands)
+
+
+@pytest.mark.parametrize("text", sorted(HELPS))
+def test_a_help_text_is_an_imperative_or_a_noun_phrase_in_short_sentences(text):
+    assert text
+    assert not REFUSED.match(text)
+    prose = re.sub(r"\x08\n.*?(\n\n|\Z)", "", text, flags=re.S)
+    assert all(len(sentence.split()) <= 40 for sentence in re.split(r"(?<=[.!?])\s", prose))
+
+
+@pytest.mark.parametrize(("old", "new"), OLD_NAMES.items())
+def test_a_former_name_of_an_option_works_and_is_not_shown(old, new):
+    renamed = {}
+    for name, command in COMMANDS.items():
+        option = next((each for each in command.params if new in (*each.opts, *each.secondary_opts)), None)
+        if option is not None and old not in (*option.opts, *option.secondary_opts):
+            context = click.Context(command)
+            given = [[flag] if option.is_flag else [flag, "1"] for flag in (old, new)]
+            renamed[name], again = (command.make_parser(context).parse_args(words)[0] for words in given)
+            assert renamed[name] == again
+            assert not re.search(rf"{old}(?![\w-])", command.get_help(context))
+    assert renamed
