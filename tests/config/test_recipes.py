@@ -101,6 +101,14 @@ def test_the_authors_preset_has_the_values_of_their_code(name, key, expected):
     assert value(LIBRARY.recipe(name), key) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "train", "valid"), [("maml", 49, 14), ("maml-align", 1, 1), ("fine-tune", 16 * 49, 16 * 14)]
+)
+def test_the_authors_preset_takes_the_outer_steps_of_their_loop(name, train, valid):
+    budget = LIBRARY.recipe(f"{name}-authors").budget
+    assert (budget.meta_train, budget.meta_valid) == (train * budget.meta_batch, valid * budget.meta_batch)
+
+
 @pytest.mark.parametrize("name", LIBRARY.names("recipe"))
 def test_a_source_belongs_to_a_value_of_the_recipe(name):
     recipe = LIBRARY.recipe(name)
