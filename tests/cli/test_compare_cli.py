@@ -42,16 +42,19 @@ def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder)
 def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
     text = " ".join(shown(folder, "--confidence", "0.9").split())
     assert "Mean over languages, then over folds 0, 1, 2; ±: standard deviation over folds (n - 1)." in text
-    assert "the 90% interval excludes 0; it says what training again on other folds with other seeds" in text
-    assert "p (Holm) over 2 comparisons is below 0.1" in text
-    assert "the 90% interval of the trained models as they are (paired bootstrap, percentiles of 200 resamples" in text
-    assert "a two-sided paired t-test over 9 fold × language means, as papers report it" in text
-    assert "no mark is made of it" in text
+    assert "the 90% interval over other folds, seeds and questions excludes 0 (Student's t over fold means" in text
+    assert "p (Holm), corrected for 2 comparisons, is below 0.1" in text
+    assert (
+        "90% interval of the trained models over other test questions (paired bootstrap over the articles of each fold"
+        in text
+    )
+    assert "two-sided paired t-test over 9 fold × language means" in text
+    assert "rejects too often and sets no mark" in text
 
 
 def test_where_nothing_was_trained_twice_it_is_said_and_the_mark_is_another(folder):
     text = shown(folder / "cells/maml/fold-0-seed-0")
-    assert "maml: nothing was trained twice, so that no interval says what training again would change" in text
+    assert "maml: nothing was trained twice, so there is no interval over retraining" in text
     assert "°" in text
     assert "\\*†" not in text
 

@@ -13,53 +13,64 @@ from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, Difference
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
-# What the figures and marks of a comparison are, and what they do not say, in sentences.
-
-UNAVAILABLE = (
-    "nothing was trained twice, so that no interval says what training again would change: ° goes by these models"
-)
+_SOURCES = {
+    "folds": "other folds, seeds and questions",
+    "seeds and questions": "other seeds and questions",
+    "folds and seeds": "other folds and seeds",
+}
+"""What a main interval is over → what a retraining would change."""
 
 
 def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
-    """Return what the figures and marks are, what they do not say, and what is missing: a sentence or two each."""
-    intervals = [i for each in comparison.arms for i in (each.interval, *(d.interval for d in each.languages.values()))]
-    lost = max(interval.undefined for interval in intervals)
-    return (
-        f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
-        *_training(comparison),
-        _models(comparison),
-        _papers(comparison),
-        *([f"Up to {lost} resamples on which a figure is undefined were left out."] if lost else []),
-        *comparison.missing,
+    """Return what the figures and marks mean, and what is missing: a sentence or two each."""
+    level, alpha, arms = percent(comparison.level), f"{1 - comparison.level:.3g}", comparison.arms
+    without = [each.arm.label for each in arms if each.training is None]
+    undefined = max(
+        i.undefined for each in arms for i in (each.interval, *(d.interval for d in each.languages.values()))
     )
+    sizes = sorted({each.test.n for each in arms})
+    notes = [f"{_over(comparison)} Better in: languages in which the learner is above {comparison.baseline.label}."]
+    if len(without) < len(arms):
+        notes.append(
+            f"*: the {level} interval over {_sources(comparison)} excludes 0 (Student's t over fold means, averaged "
+            "over seeds). It does not account for training articles that folds share."
+        )
+        if arms[1:]:
+            notes.append(f"†: p (Holm), corrected for {len(arms)} comparisons, is below {alpha}.")
+    if without:
+        notes.append(
+            f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining. °: the "
+            "interval of these models excludes 0."
+        )
+    notes += [
+        f"These models: {level} interval of the trained models over other test questions (paired bootstrap over the "
+        f"articles of each fold, percentiles of {comparison.resamples:,} resamples, seed {comparison.seed}). "
+        "Retraining is not in it.",
+        f"Papers': two-sided paired t-test over {' to '.join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))} fold × "
+        "language means; d_z: mean difference / its standard deviation. Languages are not independent, so the test "
+        "rejects too often and sets no mark.",
+    ]
+    if undefined:
+        notes.append(f"Up to {undefined} resamples without a defined figure are not counted.")
+    return (*notes, *comparison.missing)
 
 
 def mark_note(comparison: Comparison) -> str:
-    """Return what the marks are, in short."""
-    against = f"of the difference from {comparison.baseline.label}"
-    trained = any(each.training for each in comparison.arms)
+    """Return what the marks mean, in short."""
+    interval = f"the {percent(comparison.level)} interval of the difference from {comparison.baseline.label}"
     parts = []
-    if trained:
-        alpha = f"{1 - comparison.level:.3g}"
-        parts.append(
-            f"* the {percent(comparison.level)} interval {against} over {_whats(comparison)} excludes 0; † its "
-            f"Holm-adjusted p is below {alpha}"
-        )
+    if any(each.training for each in comparison.arms):
+        parts.append(f"* {interval} over {_sources(comparison)} excludes 0")
+        parts.append(f"† its Holm-adjusted p is below {1 - comparison.level:.3g}")
     if not all(each.training for each in comparison.arms):
-        parts.append(
-            f"° the {percent(comparison.level)} interval {against} excludes 0 for these models, not trained again"
-        )
+        parts.append(f"° {interval} excludes 0 for these models, without retraining")
     return f"{'; '.join(parts)}."
 
 
 def language_note(comparison: Comparison) -> str:
-    """Return what the marks of languages are."""
-    which = "*" if any(each.training for each in comparison.arms) else "°"
-    return (
-        f"{which}: the {percent(comparison.level)} interval{' of these models' * (which == '°')} excludes 0. Not "
-        f"corrected for the number of lines: of {_one_in(comparison.level)} without any difference one is expected to "
-        "be marked."
-    )
+    """Return what the marks of languages mean."""
+    mark, of = ("*", "") if any(each.training for each in comparison.arms) else ("°", " of these models")
+    return f"{mark}: the {percent(comparison.level)} interval{of} excludes 0, not corrected for the number of lines."
 
 
 def percent(level: float) -> str:
@@ -67,54 +78,9 @@ def percent(level: float) -> str:
     return f"{100 * level:.4g}%"
 
 
-def _training(comparison: Comparison) -> list[str]:
-    """Say what the main interval is, or why there is none."""
-    without = [each.arm.label for each in comparison.arms if each.training is None]
-    notes = []
-    if len(without) < len(comparison.arms):
-        several = ""
-        if comparison.arms[1:]:
-            several = (
-                f" Not corrected for the number of learners: of {_one_in(comparison.level)} without any difference one "
-                f"is expected to be marked; † is: p (Holm) over {len(comparison.arms)} comparisons is below "
-                f"{1 - comparison.level:.3g}."
-            )
-        notes.append(
-            f"*: the {percent(comparison.level)} interval excludes 0; it says what {_whats(comparison)} would change "
-            "(Student's t over the means of folds, seeds averaged first). That folds share training articles is not "
-            f"in it.{several}"
-        )
-    if without:
-        notes.append(f"{', '.join(without)}: {UNAVAILABLE}.")
-    return notes
-
-
-def _models(comparison: Comparison) -> str:
-    return (
-        f"These models: the {percent(comparison.level)} interval of the trained models as they are (paired bootstrap, "
-        f"percentiles of {comparison.resamples:,} resamples, seed {comparison.seed}). Articles are resampled within "
-        "their fold, each with its questions and their translations; what training again would change is not in it."
-    )
-
-
-def _papers(comparison: Comparison) -> str:
-    pairs = sorted({each.test.n for each in comparison.arms})
-    counts = " to ".join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))
-    return (
-        f"Papers': a two-sided paired t-test over {counts} fold × language means, as papers report it; d_z: mean "
-        "difference / its standard deviation over them. They are not independent, since languages are translations of "
-        "the same questions scored by the same models: it rejects far too often, and no mark is made of it."
-    )
-
-
-def _whats(comparison: Comparison) -> str:
-    """Return what the main intervals are over, in words."""
-    words = {
-        "folds": "training again on other folds with other seeds, and other questions,",
-        "seeds and questions": "other seeds and other questions on this fold",
-        "folds and seeds": "training again with other seeds, and other folds,",
-    }
-    return " or ".join(dict.fromkeys(words[each.training.over] for each in comparison.arms if each.training))
+def _sources(comparison: Comparison) -> str:
+    """Return what the main intervals are over."""
+    return " or ".join(dict.fromkeys(_SOURCES[each.training.over] for each in comparison.arms if each.training))
 
 
 def _over(comparison: Comparison) -> str:
@@ -128,11 +94,6 @@ def _over(comparison: Comparison) -> str:
     deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
     seeds = ", seeds averaged first" if any(len(each.seeds) > 1 for each in comparison.arms) else ""
     return f"Mean over languages, then over {over}{seeds}{deviation}."
-
-
-def _one_in(level: float) -> int:
-    """Return of how many true null hypotheses one is rejected by intervals of a level, in the mean."""
-    return round(1 / (1 - level))
 
 
 # Tables of a comparison: a line for each arm, and for each arm and language.
@@ -264,7 +225,8 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
     sentences = [_winner(known, selection), *_limits(study)]
     if comparison is not None:
         others = [each for each in comparison.arms if each.arm in known]
-        sentences += _largest(max(others, key=lambda each: known[each.arm]), comparison) if others else []
+        if others:
+            sentences.append(difference(max(others, key=lambda each: known[each.arm]), comparison.baseline))
         plain = [each for each in comparison.arms if each.arm.learner == FINE_TUNE]
         sentences += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
     return tuple(sentences)
@@ -279,46 +241,28 @@ def difference(each: ArmComparison, baseline: Arm) -> str:
     text = f"{each.arm.label} less {baseline.label}: {_signed_text(each.difference)}"
     models = _range(each.interval.low, each.interval.high)
     if each.training:
-        away = _away(each.training.excludes(0.0))
-        text += f", {level} interval over {_OVER[each.training.over]} {_range(each.training.low, each.training.high)}"
-        text += f", {away}"
+        text += f", {level} interval over {_SOURCES[each.training.over]} "
+        text += f"{_range(each.training.low, each.training.high)}, {_significance(each.training)}"
         if each.holm is not None:
             text += f"; Holm-adjusted p {_p(each.holm)}"
         text += f"; for these models alone {models}" if models else ""
     elif models:
-        text += f", {level} interval for these models alone {models}, {_away(each.interval.excludes(0.0))} for them; "
-        text += "what training again would change is not known"
+        text += f", {level} interval for these models alone {models}, {_significance(each.interval)} for them; "
+        text += "the effect of retraining is not known"
     return f"{text}; better in {each.wins} of {len(each.languages)} languages."
 
 
-_OVER = {
-    "folds": "training again (folds, seeds, questions)",
-    "seeds and questions": "other seeds and questions on this fold",
-    "folds and seeds": "other seeds and folds",
-}
-
-
-def _away(excludes: bool) -> str:
-    return "without 0: significant" if excludes else "with 0 in it: not significant"
+def _significance(interval: Interval | TrainingInterval) -> str:
+    return "significant" if interval.excludes(0.0) else "not significant"
 
 
 def _range(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{_signed_text(low)} to {_signed_text(high)}"
 
 
-def _largest(each: ArmComparison, comparison: Comparison) -> list[str]:
-    """Say how the highest learner differs from the baseline, and, where it was one of several, what that does to it."""
-    sentences = [difference(each, comparison.baseline)]
-    if comparison.arms[1:]:
-        many = len(comparison.arms)
-        beside = f"It is the highest of {many} learners compared on the same test data"
-        sentences.append(f"{beside}; its interval is not corrected for that{', its p is' * (each.holm is not None)}.")
-    return sentences
-
-
 def _winner(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
     if not means:
-        return f"No learner has scores ({selection}) on every fold: nobody is ranked."
+        return f"No learner has scores ({selection}) on every fold, so there is no ranking."
     highest = _percent(max(means.values()))
     # By the digits that are shown: what reads as equal is called equal.
     best = [arm.label for arm, mean in means.items() if _percent(mean) == highest]
@@ -332,14 +276,13 @@ def _winner(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
 
 
 def _limits(study: Study) -> list[str]:
-    """Say how far the verdict goes, where it does not go far."""
+    """Say what the study does not show."""
     sentences = []
     if len(study.folds) == 1:
-        sentences.append("This is one fold: nothing is said of how it would be with another cut of the data.")
+        sentences.append("There is one fold: variation between folds is not known.")
     if len(study.seeds) == 1 and any(not arm.zero_shot for arm in study.arms):
-        one = "nothing is said of how it would be if training were repeated"
-        several = "what another seed would change is not told from what another fold would"
-        sentences.append(f"This is one seed: {one if len(study.folds) == 1 else several}.")
+        apart = " apart from folds" if len(study.folds) > 1 else ""
+        sentences.append(f"There is one seed: variation between seeds{apart} is not known.")
     return sentences
 
 
@@ -347,8 +290,8 @@ def _fine_tuning(each: ArmComparison, baseline: Arm) -> str:
     """Say whether plain fine-tuning is weaker than zero-shot, as it is in the MAML-Align paper (table 1)."""
     label, by = each.arm.label, _percent(abs(each.difference))
     if not (each.training or each.interval).excludes(0.0):
-        return f"Whether {label} is weaker than {baseline.label}, as in the MAML-Align paper, cannot be told from this."
-    so = "" if each.training else ", as far as these models go"
+        return f"{label} and {baseline.label} are not significantly different; in the MAML-Align paper it is weaker."
+    so = "" if each.training else ", for these models"
     if each.difference < 0:
         return f"{label} is weaker than {baseline.label} by {by}{so}, as plain fine-tuning is in the MAML-Align paper."
     return f"{label} is better than {baseline.label} by {by}{so}; in the MAML-Align paper plain fine-tuning is weaker."
