@@ -21,6 +21,7 @@ DOORS = {
     "learn2learn": "algorithms/inner_loop.py",
     "yaml": "config/yaml.py",
     "click": "cli/",
+    "fastapi": "retrieval/server/",
     "starlette": "retrieval/server/",
     "uvicorn": "retrieval/server/",
     "prometheus_client": "retrieval/server/metrics.py",

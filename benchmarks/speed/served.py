@@ -12,9 +12,9 @@ import torch
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import MetasearchError
 from metasearch.pipelines.factory import load_encoder
-from metasearch.retrieval.server.app import Application
-from metasearch.retrieval.server.hosts import Hosts
-from metasearch.retrieval.server.limits import Limits
+from metasearch.retrieval.server.app import build_app
+from metasearch.retrieval.server.schemas import Limits
+from metasearch.retrieval.server.security import Hosts
 from metasearch.retrieval.server.server import Server, bind
 from metasearch.retrieval.server.service import Service
 
@@ -56,6 +56,9 @@ class InMemory:
         best = np.argsort(-scores, axis=1)[:, :top]
         return [[Hit(float(row[i]), self.passages[i]) for i in order] for row, order in zip(scores, best, strict=True)]
 
+    def reopen(self) -> None:
+        """Return None: the sentences do not change."""
+
 
 def passages_of() -> list[Passage]:
     """Return the sentences of the embedded benchmark."""
@@ -69,8 +72,8 @@ def serve(encoder: str, threads: int, said: Any) -> None:
     service = Service(InMemory(load_encoder(encoder, device="cpu"), passages_of()), Limits())
     service.warm_up()
     with bind(HOST, 0) as bound:
-        application = Application(service, Hosts.of(HOST, ()))
-        Server(application, 10, lambda: said.put(bound.getsockname()[1])).run_on(bound)
+        app = build_app(service, Hosts.parse(HOST, ()))
+        Server(app, service.limits, lambda: said.put(bound.getsockname()[1])).run_on(bound)
 
 
 def port_of(said: Any, process: Any) -> int:

@@ -4,12 +4,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from metasearch.cli import _options
-from metasearch.errors import Interrupted
+from metasearch.errors import ConfigError, Interrupted
 
 _BIGGEST = click.IntRange(min=1)
 
@@ -75,51 +75,50 @@ def command(
       metasearch serve help.index --host 0.0.0.0 --allow-host search.example.org --token-file token
       curl localhost:8000/search -H 'content-type: application/json' -d '{"query": "Where is the key?"}'
     """
-    from metasearch.retrieval.server.hosts import Hosts, is_loopback
-    from metasearch.retrieval.server.server import Server, address_of, bind
-    from metasearch.retrieval.server.token import read_token
+    try:
+        from metasearch.retrieval.server.app import build_app
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"metasearch serve needs the package {error.name}: pip install 'metasearch[serve]'") from None
+    from metasearch.retrieval.server.security import Hosts, is_loopback, read_token
+    from metasearch.retrieval.server.server import Server, bind, format_address
 
-    allowed = Hosts.of(host, asked["hosts"])
+    allowed = Hosts.parse(host, asked["hosts"])
     token = read_token(asked["token_file"]) if asked["token_file"] else None
     with bind(host, port) as bound:
-        address = address_of(bound)
+        address = format_address(bound)
         if token is None and not is_loopback(host):
             click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
         click.echo(f"loading {index}", err=True)
 
         from metasearch.pipelines.search import open_searcher
-        from metasearch.retrieval.server.app import Application
         from metasearch.retrieval.server.service import Service
 
-        searcher = open_searcher(index, device, encoder, trust_remote_code)
-        service = Service(searcher, _limits(asked), asked["name"])
+        service = Service(open_searcher(index, device, encoder, trust_remote_code), _limits(asked), asked["name"])
         service.warm_up()
 
-        def ready() -> None:
+        def announce() -> None:
             facts = {"address": address, "model": service.name, "passages": sum(service.languages.values())}
             click.echo(json.dumps(facts, ensure_ascii=False) if as_json else address)
 
-        server, error = Server(Application(service, allowed, token), asked["grace"], ready, asked["timeout"]), None
         try:
-            server.run_on(bound)
-        except Interrupted as given_up:
-            error = given_up
-        if service.batches.busy:
-            _end_now(error)
-        if error:
-            raise error
+            Server(build_app(service, allowed, token), service.limits, announce).run_on(bound)
+        except Interrupted as error:
+            if service.busy:
+                click.echo(f"metasearch: error: {error}", err=True)
+                _end_now(error.exit_code)
+            raise
+        if service.busy:
+            _end_now(0)
 
 
-def _end_now(error: Interrupted | None) -> None:
-    """End this process while a thread of it still encodes: Python's own end would wait for it, or crash."""
-    if error:
-        click.echo(f"metasearch: error: {error}", err=True)
+def _end_now(exit_code: int) -> NoReturn:
+    """End this process while one of its threads still works: Python's own end would wait for the thread."""
     sys.stdout.flush()
-    os._exit(error.exit_code if error else 0)
+    os._exit(exit_code)
 
 
 def _limits(asked: dict[str, Any]) -> Any:
-    from metasearch.retrieval.server.limits import Limits
+    from metasearch.retrieval.server.schemas import Limits
 
     return Limits(
         inputs=asked["max_inputs"],

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.retrieval.server.server import address_of, bind
+from metasearch.retrieval.server.server import bind, format_address
 
 
 def failing(*args):
@@ -29,7 +29,7 @@ def test_a_wrong_name_of_a_host_is_named():
 
 def test_a_token_that_can_be_guessed_is_refused(tmp_path):
     (tmp_path / "token").write_text("secret")
-    assert "6 characters can be guessed" in failing("--token-file", tmp_path / "token")
+    assert "a token of 6 characters can be guessed" in failing("--token-file", tmp_path / "token")
 
 
 @pytest.mark.parametrize(("host", "begins"), [("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")])
@@ -41,8 +41,8 @@ def test_the_address_is_one_for_a_browser(host, begins):
             pytest.skip(f"this machine has no IPv6: {error}")
         raise
     with bound:
-        assert address_of(bound).startswith(begins)
-        assert address_of(bound).endswith("/")
+        assert format_address(bound).startswith(begins)
+        assert format_address(bound).endswith("/")
 
 
 def test_nobody_connects_before_the_server_is_ready():

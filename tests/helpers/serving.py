@@ -16,9 +16,9 @@ from metasearch.config.library import shipped
 from metasearch.encoders.rerank import balance as balanced
 from metasearch.encoders.rerank import expanded
 from metasearch.errors import ConfigError
-from metasearch.retrieval.server.app import Application
-from metasearch.retrieval.server.hosts import Hosts
-from metasearch.retrieval.server.limits import Limits
+from metasearch.retrieval.server.app import build_app
+from metasearch.retrieval.server.schemas import Limits
+from metasearch.retrieval.server.security import Hosts
 from metasearch.retrieval.server.server import Server, bind
 from metasearch.retrieval.server.service import Service
 
@@ -74,6 +74,9 @@ class MemorySearcher:
             best = np.argsort(-row, kind="stable")[: min(top, allowed.sum())]
             found.append([Hit(float(row[i]), self.passages[i]) for i in best])
         return found
+
+    def reopen(self):
+        return None
 
     def require_expandable(self):
         if len(self.languages) < 2:
@@ -152,8 +155,7 @@ def running(searcher, token=None, hosts=(), name=None, **limits):
     service = Service(searcher, Limits(**limits), name)
     with bind("127.0.0.1", 0) as bound:
         ready = threading.Event()
-        application = Application(service, Hosts.of("127.0.0.1", hosts), token)
-        server = Server(application, service.limits.grace, ready.set)
+        server = Server(build_app(service, Hosts.parse("127.0.0.1", hosts), token), service.limits, ready.set)
         thread = threading.Thread(target=server.run_on, args=(bound,))
         thread.start()
         assert ready.wait(60)

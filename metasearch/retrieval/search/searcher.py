@@ -14,6 +14,7 @@ from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.fusion import fuse
 from metasearch.retrieval.index.hit import Hit
 from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.manifest import Manifest
 from metasearch.retrieval.index.scan import Rows, Scores
 from metasearch.retrieval.search.expansion import Expansion, require_expandable
 from metasearch.retrieval.search.neutral import of_arrays, through
@@ -47,6 +48,20 @@ class Searcher:
         self._words: Bm25 | None = None
         self._expansion: Expansion | None = None
         self._alone: set[str] = set()
+
+    def reopen(self) -> "Searcher | None":
+        """Return a searcher of the index as it is on the disk now; None if it has not changed.
+
+        Raises:
+            EncoderError: the index has vectors of another encoder now.
+            RunFolderError: the index is gone or damaged.
+        """
+        if Manifest.read(self.index.folder) == self.index.manifest:
+            return None
+        index = Index.open(self.index.folder, threads=self.index.threads)
+        found = Searcher(index, self.encoder)
+        log.info("%s has changed: %d passages", index.folder, sum(index.languages.values()))  # compares the hashes, too
+        return found
 
     @property
     def languages(self) -> dict[str, int]:

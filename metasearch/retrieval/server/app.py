@@ -1,102 +1,206 @@
-"""The paths of the server, and what answers them."""
+"""The application: paths, strict JSON bodies, errors, and the tasks that run beside the requests."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
 
-from starlette.applications import Starlette
+from fastapi import FastAPI, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
+from metasearch import __version__
+from metasearch.data.formats import strict_json
 from metasearch.errors import nearest
-from metasearch.retrieval.server import metrics, page
-from metasearch.retrieval.server.errors import RequestError, answer
-from metasearch.retrieval.server.hosts import Hosts
-from metasearch.retrieval.server.middleware import Guard, bug
+from metasearch.retrieval.server import metrics, page, schemas
+from metasearch.retrieval.server.errors import RequestError, explain_bug, explain_invalid
+from metasearch.retrieval.server.security import Guard, Hosts
 from metasearch.retrieval.server.service import Service
 
-OPEN = frozenset({"/", "/health", "/health/live", "/favicon.ico"})
-"""Paths that need no token. The page has nothing of the index in it: it asks for the token where there is one."""
-_TYPES = {404: "not_found", 405: "method_not_allowed"}
+OPEN_PATHS = frozenset({"/", "/health", "/health/live", "/favicon.ico", "/openapi.json"})
+"""Paths that need no token. The page knows nothing about the index: it asks for the token, then for the facts."""
+_NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI could send errors, which quote requests, to a collector that the environment names."""
 
 
-class Application:
-    """The application: routes behind a guard, with the batches as its life.
+class JsonRequest(Request):
+    """A request whose body is strict JSON, not too long, and comes in time."""
+
+    async def body(self) -> bytes:
+        """Return the body; `RequestError` if it is not declared as JSON (415), too long (413) or too slow (408)."""
+        if not hasattr(self, "_body"):
+            self._body = await self._read()
+        return self._body
+
+    async def _read(self) -> bytes:
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            # A page of another site may send the types of forms without asking first.
+            message = f"content-type '{kind}': send JSON with content-type: application/json"
+            raise RequestError(415, "content_type", message)
+        limits: schemas.Limits = self.app.state.service.limits
+        content, length = bytearray(), int(self.headers.get("content-length", "0"))
+        try:
+            async with asyncio.timeout(limits.timeout), contextlib.aclosing(self.stream()) as stream:
+                while length <= limits.size and (chunk := await anext(stream, None)) is not None:
+                    content += chunk
+                    length = max(length, len(content))
+        except TimeoutError:
+            message = f"the body did not come within {limits.timeout:g} s (--timeout)"
+            raise RequestError(408, "body_too_slow", message, headers={"connection": "close"}) from None
+        except ClientDisconnect:
+            raise RequestError(499, "client_gone", "the client has closed the connection") from None
+        if length > limits.size:
+            message = f"the body has more than {limits.size:,} bytes (--max-bytes); send fewer texts at a time"
+            raise RequestError(413, "body_too_large", message)
+        return bytes(content)
+
+    async def json(self) -> Any:
+        """Return the value of the body; `RequestError` (400) if it is not JSON, or not Unicode, or repeats a key."""
+        content = await self.body()
+        try:
+            value = strict_json.parse(content.decode("utf-8"))
+            if b"\\ud" in content.lower():  # pydantic fails on half of a surrogate pair
+                json.dumps(value, ensure_ascii=False).encode("utf-8")
+            return value
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.start} is not UTF-8"
+        except UnicodeEncodeError as error:
+            problem = f"{error.object[error.start]!r} is half of a surrogate pair"
+        except RecursionError:
+            problem = "it nests too deep"
+        except ValueError as error:
+            problem = str(error)
+        raise RequestError(400, "not_json", f"the body is not JSON: {problem}")
+
+
+class JsonRoute(APIRoute):
+    """A route that reads its body as `JsonRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of FastAPI, called with a `JsonRequest`."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(JsonRequest(request.scope, request.receive))
+
+        return handle
+
+
+def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard:
+    """Return the application inside its guard.
 
     Args:
-        service: what answers.
-        hosts: names under which it answers.
+        service: answers requests.
+        hosts: the allowed names.
         token: that requests must bring, if any.
     """
-
-    def __init__(self, service: Service, hosts: Hosts, token: str | None = None) -> None:
-        self._service = service
-        self._working: asyncio.Task[None] | None = None
-        routes = [
-            Route("/", self._page),
-            Route("/favicon.ico", self._icon),
-            Route("/search", service.search, methods=["POST"]),
-            Route("/index", service.about),
-            Route("/v1/embeddings", service.embeddings, methods=["POST"]),
-            Route("/v1/models", service.models),
-            Route("/v1/models/{name:path}", service.model),
-            Route("/health", self._health),
-            Route("/health/live", self._live),
-            Route("/metrics", self._metrics),
-        ]
-        self._paths = frozenset(route.path for route in routes)
-        handlers = {HTTPException: self._no_route, RequestError: _refused, Exception: _bug}
-        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._life)  # type: ignore[arg-type]
-        # A slash too many is a path that is not there, and not one that is redirected to.
-        inner.router.redirect_slashes = False
-        self.guard = Guard(inner, hosts, token, OPEN, self._paths, service.metrics)
-
-    @contextlib.asynccontextmanager
-    async def _life(self, app: Starlette) -> AsyncIterator[None]:
-        self._working = asyncio.create_task(self._service.batches.run())
-        try:
-            yield
-        finally:
-            self._working.cancel()
-            await asyncio.wait({self._working})
-
-    async def _page(self, request: Request) -> Response:
-        return Response(page.HTML, headers=page.HEADERS, media_type="text/html")
-
-    async def _icon(self, request: Request) -> Response:
-        return Response(page.ICON, media_type="image/svg+xml")
-
-    async def _health(self, request: Request) -> Response:
-        ready = self._working is not None and not self._working.done()
-        status = "ready" if ready else "broken: the encoder's thread has ended"
-        return answer({"status": status, "model": self._service.name}, 200 if ready else 503)
-
-    async def _live(self, request: Request) -> Response:
-        return answer({"status": "live"})
-
-    async def _metrics(self, request: Request) -> Response:
-        return Response(self._service.metrics.text(), headers={"content-type": metrics.CONTENT_TYPE})
-
-    async def _no_route(self, request: Request, error: HTTPException) -> Response:
-        """Answer a path that is not there, or does not take the method."""
-        path = request.url.path
-        known = sorted(self._paths - {"/favicon.ico", "/v1/models/{name:path}"})
-        if error.status_code == 405:
-            allowed = (error.headers or {}).get("Allow", "")
-            message = f"{path} does not take {request.method}; it takes {allowed}"
-        elif f"/v1{path.rstrip('/')}" in known:
-            message = f"there is no {path}; the path is /v1{path.rstrip('/')}: give clients a base URL that ends in /v1"
-        else:
-            message = f"there is no {path}.{nearest(path, known)}"
-        code = _TYPES.get(error.status_code, "http")
-        return RequestError(error.status_code, code, message, error.headers).response()
+    app = FastAPI(
+        title="metasearch",
+        version=__version__,
+        docs_url=None,  # these pages load scripts from another host
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        exception_handlers={
+            HTTPException: _answer_error,
+            RequestValidationError: _answer_invalid,
+            Exception: _answer_bug,
+        },
+        responses={"default": {"model": schemas.ErrorAnswer, "description": "Error"}},
+        # The guard checks the token before the body is read. This is for the OpenAPI document.
+        dependencies=[Security(HTTPBearer(auto_error=False))] if token else [],
+        telemetry=_NO_TELEMETRY,
+    )
+    app.state.service = service
+    app.router.route_class = JsonRoute
+    app.add_api_route("/search", service.search, methods=["POST"])
+    app.add_api_route("/v1/embeddings", service.embeddings, methods=["POST"])
+    app.add_api_route("/v1/models", service.models)
+    app.add_api_route("/v1/models/{name:path}", service.model)
+    app.add_api_route("/index", service.index)
+    app.add_api_route("/health", _health, response_model=schemas.Health)
+    app.add_api_route("/health/live", _live, response_model=schemas.Live)
+    app.add_route("/metrics", _metrics, include_in_schema=False)
+    app.add_route("/", _page, include_in_schema=False)
+    app.add_route("/favicon.ico", _icon, include_in_schema=False)
+    for path, endpoint in (("/health", _health), ("/health/live", _live)):
+        app.add_route(path, endpoint, ["HEAD"], include_in_schema=False)
+    app.state.paths = {route.path for route in app.routes if isinstance(route, Route)}
+    return Guard(app, hosts, token, OPEN_PATHS, app.state.paths, service.metrics)
 
 
-async def _refused(request: Request, error: RequestError) -> Response:
-    return error.response()
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Run the batches and look for a changed index while the server answers."""
+    service: Service = app.state.service
+    app.state.batches = asyncio.create_task(service.batcher.run())
+    tasks = {app.state.batches, asyncio.create_task(service.reload())}
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
-async def _bug(request: Request, error: Exception) -> Response:
-    return bug(error).response()
+async def _page(request: Request) -> Response:
+    return Response(page.HTML, headers=page.HEADERS, media_type="text/html")
+
+
+async def _icon(request: Request) -> Response:
+    return Response(page.ICON, media_type="image/svg+xml")
+
+
+async def _health(request: Request) -> Response:
+    """Whether the server can encode."""
+    ready = not request.app.state.batches.done()
+    status = "ready" if ready else "broken: the encoder's thread has ended"
+    health = schemas.Health(status=status, model=request.app.state.service.name)
+    return Response(health.model_dump_json(), 200 if ready else 503, media_type="application/json")
+
+
+async def _live(request: Request) -> Response:
+    """Whether the process answers."""
+    return Response(schemas.Live().model_dump_json(), media_type="application/json")
+
+
+async def _metrics(request: Request) -> Response:
+    return Response(request.app.state.service.metrics.text(), headers={"content-type": metrics.CONTENT_TYPE})
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """Answer a request that an endpoint or FastAPI itself refuses."""
+    if isinstance(error, RequestError):
+        return error.response()
+    assert isinstance(error, HTTPException)
+    code, message = "http", str(error.detail)
+    if error.status_code == 404:
+        code, message = "not_found", _explain_unknown_path(request)
+    elif error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        code, message = "method_not_allowed", f"{request.url.path} does not take {request.method}; it takes {allowed}"
+    return RequestError(error.status_code, code, message, headers=error.headers).response()
+
+
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return explain_invalid(error).response()
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    return explain_bug(error).response()  # the guard logs it
+
+
+def _explain_unknown_path(request: Request) -> str:
+    path = request.url.path
+    known = sorted(request.app.state.paths - {"/favicon.ico", "/v1/models/{name:path}"})
+    versioned = f"/v1{path.rstrip('/')}"
+    if versioned in known:
+        return f"there is no {path}; the path is {versioned}: use a base URL that ends in /v1"
+    return f"there is no {path}.{nearest(path, known)}"

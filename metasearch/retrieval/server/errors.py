@@ -1,43 +1,69 @@
-"""Requests that are refused: a status, and a body in the form that clients of OpenAI's interface read."""
+"""Errors of requests: a status, and a body in the form that clients of OpenAI's interface read."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from fastapi.exceptions import HTTPException, RequestValidationError
 from starlette.responses import Response
 
-_LONGEST = 600
-"""Characters of a message: it may quote what was sent."""
+from metasearch.retrieval.server.schemas import ErrorAnswer, ErrorFacts
+
+_LONGEST_MESSAGE = 600
+"""Characters. A message may quote the request."""
+_LONGEST_VALUE = 60
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 
-class RequestError(Exception):
+class RequestError(HTTPException):
     """A request that cannot be answered.
 
     Args:
-        status: of HTTP.
-        code: a word that programs can tell it by.
-        message: one sentence for people: the value, the limit, and what would be right.
-        headers: further ones of the answer.
+        status: HTTP status.
+        code: a word for programs.
+        message: one sentence for people: the value, the limit, and a valid choice.
+        param: key of the body.
+        headers: further headers of the answer.
     """
 
-    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
+    def __init__(
+        self, status: int, code: str, message: str, param: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message, headers)
         self.code = code
-        self.headers = dict(headers or {})
+        self.param = param
 
     def response(self) -> Response:
         """Return the answer."""
-        kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
-        message = str(self) if len(str(self)) <= _LONGEST else f"{str(self)[:_LONGEST]}..."
-        error = {"message": message, "type": kind, "param": None, "code": self.code}
-        return answer({"error": error}, self.status, self.headers)
+        kind = _TYPES.get(self.status_code, "invalid_request_error" if self.status_code < 500 else "server_error")
+        message = str(self.detail)
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[:_LONGEST_MESSAGE]}..."
+        content = ErrorAnswer(error=ErrorFacts(message=message, type=kind, param=self.param, code=self.code))
+        # With escapes, as a message may quote a lone surrogate, which has no bytes in UTF-8.
+        return Response(json.dumps(content.model_dump()), self.status_code, self.headers, "application/json")
 
 
-def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return JSON as an answer."""
-    # A lone surrogate, which a message may quote, has no bytes in UTF-8: it stays an escape.
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    body = text.encode("utf-8", "backslashreplace")
-    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
+def explain_bug(error: Exception) -> RequestError:
+    """Return the error of a request that meets a bug. It does not quote the exception, which may quote a text."""
+    return RequestError(500, "bug", f"a bug in metasearch: {type(error).__name__}; the server's log says where")
+
+
+def explain_invalid(error: RequestValidationError) -> RequestError:
+    """Return the error of a body that does not fit its schema: key and value of each problem."""
+    problems = [_explain_problem(item) for item in error.errors()]
+    return RequestError(422, "invalid_body", "; ".join(text for _, text in problems), problems[0][0] or None)
+
+
+def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the key of a problem and a sentence about it."""
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "missing":
+        return key, f"{key}: this key is missing" if key else "the body is empty: expected a JSON object"
+    message = message[:1].lower() + message[1:]
+    if not key:
+        return key, f"body: {message}"
+    value = json.dumps(item["input"])
+    short = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
+    return key, f"{key}: {message} (got {short})"

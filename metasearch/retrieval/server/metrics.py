@@ -1,4 +1,4 @@
-"""What the server counts, in the text format of Prometheus."""
+"""Counters of the server, in the text format of Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -11,35 +11,31 @@ class Metrics:
     """Counters of one server, in a registry of their own."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
         self._requests = Counter(
-            "metasearch_requests", "Requests by path and status.", ["path", "status"], registry=self.registry
+            "metasearch_requests", "Requests by path and status.", ["path", "status"], registry=registry
         )
         self._seconds = Histogram(
-            "metasearch_request_seconds", "From request to answer.", ["path"], buckets=_SECONDS, registry=self.registry
+            "metasearch_request_seconds", "From request to answer.", ["path"], buckets=_SECONDS, registry=registry
         )
-        self._texts = Counter("metasearch_texts", "Texts encoded, by what for.", ["kind"], registry=self.registry)
-        self._cut = Counter(
-            "metasearch_truncated_texts", "Texts whose end was not read, by what for.", ["kind"], registry=self.registry
+        self._texts = Counter("metasearch_texts", "Encoded texts by kind of request.", ["kind"], registry=registry)
+        self._truncated = Counter(
+            "metasearch_truncated_texts", "Truncated texts by kind of request.", ["kind"], registry=registry
         )
-        self.batches = Histogram(
-            "metasearch_batch_texts", "Texts encoded at a time.", buckets=_TEXTS, registry=self.registry
-        )
-        self.waiting = Gauge(
-            "metasearch_waiting_requests", "Requests that wait for the encoder.", registry=self.registry
-        )
+        self.batches = Histogram("metasearch_batch_texts", "Texts in a batch.", buckets=_TEXTS, registry=registry)
+        self.waiting = Gauge("metasearch_waiting_requests", "Requests that wait for the encoder.", registry=registry)
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+    def count_answer(self, path: str, status: int, seconds: float) -> None:
+        """Count an answer."""
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def count(self, kind: str, texts: int, cut: int) -> None:
-        """Count texts that were encoded, and those of them that were cut."""
+    def count_texts(self, kind: str, texts: int, truncated: int) -> None:
+        """Count encoded texts, and how many of them were truncated."""
         self._texts.labels(kind).inc(texts)
-        self._cut.labels(kind).inc(cut)
+        self._truncated.labels(kind).inc(truncated)
 
     def text(self) -> bytes:
-        """Return all of it as Prometheus reads it."""
-        return generate_latest(self.registry)
+        """Return all counters in the format that Prometheus reads."""
+        return generate_latest(self._registry)

@@ -1,6 +1,6 @@
-"""The page to search with: one file that asks nothing of any other host, and runs no script but its own.
+"""The search page: one file that loads nothing from other hosts and runs no script but its own.
 
-Styles and script stand in the page, and its content security policy names them by their hash.
+Style and script are inline, and the content security policy names them by their hashes.
 """
 
 import base64
@@ -9,7 +9,7 @@ from importlib.resources import files
 from string import Template
 
 
-def _source(name: str) -> str:
+def _read(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -17,12 +17,12 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-_STYLE, _SCRIPT = _source("page.css"), _source("page.js")
+_STYLE, _SCRIPT = _read("page.css"), _read("page.js")
 
-HTML = Template(_source("page.html")).substitute(style=_STYLE, script=_SCRIPT)
-"""The page, the same for everyone: what is in the index it asks for."""
+HTML = Template(_read("page.html")).substitute(style=_STYLE, script=_SCRIPT)
+"""The page, which is the same for everyone: it asks for the facts about the index."""
 
-ICON = _source("icon.svg")
+ICON = _read("icon.svg")
 
 POLICY = (
     f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; img-src 'self'; "

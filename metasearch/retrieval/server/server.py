@@ -1,32 +1,32 @@
-"""The server itself: a socket, uvicorn behind it, and an orderly end.
+"""The server process: a socket, uvicorn, and an orderly end.
 
-Told to stop (Ctrl-C, SIGTERM), it takes no further requests and finishes those that it has begun. What is not done when
-the time for that is over is answered with 503. A second signal does not wait.
+On Ctrl-C or SIGTERM it takes no further requests and finishes the ones it has begun. Requests that are not done within
+the grace period get 503. A second signal ends the grace period.
 """
 
-import asyncio
 import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from metasearch.errors import ConfigError
-from metasearch.retrieval.server.app import Application
-from metasearch.retrieval.server.protocol import Protocol
+from metasearch.retrieval.server.schemas import Limits
+from metasearch.retrieval.server.security import Guard
 from metasearch.runs import signals
 from metasearch.runs.signals import interrupted
 
 log = logging.getLogger(__name__)
 
 _CONNECTIONS = 1000
-"""Open connections; uvicorn answers further ones with 503."""
-_POLL_SECONDS = 0.1
+"""Open connections; uvicorn answers 503 on further ones."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -55,30 +55,27 @@ def bind(host: str, port: int) -> socket.socket:
     return made
 
 
-def address_of(bound: socket.socket) -> str:
-    """Return the address of a socket as it is typed into a browser."""
+def format_address(bound: socket.socket) -> str:
+    """Return the address of a socket as you type it into a browser."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 class Server(uvicorn.Server):
-    """A uvicorn that ends as a command of metasearch does.
+    """A uvicorn that ends like a command of metasearch and closes silent connections.
 
     Args:
-        application: what answers.
-        grace: seconds for what was begun when it is told to stop.
-        ready: is called when it answers.
-        patience: seconds for the head of a request to come in.
+        app: the application.
+        limits: `grace` and `timeout` of the server.
+        ready: called when the server answers.
     """
 
-    def __init__(
-        self, application: Application, grace: int, ready: Callable[[], None] = lambda: None, patience: float = 30.0
-    ) -> None:
+    def __init__(self, app: Guard, limits: Limits, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__(
             uvicorn.Config(
-                application.guard,
+                app,
                 loop="asyncio",
-                http=partial(Protocol, patience=patience),  # type: ignore[arg-type]  # uvicorn calls it
+                http="h11",
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -86,48 +83,57 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 limit_concurrency=_CONNECTIONS,
-                timeout_graceful_shutdown=grace,
+                timeout_graceful_shutdown=limits.grace,
             )
         )
-        # What it says of itself is said here; a request that is no HTTP is the client's to know.
+        # uvicorn's own lines would repeat ours, and its warnings are about clients.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        self._guard = application.guard
-        self._grace = grace
+        self._app = app
+        self._limits = limits
         self._ready = ready
+        self._idle: dict[tuple[Any, Any], float] = {}
 
     def run_on(self, bound: socket.socket) -> None:
         """Serve on a socket until a signal comes.
 
         Raises:
-            Interrupted: requests were given up, as the time for them was over or a second signal came.
+            Interrupted: requests were given up, because the grace period was over or a second signal came.
         """
         self.run(sockets=[bound])
-        if unfinished := self._guard.unfinished:
-            raise interrupted(f"stopped; {unfinished} of the requests that were begun {_were(unfinished)} not finished")
+        if unfinished := self._app.unfinished:
+            requests = "1 request was" if unfinished == 1 else f"{unfinished} requests were"
+            raise interrupted(f"stopped; {requests} not finished")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
         await super().startup(sockets)
         self._ready()
 
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections that take too long to send the head of a request, for which uvicorn has no limit."""
+        now = time.monotonic()
+        idle = [
+            (connection, connection.cycle)
+            for connection in self.server_state.connections
+            if isinstance(connection, H11Protocol) and (connection.cycle is None or connection.cycle.response_complete)
+        ]
+        self._idle = {each: self._idle.get(each, now) for each in idle}
+        for (connection, _), since in self._idle.items():
+            if now - since > self._limits.timeout:
+                connection.transport.close()
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what was begun, or give it up when a second signal comes."""
-        if active := self._guard.active:
-            log.info("stopping: requests to finish first: %d, for at most %d s", active, self._grace)
-        ending = asyncio.ensure_future(super().shutdown(sockets))
-        while not ending.done() and not self.force_exit:
-            await asyncio.wait({ending}, timeout=_POLL_SECONDS)
-        for task in list(self.server_state.tasks) if self.force_exit else ():
-            task.cancel()
-        await ending
+        """Finish the requests that were begun."""
+        if active := self._app.active:
+            log.info("stopping: requests to finish first: %d, for at most %d s", active, self._limits.grace)
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take both signals while this is entered; one that is ignored stays so."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+        """Take both signals, and unlike uvicorn do not raise them again at the end; ignored ones stay ignored."""
+        main = threading.current_thread() is threading.main_thread()
+        numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if main and signal.getsignal(n) != signal.SIG_IGN]
         before = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
             yield
@@ -136,11 +142,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop; when told so twice, without waiting."""
+        """Stop after the requests that were begun; the second time, without them."""
         self.force_exit = self.should_exit
         self.should_exit = True
         signals.note(signals.received() or sig)
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"

@@ -1,34 +1,77 @@
-"""What the server answers: the interface of embeddings, the search, and what there is."""
+"""The endpoints that use the index and its encoder."""
 
 import asyncio
 import base64
 import contextlib
+import logging
 from collections.abc import Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fastapi import Request
 from numpy.typing import NDArray
-from starlette.requests import Request
-from starlette.responses import Response
 
 from metasearch.config.languages import normalise_tag
+from metasearch.config.recipe import Role
+from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError, nearest
 from metasearch.retrieval.index.hit import Hit
 from metasearch.retrieval.search.searcher import Searcher
-from metasearch.retrieval.server import body, requests
-from metasearch.retrieval.server.batches import Batches
-from metasearch.retrieval.server.errors import RequestError, answer
-from metasearch.retrieval.server.inference_worker import Embedding, Result, Search, worker
-from metasearch.retrieval.server.limits import Limits
+from metasearch.retrieval.server import schemas
+from metasearch.retrieval.server.batching import Batcher
+from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.metrics import Metrics
+from metasearch.retrieval.server.schemas import EmbeddingsRequest, Limits, SearchRequest
+
+log = logging.getLogger(__name__)
+
+_DEFAULT_TOP = 10
+"""Hits of a query that does not ask for a number, unless `--max-hits` is less."""
+
+
+@dataclass(frozen=True)
+class EmbeddingWork:
+    """Encode texts in a role."""
+
+    role: Role
+
+
+@dataclass(frozen=True)
+class SearchWork:
+    """Search with queries; the attributes are arguments of `Searcher.search`."""
+
+    top: int
+    languages: frozenset[str] = frozenset()
+    hybrid: bool = False
+    expand: bool = False
+    balance: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one text.
+
+    Attributes:
+        tokens: that the encoder read.
+        truncated: whether the text was longer.
+        vector: `(D,)`, of an embedding.
+        hits: of a search.
+    """
+
+    tokens: int
+    truncated: bool
+    vector: NDArray[np.float32] | None = None
+    hits: Sequence[Hit] = ()
 
 
 class Service:
-    """Answers requests of one index and its encoder.
+    """Answers requests with one index and its encoder.
 
     Args:
-        searcher: what is searched.
+        searcher: the index and its encoder.
         limits: of requests.
         name: of the model; by default the encoder's, without the path of a local folder.
     """
@@ -36,146 +79,211 @@ class Service:
     def __init__(self, searcher: Searcher, limits: Limits, name: str | None = None) -> None:
         self.searcher = searcher
         self.limits = limits
-        self.name = name or _without_path(searcher.encoder.name)
+        self.name = name or _name_without_path(searcher.encoder.name)
         self.languages = dict(searcher.languages)
         self.metrics = Metrics()
-        self.batches = Batches(worker(searcher), limits, self.metrics.batches.observe)
-        self.metrics.waiting.set_function(lambda: self.batches.waiting)
+        self.batcher = Batcher(self._work, limits, self.metrics.batches.observe)
+        self.metrics.waiting.set_function(lambda: self.batcher.waiting)
+        self._reading: Future[Any] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread still encodes, searches or reads an index."""
+        return self.batcher.busy or (self._reading is not None and not self._reading.done())
 
     def warm_up(self) -> None:
-        """Encode and search once, so that what every search needs is there; `hybrid` and `expand` wait until asked."""
-        do = worker(self.searcher)
-        do(Embedding("candidate"), ["warm"])
-        do(Search(1, frozenset(), hybrid=False, expand=False, balance=False), ["warm"])
+        """Encode and search once, to load everything that plain requests need."""
+        self._work(EmbeddingWork("candidate"), ["warm"])
+        self._work(SearchWork(top=1), ["warm"])
 
-    async def embeddings(self, request: Request) -> Response:
-        """Answer `POST /v1/embeddings`."""
-        wanted = await body.read(request, requests.EmbeddingsRequest, self.limits)
-        texts = requests.inputs(wanted.input)
-        requests.require_texts("input", texts, self.limits)
-        self._require_model(wanted.model, wanted.dimensions)
-        role = requests.ROLES[wanted.input_type]
-        results = await self._answered(request, Embedding(role), texts)
-        cut, limit = _cut(results), self.searcher.encoder.limit(role)
-        requests.require_whole(cut, "input", limit, wanted.truncate)
-        vectors = [_written(result.vector, wanted.encoding_format) for result in results]
-        data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
+    async def reload(self) -> None:
+        """Look for a changed index again and again, and serve it; until cancelled."""
+        thread = ThreadPoolExecutor(1, "reload")
+        problem = ""
+        try:
+            while True:
+                await asyncio.sleep(self.limits.reload)
+                try:
+                    self._reading = thread.submit(self.searcher.reopen)
+                    if found := await asyncio.wrap_future(self._reading):
+                        self.searcher, self.languages = found, dict(found.languages)
+                    problem = ""
+                except MetasearchError as error:
+                    if str(error) != problem:
+                        log.warning("still serving the index as it was: %s", error)
+                    problem = str(error)
+        finally:
+            thread.shutdown(wait=False)
+
+    async def embeddings(self, request: Request, body: EmbeddingsRequest) -> schemas.EmbeddingsAnswer:
+        """Embeddings of texts, as in OpenAI's interface."""
+        self._require_texts("input", body.input)
+        self._require_model(body.model)
+        self._require_dimensions(body.dimensions)
+        role = schemas.ROLES[body.input_type]
+        results = await self._ask(request, EmbeddingWork(role), role, body.input)
+        truncated = self._require_whole("input", results, role, body.truncate)
+        vectors = [_encode_vector(result.vector, body.encoding_format) for result in results]
         tokens = sum(result.tokens for result in results)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        facts = {"object": "list", "data": data, "model": self.name, "usage": usage}
-        return answer({**facts, "truncated": cut, "max_tokens": limit})
+        return schemas.EmbeddingsAnswer(
+            data=[schemas.Embedding(index=i, embedding=vector) for i, vector in enumerate(vectors)],
+            model=self.name,
+            usage=schemas.Usage(prompt_tokens=tokens, total_tokens=tokens),
+            truncated=truncated,
+            max_tokens=self.searcher.encoder.limit(role),
+        )
 
-    async def search(self, request: Request) -> Response:
-        """Answer `POST /search`."""
-        wanted = await body.read(request, requests.SearchRequest, self.limits)
-        queries = wanted.texts()
-        requests.require_texts("queries", queries, self.limits)
-        top = wanted.most(self.limits)
-        languages = frozenset(map(normalise_tag, wanted.languages))
-        for tag in sorted(languages):
-            if tag not in self.languages:
-                hint = nearest(tag, self.languages)
-                raise RequestError(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
-        if wanted.expand:
-            self._require_expandable()
-        work = Search(top, languages, wanted.hybrid, wanted.expand, wanted.balance)
-        results = await self._answered(request, work, queries)
-        cut, limit = _cut(results), self.searcher.encoder.limit("question")
-        requests.require_whole(cut, "queries", limit, wanted.truncate)
-        found = [
-            {"query": query, "hits": [_tree(hit) for hit in result.hits]}
-            for query, result in zip(queries, results, strict=True)
-        ]
-        return answer({"results": found, "model": self.name, "truncated": cut, "max_tokens": limit})
+    async def search(self, request: Request, body: SearchRequest) -> schemas.SearchAnswer:
+        """Passages for one query or several."""
+        self._require_texts("queries", body.texts)
+        top = min(_DEFAULT_TOP, self.limits.hits) if body.top is None else body.top
+        if top > self.limits.hits:
+            message = f"top: {top}; choose a number from 1 to {self.limits.hits} (--max-hits)"
+            raise RequestError(422, "invalid_top", message, "top")
+        languages = frozenset(map(normalise_tag, body.languages))
+        for tag in sorted(languages - self.languages.keys()):
+            message = f"languages: no passage is in '{tag}'.{nearest(tag, self.languages)}"
+            raise RequestError(422, "unknown_language", message, "languages")
+        if body.expand:
+            try:
+                self.searcher.require_expandable()
+            except ConfigError as error:
+                raise RequestError(422, "cannot_expand", f"expand: {error}", "expand") from None
+        work = SearchWork(top, languages, body.hybrid, body.expand, body.balance)
+        results = await self._ask(request, work, "question", body.texts)
+        truncated = self._require_whole("queries", results, "question", body.truncate)
+        return schemas.SearchAnswer(
+            results=[
+                schemas.QueryHits(query=query, hits=[_describe_hit(hit) for hit in result.hits])
+                for query, result in zip(body.texts, results, strict=True)
+            ],
+            model=self.name,
+            truncated=truncated,
+            max_tokens=self.searcher.encoder.limit("question"),
+        )
 
-    def _require_expandable(self) -> None:
+    async def models(self) -> schemas.ModelList:
+        """The model that this server has."""
+        return schemas.ModelList(data=[schemas.Model(id=self.name)])
+
+    async def model(self, name: str) -> schemas.Model:
+        """The model, by its name."""
+        self._require_model(name)
+        return schemas.Model(id=self.name)
+
+    async def index(self) -> schemas.IndexFacts:
+        """Facts about the index: passages by language, model and dimensions."""
+        return schemas.IndexFacts(
+            model=self.name,
+            dimensions=self.searcher.encoder.dimension(),
+            top=self.limits.hits,
+            passages=sum(self.languages.values()),
+            languages=self.languages,
+        )
+
+    def _work(self, work: EmbeddingWork | SearchWork, texts: list[str]) -> list[Result]:
+        """Return the result of each text; runs in the encoder's thread."""
+        searcher = self.searcher
+        encoder = searcher.encoder
+        role: Role = work.role if isinstance(work, EmbeddingWork) else "question"
         try:
-            self.searcher.require_expandable()
-        except ConfigError as error:
-            raise RequestError(422, "cannot_expand", f"expand: {error}") from None
+            truncated = encoder.is_truncated(texts, role).tolist()
+            facts = zip(encoder.lengths(texts, role).tolist(), truncated, strict=True)
+            if isinstance(work, EmbeddingWork):
+                vectors = encoder.encode(texts, role)
+                return [Result(*fact, vector=vector) for fact, vector in zip(facts, vectors, strict=True)]
+            found = searcher.search(texts, **asdict(work))
+            return [Result(*fact, hits=hits) for fact, hits in zip(facts, found, strict=True)]
+        finally:
+            encoder.forget()
 
-    async def models(self, request: Request) -> Response:
-        """Answer `GET /v1/models`."""
-        return answer({"object": "list", "data": [self._model()]})
-
-    async def model(self, request: Request) -> Response:
-        """Answer `GET /v1/models/NAME`."""
-        self._require_model(request.path_params["name"], None)
-        return answer(self._model())
-
-    async def about(self, request: Request) -> Response:
-        """Answer `GET /index`: what there is to search, and with which model."""
-        facts = {"model": self.name, "dimensions": self.searcher.encoder.dimension(), "top": self.limits.hits}
-        return answer({**facts, "passages": sum(self.languages.values()), "languages": self.languages})
-
-    async def _answered(self, request: Request, work: Hashable, texts: Sequence[str]) -> list[Result]:
-        """Return what comes of the texts, while there is a client that waits for it."""
-        doing = asyncio.ensure_future(self.batches.ask(work, texts))
-        gone = asyncio.ensure_future(_gone(request))
+    async def _ask(self, request: Request, work: Hashable, role: Role, texts: Sequence[str]) -> list[Result]:
+        """Return the results of texts, while the client waits for them."""
+        limit = self.searcher.encoder.limit(role)
+        asked = asyncio.ensure_future(self.batcher.ask(work, texts, limit))
+        gone = asyncio.ensure_future(_wait_until_gone(request))
         try:
-            await asyncio.wait({doing, gone}, timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                raise _given_up(gone.done(), self.limits.timeout)
-            results = await doing
+            await asyncio.wait({asked, gone}, timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done() and gone.done():
+                raise RequestError(499, "client_gone", "the client has closed the connection")
+            if not asked.done():
+                message = f"there was no answer within {self.limits.timeout:g} s (--timeout)"
+                raise RequestError(503, "timeout", message, headers={"retry-after": "1"})
+            results = await asked
         except ConfigError as error:
             raise RequestError(422, "invalid_body", str(error)) from None
         except MetasearchError as error:
             raise RequestError(500, type(error).__name__, str(error)) from None
         finally:
-            doing.cancel()
+            asked.cancel()
             gone.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await gone
-        kind = "embedding" if isinstance(work, Embedding) else "search"
-        self.metrics.count(kind, len(texts), sum(result.cut for result in results))
+        kind = "embedding" if isinstance(work, EmbeddingWork) else "search"
+        self.metrics.count_texts(kind, len(texts), sum(result.truncated for result in results))
         return results
 
-    def _require_model(self, name: str | None, dimensions: int | None) -> None:
+    def _require_texts(self, name: str, texts: Sequence[str]) -> None:
+        """Raise `RequestError` if there are no texts or too many, or one is blank."""
+        if not texts:
+            raise RequestError(422, "no_input", f"{name}: the list is empty", name)
+        if len(texts) > self.limits.inputs:
+            message = f"{name}: {len(texts)} texts; a request may have {self.limits.inputs} (--max-inputs)"
+            raise RequestError(422, "too_many_inputs", message, name)
+        for i, text in enumerate(texts):
+            if blank(text):
+                raise RequestError(422, "blank_input", f"{name}[{i}]: the text is blank", f"{name}[{i}]")
+
+    def _require_whole(self, name: str, results: Sequence[Result], role: Role, truncate: bool) -> list[int]:
+        """Return which texts were truncated; `RequestError` if the request forbids that."""
+        truncated = [i for i, result in enumerate(results) if result.truncated]
+        if truncated and not truncate:
+            key = f"{name}[{truncated[0]}]"
+            limit = self.searcher.encoder.limit(role)
+            message = f"{key}: the text has more than {limit} tokens, the encoder's maximum; shorten it, or drop"
+            raise RequestError(422, "input_too_long", f'{message} "truncate": false', key)
+        return truncated
+
+    def _require_model(self, name: str | None) -> None:
         if name not in (None, self.name):
-            raise RequestError(404, "model_not_found", f"there is no model '{name}'; this server has '{self.name}'")
+            message = f"there is no model '{name}'; this server has '{self.name}'"
+            raise RequestError(404, "model_not_found", message, "model")
+
+    def _require_dimensions(self, dimensions: int | None) -> None:
         width = self.searcher.encoder.dimension()
         if dimensions not in (None, width):
-            raise RequestError(
-                422, "invalid_dimensions", f"dimensions: {dimensions}; vectors of '{self.name}' have {width}"
-            )
-
-    def _model(self) -> dict[str, Any]:
-        return {"id": self.name, "object": "model", "created": 0, "owned_by": "metasearch"}
+            message = f"dimensions: {dimensions}; embeddings of '{self.name}' have {width}"
+            raise RequestError(422, "invalid_dimensions", message, "dimensions")
 
 
-async def _gone(request: Request) -> None:
+async def _wait_until_gone(request: Request) -> None:
     """Return when the client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def _given_up(gone: bool, timeout: float) -> RequestError:
-    if gone:
-        return RequestError(499, "client_gone", "the client has closed the connection")
-    return RequestError(503, "timeout", f"there was no answer within {timeout:g} s (--timeout)", {"retry-after": "1"})
-
-
-def _cut(results: Sequence[Result]) -> list[int]:
-    return [i for i, result in enumerate(results) if result.cut]
-
-
-def _written(vector: NDArray[np.float32] | None, kind: str) -> list[float] | str:
+def _encode_vector(vector: NDArray[np.float32] | None, form: str) -> list[float] | str:
     """Return a vector `(D,)` as numbers, or as base64 of little-endian float32."""
     assert vector is not None
-    if kind == "base64":
+    if form == "base64":
         return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
     numbers: list[float] = vector.tolist()
     return numbers
 
 
-def _tree(hit: Hit) -> dict[str, Any]:
+def _describe_hit(hit: Hit) -> schemas.FoundPassage:
     passage = hit.passage
-    where = {"file": passage.file, "line": passage.line, "language": passage.language}
-    return {"score": round(float(hit.score), 6), **where, "text": passage.text}
+    return schemas.FoundPassage(
+        score=round(float(hit.score), 6),
+        file=passage.file,
+        line=passage.line,
+        language=passage.language,
+        text=passage.text,
+    )
 
 
-def _without_path(name: str) -> str:
-    """Return the name of an encoder; of a local folder its last part, or the run whose `model` it is."""
+def _name_without_path(name: str) -> str:
+    """Return the name of an encoder; of a local folder its last part, or the run that its `model` belongs to."""
     path = Path(name)
     if not path.is_absolute() and not path.is_dir():
         return name

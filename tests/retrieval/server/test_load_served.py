@@ -50,7 +50,7 @@ def embed(server, text):
 def test_more_than_may_wait_get_429_and_come_again_later(held):
     with running(held, waiting=2) as server, ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(embed, server, text) for text in ("a", "b")]
-        eventually(lambda: server.service.batches.waiting == 2)
+        eventually(lambda: server.service.batcher.waiting == 2)
         status, headers, body = embed(server, "c")
         assert counted(server, "metasearch_waiting_requests") == 2
         held.go.set()
@@ -76,8 +76,8 @@ def test_what_a_client_asked_for_that_has_gone_is_not_encoded(held):
         head = f"POST /v1/embeddings HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"  # noqa: E501
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(head.encode() + body)
-            eventually(lambda: server.service.batches.waiting == 2)
-        eventually(lambda: server.service.batches.waiting == 1)
+            eventually(lambda: server.service.batcher.waiting == 2)
+        eventually(lambda: server.service.batcher.waiting == 1)
         held.go.set()
         assert first.result()[0] == 200
         assert embed(server, "last")[0] == 200
@@ -87,7 +87,7 @@ def test_what_a_client_asked_for_that_has_gone_is_not_encoded(held):
 
 def test_a_bug_is_told_to_the_one_who_met_it_and_to_the_log(held, monkeypatch):
     said = []
-    monkeypatch.setattr("metasearch.retrieval.server.middleware.log.error", said.append)
+    monkeypatch.setattr("metasearch.retrieval.server.security.log.error", said.append)
     with running(held, batch_wait=0.2) as server, ThreadPoolExecutor(2) as pool:
         held.go.set()
         bug, fine = pool.map(lambda text: embed(server, text), ("bug", "fine"))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow  # a process is begun for each
 SERVER = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from metasearch import signals
+from metasearch.runs import signals
 signals.listen()
 from helpers import serving
 from metasearch.pipelines import search
@@ -131,7 +131,7 @@ def test_what_takes_longer_than_the_grace_is_given_up_and_told_so(number):
         _, said = process.communicate(timeout=30)
         assert (status, content["error"]["code"]) == (503, "stopping")
         assert process.returncode == NUMBERS[number], said
-        assert said.endswith("metasearch: error: stopped; 1 of the requests that were begun was not finished\n")
+        assert said.endswith("metasearch: error: stopped; 1 request was not finished\n")
         assert "Traceback" not in said
 
 
@@ -145,7 +145,7 @@ def test_a_second_signal_does_not_wait():
         _, said = process.communicate(timeout=30)
         assert [each.result()[0] for each in asked] == [503, 503]
         assert process.returncode == 130
-        assert said.endswith("2 of the requests that were begun were not finished\n")
+        assert said.endswith("stopped; 2 requests were not finished\n")
 
 
 def test_a_server_that_others_can_reach_without_a_token_says_so():
@@ -165,4 +165,4 @@ def test_the_process_does_not_wait_for_work_that_was_given_up():
         _, said = process.communicate(timeout=30)
         assert asked.result()[0] == 503
         assert process.returncode == 143, said
-        assert said.endswith("metasearch: error: stopped; 1 of the requests that were begun was not finished\n")
+        assert said.endswith("metasearch: error: stopped; 1 request was not finished\n")

@@ -1,16 +1,13 @@
 """Texts of several requests are done together, in parts, and fail apart."""
 
 import asyncio
-import subprocess
-import sys
 import threading
 
 import pytest
 
-from metasearch.retrieval.server.batches import Batches
+from metasearch.retrieval.server.batching import Batcher
 from metasearch.retrieval.server.errors import RequestError
-from metasearch.retrieval.server.limits import Limits
-from metasearch.retrieval.server.thread import Thread
+from metasearch.retrieval.server.schemas import Limits
 
 
 class Doer:
@@ -33,7 +30,7 @@ def working(scenario, doer=None, **limits):
     """Run a scenario, a coroutine function of the batches, while they work; return what it returns."""
 
     async def whole():
-        batches = Batches(doer or Doer(), Limits(**limits))
+        batches = Batcher(doer or Doer(), Limits(**limits))
         loop = asyncio.create_task(batches.run())
         try:
             return await asyncio.wait_for(scenario(batches), 20)
@@ -47,7 +44,7 @@ def test_requests_that_come_together_are_done_together_and_each_gets_its_own():
     doer = Doer()
 
     async def scenario(batches):
-        return await asyncio.gather(batches.ask("e", ["a", "b"]), batches.ask("e", ["c"]))
+        return await asyncio.gather(batches.ask("e", ["a", "b"], 100), batches.ask("e", ["c"], 100))
 
     assert working(scenario, doer) == [["A", "B"], ["C"]]
     assert doer.called == [("e", ["a", "b", "c"])]
@@ -57,7 +54,8 @@ def test_different_work_is_not_mixed():
     doer = Doer()
 
     async def scenario(batches):
-        return await asyncio.gather(batches.ask("e", ["a"]), batches.ask("s", ["b"]), batches.ask("e", ["c"]))
+        asked = [batches.ask(work, [text], 100) for work, text in (("e", "a"), ("s", "b"), ("e", "c"))]
+        return await asyncio.gather(*asked)
 
     assert working(scenario, doer) == [["A"], ["B"], ["C"]]
     assert doer.called == [("e", ["a", "c"]), ("s", ["b"])]
@@ -68,26 +66,36 @@ def test_a_large_request_goes_in_parts_and_a_small_one_does_not_wait_for_all_of_
     large = [f"{i}" for i in range(10)]
 
     async def scenario(batches):
-        return await asyncio.gather(batches.ask("e", large), batches.ask("s", ["b"]))
+        return await asyncio.gather(batches.ask("e", large, 100), batches.ask("s", ["b"], 100))
 
     assert working(scenario, doer, batch_texts=4) == [large, ["B"]]
     assert [len(texts) for _, texts in doer.called] == [4, 1, 4, 2]
 
 
-def test_long_texts_fill_a_batch_with_fewer():
+def test_a_batch_has_a_limit_in_tokens_and_a_text_counts_no_more_than_the_encoder_reads():
     doer = Doer()
-    texts = ["a" * 60, "b" * 60, "c" * 200]
+    texts = ["a" * 60, "b" * 999, "c" * 10, "d" * 70]  # of at most 100 tokens: 60 + 100 + 10 = 170, and 70
 
     async def scenario(batches):
-        return await batches.ask("e", texts)
+        return await batches.ask("e", texts, 100)
 
-    assert working(scenario, doer, batch_size=130) == [text.upper() for text in texts]
-    assert [texts for _, texts in doer.called] == [texts[:2], texts[2:]]
+    assert working(scenario, doer, batch_tokens=170) == [text.upper() for text in texts]
+    assert [texts for _, texts in doer.called] == [texts[:3], texts[3:]]
+
+
+def test_a_text_beyond_the_limit_of_a_batch_is_done_alone():
+    doer = Doer()
+
+    async def scenario(batches):
+        return await batches.ask("e", ["a" * 60, "b"], 100)
+
+    assert working(scenario, doer, batch_tokens=50) == ["A" * 60, "B"]
+    assert [len(texts) for _, texts in doer.called] == [1, 1]
 
 
 def test_one_that_fails_does_not_fail_the_others():
     async def scenario(batches):
-        asked = [batches.ask("e", texts) for texts in (["a"], ["b", "bad"], ["c"])]
+        asked = [batches.ask("e", texts, 100) for texts in (["a"], ["b", "bad"], ["c"])]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     first, failed, last = working(scenario)
@@ -100,10 +108,10 @@ def test_what_was_cancelled_is_not_begun():
     doer.go.clear()
 
     async def scenario(batches):
-        first = asyncio.create_task(batches.ask("e", ["a"]))
+        first = asyncio.create_task(batches.ask("e", ["a"], 100))
         while not doer.called:
             await asyncio.sleep(0.001)
-        gone, stays = (asyncio.create_task(batches.ask("e", [text])) for text in ("b", "c"))
+        gone, stays = (asyncio.create_task(batches.ask("e", [text], 100)) for text in ("b", "c"))
         await asyncio.sleep(0)
         gone.cancel()
         doer.go.set()
@@ -115,29 +123,29 @@ def test_what_was_cancelled_is_not_begun():
 
 def test_more_than_may_wait_are_asked_to_come_again():
     async def scenario(batches):
-        two = [asyncio.create_task(batches.ask("e", [text])) for text in "ab"]
+        two = [asyncio.create_task(batches.ask("e", [text], 100)) for text in "ab"]
         await asyncio.sleep(0)
         with pytest.raises(RequestError, match="2 requests are waiting") as refused:
-            await batches.ask("e", ["c"])
+            await batches.ask("e", ["c"], 100)
         await asyncio.gather(*two)
-        return refused.value, await batches.ask("e", ["c"])
+        return refused.value, await batches.ask("e", ["c"], 100)
 
     refused, later = working(scenario, waiting=2)
-    assert (refused.status, refused.headers) == (429, {"retry-after": "1"})
+    assert (refused.status_code, refused.headers) == (429, {"retry-after": "1"})
     assert later == ["C"]
 
 
-def test_what_is_being_done_when_the_batches_end_is_known_and_does_not_hold_the_process():
+def test_a_batch_that_outlives_the_batcher_is_known_and_not_waited_for():
     doer = Doer()
     doer.go.clear()
     made = []
 
     async def whole():
-        batches = Batches(doer, Limits())
+        batches = Batcher(doer, Limits())
         made.append(batches)
         assert not batches.busy
         running = asyncio.create_task(batches.run())
-        asked = asyncio.create_task(batches.ask("e", ["a"]))
+        asked = asyncio.create_task(batches.ask("e", ["a"], 100))
         while not doer.called:
             await asyncio.sleep(0.01)
         for task in (asked, running):
@@ -149,19 +157,3 @@ def test_what_is_being_done_when_the_batches_end_is_known_and_does_not_hold_the_
     doer.go.set()
     while made[0].busy:
         threading.Event().wait(0.01)
-
-
-def test_python_does_not_wait_for_the_thread_at_its_end():
-    worker = "metasearch.retrieval.server.thread"
-    code = f"import time; from {worker} import Thread; Thread('a').submit(time.sleep, 99); time.sleep(.2)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
-
-
-def test_the_thread_gives_results_and_errors_in_their_order():
-    thread = Thread("one")
-    found = [thread.submit(int, written) for written in ("1", "one", "3")]
-    assert found[0].result() == 1
-    with pytest.raises(ValueError, match="invalid literal"):
-        found[1].result()
-    assert found[2].result() == 3
-    thread.shutdown()

@@ -9,8 +9,7 @@ import pytest
 
 from helpers.serving import running
 from metasearch.errors import ConfigError
-from metasearch.retrieval.server.hosts import Hosts, is_loopback
-from metasearch.retrieval.server.token import read_token
+from metasearch.retrieval.server.security import Hosts, is_loopback, read_token
 
 TOKEN = "a-token-of-the-tests"
 
@@ -37,14 +36,14 @@ TOKEN = "a-token-of-the-tests"
     ],
 )
 def test_a_name_must_be_known(header, allowed):
-    hosts = Hosts.of("127.0.0.1", ["search.example.org", "*.shop.example.org", "root.example.org."])
+    hosts = Hosts.parse("127.0.0.1", ["search.example.org", "*.shop.example.org", "root.example.org."])
     assert hosts.allow(header) == allowed
 
 
 @pytest.mark.parametrize("name", ["*", "https://example.org", "example.org:80", "a b", "*.*.org"])
 def test_a_name_to_allow_is_a_name(name):
     with pytest.raises(ConfigError, match="--allow-host"):
-        Hosts.of("127.0.0.1", [name])
+        Hosts.parse("127.0.0.1", [name])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
@@ -124,18 +123,18 @@ class TestTheTokenFile:
 
     def test_that_others_can_read_gets_a_warning(self, tmp_path, monkeypatch):
         said = []
-        warning = "metasearch.retrieval.server.token.log.warning"
+        warning = "metasearch.retrieval.server.security.log.warning"
         monkeypatch.setattr(warning, lambda text, *values: said.append(text % values))
         path = self.written(tmp_path, TOKEN.encode(), stat.S_IRUSR | stat.S_IROTH)
         assert read_token(path) == TOKEN
-        assert said == [f"{path}: others can read the token (mode 404); chmod 600 {path} keeps it to you"]
+        assert said == [f"{path}: other users can read the token (mode 404); run: chmod 600 {path}"]
 
     @pytest.mark.parametrize(
         ("content", "says"),
         [
             (b"", "expected one line"),
             (b"first-line-of-it\nsecond-line-of-it\n", "expected one line"),
-            (b"short", "5 characters can be guessed"),
+            (b"short", "a token of 5 characters can be guessed"),
             ("schlüssel-schlüssel".encode(), "ASCII"),
             (b"a-token\x00of-the-tests", "expected one line"),
         ],

@@ -1,0 +1,215 @@
+"""The bodies of requests and answers, and the limits of a server. The OpenAPI document is built from them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from metasearch.config.recipe import Role
+from metasearch.errors import nearest
+
+ROLES: dict[str, Role] = {"query": "question", "document": "candidate", "passage": "candidate", "text": "text"}
+"""Values of `input_type`, and the role in which the encoder reads such texts."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a server. The error of a request beyond a limit names its flag.
+
+    Attributes:
+        inputs: texts in a request.
+        size: bytes in the body of a request.
+        hits: hits for each query.
+        waiting: requests that wait for the encoder.
+        timeout: seconds for the head of a request, for its body, and for the answer.
+        grace: seconds to finish requests when the server stops.
+        batch_texts: texts in a batch.
+        batch_tokens: tokens in a batch of several texts. A text counts as the smaller of its number of characters and
+            the encoder's maximum.
+        batch_wait: seconds that a text waits for texts of other requests.
+        reload: seconds between two looks at the index.
+    """
+
+    inputs: int = 256
+    size: int = 2_000_000
+    hits: int = 100
+    waiting: int = 64
+    timeout: float = 30.0
+    grace: int = 10
+    batch_texts: int = 64
+    batch_tokens: int = 16_384
+    batch_wait: float = 0.005
+    reload: float = 1.0
+
+
+class Body(BaseModel):
+    """The body of a request. Unknown keys are refused, and null in an optional key means its default."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, body: Any) -> Any:
+        if not isinstance(body, dict):
+            raise ValueError("expected an object with keys")
+        # One error, since one for each of a hundred thousand keys would block the server for seconds.
+        for key in body:
+            if key not in cls.model_fields:
+                raise ValueError(f"{key}: unknown key.{nearest(key, cls.model_fields)}")
+        return {key: value for key, value in body.items() if value is not None or cls.model_fields[key].is_required()}
+
+
+def _list_texts(value: Any) -> Any:
+    """Return `input` as a list; token ids get an error of their own."""
+    first = value[0] if isinstance(value, list) and value else None
+    if isinstance(first[0] if isinstance(first, list) and first else first, int):
+        raise ValueError(
+            "token ids belong to another tokenizer; send texts (in LangChain check_embedding_ctx_length=False)"
+        )
+    return [value] if isinstance(value, str) else value
+
+
+Texts = Annotated[list[str], Field(fail_fast=True)]
+"""A list of texts, of which the first wrong item is reported."""
+
+
+class EmbeddingsRequest(Body):
+    """The body of `POST /v1/embeddings`."""
+
+    input: Annotated[Texts, BeforeValidator(_list_texts, json_schema_input_type=str | list[str])]
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = None
+    user: str | None = None
+    input_type: Literal["query", "document", "passage", "text"] = "document"
+    truncate: bool = True
+
+
+class SearchRequest(Body):
+    """The body of `POST /search`: `query` or `queries`."""
+
+    query: str | None = None
+    queries: Texts | None = None
+    top: Annotated[int, Field(ge=1)] | None = None
+    languages: Texts = []
+    hybrid: bool = False
+    expand: bool = False
+    balance: bool = False
+    truncate: bool = True
+
+    @model_validator(mode="after")
+    def _require_query(self) -> "SearchRequest":
+        if (self.query is None) == (self.queries is None):
+            raise ValueError("expected either query, a text, or queries, a list of texts")
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        """The queries."""
+        return [self.query] if self.query is not None else self.queries or []
+
+
+class Embedding(BaseModel):
+    """The embedding of a text: numbers, or base64 of little-endian float32."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    """Tokens that the encoder read."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingsAnswer(BaseModel):
+    """The answer to `POST /v1/embeddings`. `truncated` lists the texts longer than `max_tokens`, counted from 0."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: Usage
+    truncated: list[int]
+    max_tokens: int
+
+
+class FoundPassage(BaseModel):
+    """A passage and its score."""
+
+    score: float
+    file: str
+    line: int
+    language: str
+    text: str
+
+
+class QueryHits(BaseModel):
+    """The hits of a query, best first."""
+
+    query: str
+    hits: list[FoundPassage]
+
+
+class SearchAnswer(BaseModel):
+    """The answer to `POST /search`. `truncated` lists the queries longer than `max_tokens`, counted from 0."""
+
+    results: list[QueryHits]
+    model: str
+    truncated: list[int]
+    max_tokens: int
+
+
+class Model(BaseModel):
+    """The encoder, as OpenAI's interface describes a model."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: Literal["metasearch"] = "metasearch"
+
+
+class ModelList(BaseModel):
+    """The answer to `GET /v1/models`."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+class IndexFacts(BaseModel):
+    """The answer to `GET /index`. `top` is the largest number of hits for a query."""
+
+    model: str
+    dimensions: int
+    top: int
+    passages: int
+    languages: dict[str, int]
+
+
+class Health(BaseModel):
+    """The answer to `GET /health`."""
+
+    status: str
+    model: str
+
+
+class Live(BaseModel):
+    """The answer to `GET /health/live`."""
+
+    status: Literal["live"] = "live"
+
+
+class ErrorFacts(BaseModel):
+    """An error: a sentence for people, its kind, the key of the body, and a word for programs."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class ErrorAnswer(BaseModel):
+    """Every error has this form, which clients of OpenAI's interface read."""
+
+    error: ErrorFacts

@@ -1,0 +1,43 @@
+"""A connection that sends no request in time is closed; one that does is not."""
+
+import socket
+import time
+
+import pytest
+
+from helpers.serving import eventually, running
+
+HEAD = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n"
+TIMEOUT = 0.5
+
+
+@pytest.fixture(scope="module")
+def port(searcher):
+    with running(searcher, timeout=TIMEOUT) as found:
+        yield found.port
+
+
+def answers(port, *parts):
+    """Return what a server answers until it closes a connection on which these bytes come one after another."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(TIMEOUT / 5)
+        return b"".join(iter(lambda: connection.recv(9999), b""))
+
+
+@pytest.mark.parametrize("parts", [(), (HEAD,), (HEAD[:9], HEAD[9:20], HEAD[20:])], ids=["silence", "half", "slow"])
+def test_a_connection_without_a_whole_head_is_closed_without_an_answer(port, parts):
+    assert answers(port, *parts) == b""
+
+
+def test_half_a_second_request_is_closed_after_the_answer_to_the_first(port):
+    assert answers(port, HEAD + b"\r\n", HEAD).count(b"HTTP/1.1 200") == 1
+
+
+def test_a_client_that_asks_again_and_again_stays_connected(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        for _ in range(8):  # more than twice the timeout
+            connection.sendall(HEAD + b"\r\n")
+            eventually(lambda: b"HTTP/1.1 200" in connection.recv(9999))
+            time.sleep(TIMEOUT / 3)

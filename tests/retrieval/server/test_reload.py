@@ -1,0 +1,43 @@
+"""An index that changes under a running server is served as it is now."""
+
+import logging
+
+import pytest
+
+from helpers.serving import eventually, running
+from metasearch.pipelines.search import index_documents, open_searcher
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return an index of one document."""
+    (tmp_path / "a.txt").write_text("The key is under the mat.")
+    index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"language": "en"}, device="cpu")
+    return tmp_path
+
+
+def add(folder, name, text):
+    (folder / name).write_text(text)
+    index_documents([*folder.glob("*.txt")], folder / "index", device="cpu")
+
+
+def test_new_passages_are_found_without_a_restart(folder):
+    with running(open_searcher(folder / "index", device="cpu"), reload=0.05) as server:
+        assert server.get("/index")[1]["passages"] == 1
+        add(folder, "b.txt", "Bees dance.")
+        eventually(lambda: server.get("/index")[1]["passages"] == 2)
+        hits = server.post("/search", {"query": "Bees dance."})[1]["results"][0]["hits"]
+        assert [hit["text"] for hit in hits] == ["Bees dance.", "The key is under the mat."]
+
+
+def test_an_index_that_cannot_be_opened_is_reported_once_and_the_old_one_stays(folder, caplog):
+    caplog.set_level(logging.WARNING, "metasearch.retrieval.server.service")
+    with running(open_searcher(folder / "index", device="cpu"), reload=0.05) as server:
+        (folder / "index/manifest.json").rename(folder / "aside")
+        eventually(lambda: caplog.records)
+        assert server.post("/search", {"query": "key"})[0] == 200
+        (folder / "aside").rename(folder / "index/manifest.json")
+        add(folder, "b.txt", "Bees dance.")
+        eventually(lambda: server.get("/index")[1]["passages"] == 2)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"still serving the index as it was: {folder / 'index'} is no index")
