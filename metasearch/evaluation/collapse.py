@@ -74,45 +74,23 @@ def diagnose(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: in
         before: shape of the vectors of the same sentences at step 0; None when this is step 0.
         dimension: dimension D of the vectors; a rank that D does not allow is not asked for.
     """
-    to_point = _to_point(now, before)
-    if not to_point and not _to_few_directions(now, before, dimension):
-        return None
-    # At one point the effective rank is that of tiny deviations, so the point is the symptom that is named.
-    symptom = "all vectors are nearly the same" if to_point else "the vectors differ along a few directions only"
-    start = "" if before is None else f"; at step 0 {before}"
-    return f"collapse: {symptom} ({now}{start}). {_cause(to_point, before, dimension)}"
-
-
-def _to_point(now: EmbeddingHealth, before: EmbeddingHealth | None) -> bool:
-    return now.cosine > COSINE or (before is not None and now.spread < SPREAD_SHARE * before.spread)
-
-
-def _to_few_directions(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: int) -> bool:
     few = min(RANK, dimension / 2)
-    return now.rank < few or (before is not None and now.rank < RANK_SHARE * before.rank)
-
-
-def _cause(to_point: bool, before: EmbeddingHealth | None, dimension: int) -> str:
+    # At one point the effective rank is only that of tiny deviations, so the point is named first.
+    if now.cosine > COSINE or (before and now.spread < SPREAD_SHARE * before.spread):
+        symptom = "all vectors are nearly the same"
+        cause = "the learning rate is too high, or the targets are constant (an EMA teacher with too small a tau)"
+    elif now.rank < few or (before and now.rank < RANK_SHARE * before.rank):
+        symptom = "the vectors differ along a few directions only"
+        cause = "unmatched targets: compare dimension and normalisation of teacher and student; look for equal targets"
+    else:
+        return None
     if before is None:
-        return (
-            "Nothing is trained yet: a student that starts from random weights may leave this state, a trained encoder "
-            "has the wrong tokenizer, embeddings or pooling"
-        )
-    # Judged by the absolute limits: nothing comes before step 0.
-    if _to_point(before, None) or _to_few_directions(before, None, dimension):
-        return (
-            "It was so at step 0 and training has not changed it: look at the tokenizer, the embeddings and the "
-            "pooling, and whether the weights that train are those that are scored"
-        )
-    if to_point:
-        return (
-            "It came with training: the learning rate is too high, or the targets are constant, as those of an EMA "
-            "teacher become where tau is too small"
-        )
-    return (
-        "It came with training: the targets are not matched; compare the dimension and the normalisation of teacher "
-        "and student, and look whether many targets are the same"
-    )
+        cause = "nothing is trained yet; a trained encoder has the wrong tokenizer, embeddings or pooling"
+    # By the absolute limits, as nothing comes before step 0.
+    elif before.cosine > COSINE or before.rank < few:
+        cause = "it was so at step 0: check tokenizer, embeddings and pooling, and which weights are trained"
+    start = "" if before is None else f"; at step 0 {before}"
+    return f"collapse: {symptom} ({now}{start}). Likely cause: {cause}"
 
 
 def _units(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from metasearch.errors import ConfigError
 
-_WRITES = {"onnx": "onnx", "onnxscript": "onnxscript", "onnxruntime": "onnxruntime"}
-"""Module → package that makes or checks an ONNX graph."""
+_WRITES = ("onnx", "onnxscript", "onnxruntime")
+"""Packages that make or check an ONNX graph."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +47,21 @@ class Form:
         Args:
             scored: whether there is a task that shows what is lost.
         """
-        if self.plain and self.onnx:
-            raise ConfigError("--sentence-transformers and --onnx are two forms; say one of them")
-        if self.plain and self.int8:
-            raise ConfigError("--sentence-transformers and --int8 are two forms; say one of them")
+        if self.plain and (self.onnx or self.int8):
+            other = "--onnx" if self.onnx else "--int8"
+            raise ConfigError(f"--sentence-transformers and {other} are two forms; choose one of them")
         if not (self.plain or self.onnx or self.int8 or self.static):
             raise ConfigError("choose a form: --sentence-transformers, --onnx, --int8 or --static-embeddings")
         if self.texts and self.dimensions is None:
-            raise ConfigError("--texts say which directions of vectors to keep: say with --dimensions how many, too")
+            raise ConfigError("--texts choose directions of vectors: say with --dimensions how many to keep")
         if self.onnx and self.int8 and not scored:
-            raise ConfigError(
-                "--onnx --int8 rounds weights to eight bits, which costs accuracy: say with --task where to measure it"
-            )
+            raise ConfigError("--onnx --int8 costs accuracy: say with --task where to measure it")
         if self.onnx:
             require(*_WRITES)
 
 
 def require(*modules: str) -> None:
     """Raise `ConfigError` with the command that installs what is missing of the extra `onnx`."""
-    missing = [_WRITES[module] for module in modules if find_spec(module) is None]
+    missing = [module for module in modules if find_spec(module) is None]
     if missing:
-        raise ConfigError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(_WRITES.values())}")
+        raise ConfigError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(_WRITES)}")
