@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -252,8 +253,7 @@ CASES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("align", ALIGNS)
-@pytest.mark.parametrize(("case", "family"), list(zip(CASES, FAMILIES, strict=False)), ids=str)
+@pytest.mark.parametrize(("case", "family", "align"), list(zip(CASES, FAMILIES, cycle(ALIGNS), strict=False)), ids=str)
 def test_every_learner_has_the_same_gradient_as_its_formula_also_in_shards(case, family, align):
     """To 1e-10 in float64, and not that of the loss without the term."""
     learner = case.learn(encoder_of(family), Loss(name="infonce", align=align, align_weight=5), inner_steps=2)

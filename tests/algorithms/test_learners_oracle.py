@@ -24,6 +24,10 @@ BATCHES = {
     "pairs": [episode("a", "pairs"), episode("b", "pairs")],
     "three sets": [episode("a", sizes=(4, 3, 2)), episode("b", "pairs", sizes=(4, 3, 2))],
 }
+ADAPTED = pytest.mark.parametrize(
+    ("episodes", "steps"), list(zip(BATCHES.values(), [1, 2, 5], strict=True)), ids=BATCHES
+)
+"""Kinds of batches, each with another number of inner steps."""
 
 
 @pytest.fixture
@@ -67,9 +71,8 @@ def test_fine_tune_minimises_the_mean_over_all_examples_of_support_and_query(enc
     assert_same(gradient, gradients(expected, weights), EXACT)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5])
 @pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
-@pytest.mark.parametrize("episodes", BATCHES.values(), ids=BATCHES)
+@ADAPTED
 def test_maml_gradient_is_that_of_the_mean_query_loss_at_the_adapted_weights(
     encoder, reference, episodes, first_order, steps
 ):
@@ -96,9 +99,8 @@ def test_maml_with_reduction_sum_adds_the_query_losses_of_all_transfers(encoder,
     assert_same(gradient, gradients(expected, weights), EXACT)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5])
 @pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
-@pytest.mark.parametrize("episodes", BATCHES.values(), ids=BATCHES)
+@ADAPTED
 def test_meta_sgd_learns_weights_and_a_rate_for_each_of_them(encoder, reference, episodes, first_order, steps):
     learner = MetaSGD(encoder, LOSS, MetaSGD.Options(inner_lr=RATE, inner_steps=steps, first_order=first_order))
     with torch.no_grad():
@@ -129,8 +131,7 @@ def inner_losses(reference, weights, sets):
     return [reference.loss(start, examples).item() for start, examples in zip(starts, sets, strict=True)]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5])
-@pytest.mark.parametrize("episodes", BATCHES.values(), ids=BATCHES)
+@ADAPTED
 def test_reptile_gradient_is_the_way_from_the_adapted_weights_back_to_the_initial_ones(
     encoder, reference, episodes, steps
 ):

@@ -18,7 +18,8 @@ from metasearch.pipelines.export import export
 
 PLAIN = Form(plain=True)
 PLANS = {"bottleneck": (5, None, None), "recurrent": (None, 3, None), "both": (4, 2, None), "truncated": (4, 3, 1)}
-PLACES = [(plan, kind) for plan in PLANS for kind in (RECURRENT if plan in ("recurrent", "both") else CONFIGS)]
+PLACES = [*((plan, "bert") for plan in PLANS), *(("both", kind) for kind in RECURRENT if kind != "bert")]
+PLACES += [("truncated", "modernbert")]
 
 
 def outputs(encoder, kind="sentence"):

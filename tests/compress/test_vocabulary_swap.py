@@ -53,7 +53,7 @@ def renumbered(tokenizer, pad):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BACKBONES)
-@pytest.mark.parametrize(("pad", "bottleneck"), [(1, 4), (7, None)])
+@pytest.mark.parametrize(("pad", "bottleneck"), [(7, 4)])
 def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, pad, bottleneck, tmp_path):
     """The RoBERTa family counts positions from the padding token on: its table of positions must move along."""
     old = make(kind)

@@ -1,5 +1,7 @@
 """What is put before texts is what sentence-transformers puts before them, in memory and where the model is saved."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -63,8 +65,7 @@ def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_save
     assert_alike(encoder, opened(tmp_path / "saved"))
 
 
-@pytest.mark.parametrize("prompts", others_slow(PUBLISHED))
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("prompts", "role"), others_slow(list(zip(PUBLISHED, cycle(ROLES), strict=False))))
 def test_a_prompt_that_is_replaced_is_saved_and_leaves_those_of_other_roles_alone(prompts, role, tmp_path):
     encoder = make("bert")
     table, default = PUBLISHED[prompts]

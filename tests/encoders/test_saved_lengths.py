@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
-from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
@@ -40,8 +39,7 @@ def assert_alike(encoder, folder):
         np.testing.assert_allclose(encode(TEXTS), encoder.encode(TEXTS, role), atol=1e-6, err_msg=role)
 
 
-@pytest.mark.parametrize("published", [4, 12, POSITIONS])
-@pytest.mark.parametrize("name", others_slow(["document", "passage", "corpus"]))
+@pytest.mark.parametrize(("name", "published"), [("document", 4), ("passage", 12), ("corpus", POSITIONS)])
 def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_with(tmp_path, caplog, name, published):
     model = make("bert").model
     model.prompts, model.max_seq_length = {"query": "q: ", name: "d: "}, published

@@ -35,7 +35,7 @@ def prompted(folder):
 
 @pytest.fixture(
     scope="module",
-    params=["tiny", "mini", "minilm", "e5", static, prompted],
+    params=["tiny", "mini", "e5", static, prompted],
     ids=lambda each: getattr(each, "__name__", each),
 )
 def place(request, tmp_path_factory):
@@ -50,7 +50,7 @@ def place(request, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [5, 12, LENGTH])
+@pytest.mark.parametrize("length", [5, LENGTH])
 def test_tokens_are_those_of_the_characters(place, length):
     encoder, texts = of_length(place[0], length), place[1]
     assert all(type(text) is PreparedText for text in texts)
