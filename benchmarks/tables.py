@@ -19,13 +19,11 @@ from benchmarks.paper import expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
-from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
-from benchmarks.speed.index_tables import recall_table, size_table, time_table
+from benchmarks.speed.index_tables import recall_table
 from benchmarks.speed.speed_tables import (
     checkpointing_table,
     comparison_table,
-    serving_table,
     targets_table,
 )
 from benchmarks.statistics.calibration import calibration_table
@@ -107,10 +105,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
-    "index-size": lambda: size_table(rows_of("index")),
-    "index-time": lambda: time_table(rows_of("index")),
-    "corpora": lambda: corpora_table(rows_of("corpora")),
-    "serving": lambda: serving_table(rows_of("serving")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
 }

@@ -10,7 +10,6 @@ import numpy as np
 from benchmarks.common.rows import Row
 from benchmarks.speed import distillation_throughput as distilling
 from benchmarks.speed import gemm_limit
-from benchmarks.speed.evaluation import evaluation_rows
 from benchmarks.speed.memory import MIB
 from benchmarks.speed.race import Job, Race, race
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
@@ -145,22 +144,12 @@ def distillation(session: Session) -> list[Row]:
     return rows
 
 
-def evaluation(session: Session) -> list[Row]:
-    """LAReQA's evaluation of given vectors against the authors' loop; see `evaluation.py`."""
-    if session.shape != "A1":
-        return []
-    data = Path(session.data) if session.data else None
-    rows: list[Row] = evaluation_rows(session.scale, session.rounds, data)
-    return [{**each, "rounds": session.rounds, "threads": session.threads} for each in rows]
-
-
 CASES: dict[str, Callable[[Session], list[Row]]] = {
     "gemm": gemm,
     "maml": maml,
     "maml-align": maml_align,
     "second-order": second_order,
     "distillation": distillation,
-    "evaluation": evaluation,
 }
 
 

@@ -15,24 +15,56 @@ step, above weights and data. Figures are medians of the rounds, ratios those of
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 import click
 import torch
 
+from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
-from benchmarks.speed.race import Job, relative_error
+from benchmarks.speed.race import Job, relative_error, running
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.speed_tables import CHECKPOINTING_WAYS, checkpointing_table
-from benchmarks.speed.turns import in_turns
 from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "checkpointing.jsonl"
 WAYS = CHECKPOINTING_WAYS
 SIZES = ("episodes.q=2", "episodes.n_neg=1", "options.inner_steps=1", "options.first_order=true")
+
+
+def in_turns(jobs: Mapping[str, Job], rounds: int, apart: bool, folder: Path) -> dict[str, Row]:
+    """Return for each job, by name, memory, seconds a step, and times those of the first job.
+
+    Every round runs each job once, every other one in reverse. Figures are medians of the rounds, ratios those of
+    ratios within a round. The first gradient of the last round is left in `NAME.pt` of the folder.
+    """
+    names = list(jobs)
+    seconds: dict[str, list[Seconds]] = {name: [] for name in names}
+    memory: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    for number in range(rounds):
+        for name in names if number % 2 == 0 else names[::-1]:
+            with running(jobs[name], apart) as ready:
+                memory[name].append(ready.first(folder / f"{name}.pt"))
+                seconds[name].append(ready.step())
+                memory[name][-1]["tensors"] = ready.tensors()
+    return {
+        name: {
+            **{
+                f"{what}_mib": round(median(peak[found] for peak in memory[name]), 1)
+                for what, found in (("tensors", "tensors"), ("process", "gradient"))
+            },
+            "seconds": round(median(wall for wall, _ in seconds[name]), 3),
+            **{
+                what: round(median(a[i] / b[i] for a, b in zip(seconds[name], seconds[names[0]], strict=True)), 3)
+                for i, what in enumerate(("times", "cpu"))
+            },
+        }
+        for name in names
+    }
 
 
 @click.command(cls=Command)

@@ -31,18 +31,6 @@ def comparison_table(rows: Sequence[Row]) -> str:
     return markdown(heads, lines, left=3)
 
 
-def serving_table(rows: Sequence[Row]) -> str:
-    """Return of each kind of request what clients see, and how many times as long a loop takes for a text."""
-    lines = []
-    for row in latest_rows(rows, lambda row: (row["case"], row["clients"], row["encoder"], row["threads"])):
-        seen = [f"{row['requests']}", f"{row['errors']}", f"{row['requests'] / row['seconds']:.0f}"]
-        times = [f"{row[name]:.0f}" for name in ("p50_ms", "p95_ms")]
-        ratios = ["{:.2f} ({:.2f} to {:.2f})".format(*row[name]) for name in ("ratio", "cpu_ratio")]
-        lines.append([row["case"], *seen, *times, *ratios])
-    seen = ["requests", "errors", "requests/s", "p50 ms", "p95 ms"]
-    return markdown(["request", *seen, "ratio, wall clock", "ratio, processor time"], lines, left=1)
-
-
 CHECKPOINTING_WAYS = ("fast", "checkpointing", "texts", "bf16", "bf16 checkpointing")
 
 

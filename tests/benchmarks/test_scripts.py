@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import benchmarks
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import main_table, small_studies
-from benchmarks.speed import documents, targets, throughput
+from benchmarks.speed import targets, throughput
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
 
@@ -43,18 +43,6 @@ def test_the_smallest_throughput_has_rows_of_every_case(tmp_path):
     compared = {row["metric"] for row in rows if "gradient_error" in row}
     assert compared >= {"times learn2learn", "times authors", "times plain"}
     assert all(metric in said for _, metric in aimed)
-
-
-@pytest.mark.slow
-def test_the_smallest_reading_of_documents_has_a_figure_of_every_kind_and_language(tmp_path):
-    pytest.importorskip("py3langid", reason="py3langid is not installed: pip install py3langid")
-    (tmp_path / "en-de.tsv").write_text("The key is here.\tDer Schlüssel ist hier.\n" * 600, encoding="utf-8")
-    said = invoke(documents, "--megabytes", 0.01, "--rounds", 2, "--corpus", tmp_path)
-    kinds = {"a.csv", "a.html", "a.jsonl", "a.md", "a.txt", "thai.txt"}
-    assert set(re.findall(r"^(\S+): [\d.]+ MB/s", said, re.M)) == kinds
-    assert re.findall(r"^of (\d+) languages, (\d) at a time: 100.0 % \(en 100.0, de 100.0\)", said, re.M) == [
-        ("97", "1"), ("97", "4"), ("2", "1"), ("2", "4"),
-    ]  # fmt: skip
 
 
 def test_no_script_imports_a_private_name_of_metasearch():

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.speed import cases, evaluation, gemm_limit, loops, memory, race, shapes, targets
+from benchmarks.speed import cases, gemm_limit, loops, memory, race, shapes, targets
 from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.config.library import load_recipe
-from metasearch.errors import MetasearchError
 from metasearch.pipelines.factory import resolved
 
 
@@ -204,20 +203,3 @@ def test_the_full_scale_has_the_papers_shapes(learner):
     assert (recipe.episodes.k, recipe.episodes.q, recipe.episodes.n_neg) == (8, 4, 3)
     assert (recipe.options["inner_steps"], recipe.budget.meta_batch, full.batch) == (5, 4, 4)
     assert replace(full.shapes["A1"].encoder, learned=0) == shapes.Random(250_002, 0, 128, 3, 4)
-
-
-def test_the_evaluations_loops_give_what_ours_gives_for_each_question():
-    data = evaluation.made("small")
-    given = evaluation.Given(data, 8)
-    values = evaluation.average_precisions(given, data, evaluation.POOLS)
-    asked = [35, 0, 7]
-    for loop, measure in evaluation.LOOPS.values():
-        assert loop(given, data, asked) == pytest.approx(values[str(measure)][asked])
-    assert 0 < values["map@20"].mean() < 1  # neither all right nor all wrong, which any loop could find
-
-
-def test_a_loop_with_another_score_ends_the_evaluation(monkeypatch):
-    wrong = {"authors": (lambda given, data, asked: list(np.full(len(asked), 2.0)), evaluation.MEASURES[1])}
-    monkeypatch.setattr(evaluation, "LOOPS", wrong)
-    with pytest.raises(MetasearchError, match=r"authors finds map 2\.0+ on 3 questions, we find 0\."):
-        evaluation.evaluation_rows("small", 1, None)
