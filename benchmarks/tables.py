@@ -20,7 +20,7 @@ from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
 from benchmarks.speed.exports import score_table, speed_table
-from benchmarks.speed.index_tables import recall_table
+from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.speed_tables import (
     checkpointing_table,
     comparison_table,

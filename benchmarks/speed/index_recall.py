@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS
+from benchmarks.common.rows import RESULTS, Row
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.passage import Passage
 from metasearch.data.records import RetrievalData
@@ -97,6 +97,23 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
         rankings[f"{kind} and BM25"] = list(fused)
     values = {way: round(map_of(found, data), 4) for way, found in rankings.items()}
     return rows + [{"way": way, "metric": f"mAP@{TOP}", "value": value} for way, value in values.items()]
+
+
+def recall_table(rows: Sequence[Row]) -> str:
+    """Return recall beside unrounded vectors, and mAP; a way to search a line, two columns for a task and encoder."""
+    found = {(row["way"], row["task"], row["encoder"], row["metric"]): row["value"] for row in rows}
+    columns = list(dict.fromkeys((row["task"], row["encoder"], row["metric"]) for row in rows))
+    lines = [
+        [way, *(_value(column[-1], found.get((way, *column))) for column in columns)]
+        for way in dict.fromkeys(row["way"] for row in rows if row["metric"].startswith("mAP"))
+    ]
+    return markdown(["", *(f"{metric}, {encoder} on {task}" for task, encoder, metric in columns)], lines, left=1)
+
+
+def _value(metric: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{100 * value:.2f}" if metric.startswith("mAP") else f"{value:.4f}"
 
 
 @click.command(cls=Command)
