@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from metasearch.pipelines.distill.job import begin as distill
     from metasearch.pipelines.factory import fit, load_encoder, make_learner
     from metasearch.pipelines.neutral import neutralise
+    from metasearch.pipelines.search import index_documents, open_searcher
     from metasearch.pipelines.study.runner import begin as crossval
 
 _HOME = {  # module, and the name there where it is another one
@@ -47,6 +48,7 @@ _HOME = {  # module, and the name there where it is another one
     "distill": "pipelines.distill.job:begin",
     "evaluate": "evaluation.evaluate",
     "fit": "pipelines.factory",
+    "index_documents": "pipelines.search",
     "load_benchmark": "data.benchmark",
     "load_distillation": "config.library",
     "load_encoder": "pipelines.factory",
@@ -54,6 +56,7 @@ _HOME = {  # module, and the name there where it is another one
     "make_learner": "pipelines.factory",
     "make_student": "compress.student",
     "neutralise": "pipelines.neutral",
+    "open_searcher": "pipelines.search",
     "read_study": "evaluation.study.read",
 }
 
@@ -70,6 +73,7 @@ __all__ = [
     "distill",
     "evaluate",
     "fit",
+    "index_documents",
     "load_benchmark",
     "load_distillation",
     "load_encoder",
@@ -77,6 +81,7 @@ __all__ = [
     "make_learner",
     "make_student",
     "neutralise",
+    "open_searcher",
     "read_study",
 ]
 

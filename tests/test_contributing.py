@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import metasearch
-from helpers.documents import DOCUMENTS, blocks, commands
+from helpers.documents import DOCUMENTS, blocks, commands, table
 from helpers.layers import MAY_IMPORT
 from metasearch.config import registry
 from metasearch.config.library import shipped
@@ -169,3 +169,20 @@ def test_the_examples_are_linted_and_formatted(ended):
     for command in (["check"], ["format", "--check"]):
         ran = subprocess.run([*ruff, *command, *settings, *paths], capture_output=True, text=True, cwd=ended[1])
         assert ran.returncode == 0, ran.stdout
+
+
+def test_the_examples_import_the_modules_that_are_public():
+    listed = {row[0].strip("`") for row in table("CONTRIBUTING.md", "module")}
+    assert {module for module in imported("CONTRIBUTING.md")} == listed
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != "CONTRIBUTING.md"])
+def test_other_documents_import_the_package_alone(document):
+    """And `metasearch.encoders`, which registers compressed encoders with sentence-transformers."""
+    assert imported(document) <= {"metasearch", "metasearch.encoders"}
+
+
+def imported(document):
+    """Return the modules of metasearch that the Python blocks of a document import from."""
+    sources = [imports_of(text, ["metasearch"]) for text in blocks(document, "python")]
+    return {name for source in sources for name, _ in source if name.split(".")[0] == "metasearch"}
