@@ -25,7 +25,6 @@ TARGETS: dict[tuple[str, str, str], tuple[str, float]] = {
     ("second-order", "times learn2learn", "B"): (AT_LEAST, 2.4),
     ("distillation", "times st-live", "A1"): (AT_LEAST, 5),
 }
-"""By case, metric and shape."""
 
 
 def row(case: str, shape: str, metric: str, values: Sequence[float], **facts: Any) -> Row:

@@ -1,12 +1,10 @@
 """Second order through a real attention layer, whose fused kernel has no second derivative."""
 
-from contextlib import nullcontext
 from functools import partial
 
 import pytest
 import torch
 from torch.func import functional_call
-from torch.nn import functional as F
 
 from helpers.padded import padded
 from helpers.reference import gradients, weights_of
@@ -17,7 +15,6 @@ from metasearch.config.recipe import Loss
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
 from metasearch.pipelines.factory import load_encoder, make_learner
-from metasearch.training import outer_gradients
 from metasearch.training.outer_gradients import OuterGradients
 
 SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]
@@ -34,34 +31,6 @@ def make_encoder(attention="sdpa"):
     encoder.embedder.double()
     encoder.model[0].auto_model.set_attn_implementation(attention)
     return encoder, [samplers(benchmark, load_recipe("maml", SMALL), seed=0)["meta-train"].episode(0)]
-
-
-def make(learner, first_order, attention="sdpa"):
-    encoder, episodes = make_encoder(attention)
-    recipe = load_recipe(learner, [*SMALL, f"options.first_order={str(first_order).lower()}"])
-    return make_learner(recipe, encoder), episodes
-
-
-def gradient_of(learner, episodes):
-    OuterGradients(learner.encoder)(learner, episodes)
-    return {
-        name: parameter.grad.to_dense() for name, parameter in learner.named_parameters() if parameter.grad is not None
-    }
-
-
-def fused_kernel_stops_at_the_first_derivative():
-    query = torch.ones(1, 2, 3, 4, requires_grad=True)
-    (gradient,) = torch.autograd.grad(
-        F.scaled_dot_product_attention(query, query, query).square().sum(), query, create_graph=True
-    )
-    try:
-        gradient.sum().backward()
-    except RuntimeError:
-        return True
-    return False
-
-
-STOPS = pytest.mark.skipif(not fused_kernel_stops_at_the_first_derivative(), reason="this torch can derive it twice")
 
 
 class Written(EpisodeLearner):
@@ -138,13 +107,3 @@ def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, 
 
     assert seen == [fused]
     assert torch.backends.cuda.flash_sdp_enabled()
-
-
-@STOPS
-@pytest.mark.parametrize("learner", SECOND_ORDER)
-def test_without_the_attention_context_second_order_fails(learner, monkeypatch):
-    made, episodes = make(learner, first_order=False)
-    monkeypatch.setattr(outer_gradients, "sdpa_kernel", lambda backend: nullcontext())
-
-    with pytest.raises(RuntimeError, match=r"derivative for .*attention.* is not implemented"):
-        gradient_of(made, episodes)

@@ -10,13 +10,12 @@ from torch.nn import functional as F
 
 from helpers.padded import PaddedGradients
 from helpers.reference import assert_same, gradients, learned, weights_of
-from helpers.small import SmallEncoder, SmallNet, episode
+from helpers.small import SmallEncoder, SmallNet
 from metasearch.algorithms.ema import EMA, Average, share
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.data.translation import Translation
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
@@ -109,11 +108,6 @@ def test_dropout_of_the_student_leaves_the_teacher_in_eval(encoder):
     assert not any(module.training for module in learner.teacher.modules())
 
 
-def test_an_episode_without_translations_is_refused(encoder):
-    with pytest.raises(ConfigError, match="'ema' needs translations; the data holds a ScoredPair"):
-        made(encoder).outer_loss([episode("a", "pairs", sizes=(2,))])
-
-
 PAPER = EMA.Options()
 
 
@@ -127,24 +121,12 @@ def test_tau_rises_from_its_base_to_1_along_half_a_cosine():
     assert share(7, total, EMA.Options(schedule="constant")) == 1 - 0.99999
 
 
-@pytest.mark.parametrize(("tau", "left"), [(0.99999, 0.592), (0.9999, 0.0052), (0.999999, 0.949)])
-def test_what_is_left_of_the_first_teacher_after_105000_steps(tau, left):
-    product = math.prod(1 - share(k, 105_000, EMA.Options(tau=tau)) for k in range(1, 105_001))
-    assert product == pytest.approx(left, abs=5e-4 if left > 0.1 else 5e-5)
-    # Σ (1 − τ_k) = (1 − τ) K/2, but for the half step at k = 0
-    assert product == pytest.approx(math.exp(-(1 - tau) * 105_000 / 2), rel=1e-3)
-
-
 @pytest.mark.parametrize("total", [300, 2_000, 105_000])
 def test_scaled_down_the_teacher_moves_as_far_in_a_shorter_training(total):
     options = EMA.Options(scale_down=True)
     assert share(0, total, options) == pytest.approx(1.05 / total, rel=1e-9)
     moved = 1 - math.prod(1 - share(k, total, options) for k in range(1, total + 1))
     assert moved == pytest.approx(1 - 0.592, abs=2e-3)
-
-
-def test_scaled_down_to_a_single_step_the_teacher_moves_no_further_than_to_the_student():
-    assert share(0, 1, EMA.Options(scale_down=True)) == 1
 
 
 def line(values):

@@ -10,9 +10,6 @@ from benchmarks.common.rows import read_rows
 from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables, ablations
 from benchmarks.paper import distillation_papers as papers
 from metasearch.cli.distill import command, configure
-from metasearch.config.recipe import MaxLength
-from metasearch.encoders.builtin import tiny
-from metasearch.encoders.int8 import WEIGHTS, write_stored
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.metrics.correlation import spearman
 from metasearch.runs.folder import RunFolder
@@ -62,13 +59,6 @@ def test_the_flags_of_an_arm_are_a_recipe_that_trains_its_stages_alike(places, n
         assert found.outer.optimizer == "lars" if stage == "align" else found.outer.lr == 1e-3
 
 
-def test_every_arm_is_trained_or_made_by_another():
-    assert [name for name, arm in ablation_arms.ARMS.items() if arm.stages] == list(TRAINED)
-    assert {name: arm.model for name, arm in ablation_arms.ARMS.items() if not arm.stages} == {
-        "three-stages": "full/3-student/model"
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -86,19 +76,6 @@ def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, exp
     # The values of a stage that an arm does not train are those of the recipe as it ships.
     idle = {key for key in differs if key.startswith(("stages.embedding", "stages.student")) and name == "without-mcl"}
     assert {key: value for key, value in differs.items() if key not in idle} == expected
-
-
-def test_the_single_stage_begins_with_a_random_table_of_an_untaught_assistant(places):
-    recipe = recipe_of("single-stage", places)
-    assert recipe.student.initial == "random"
-    assert recipe.stages["contrast"].options["contrast"] == "none"
-    flags = ablation_arms.flags_of("single-stage", ablation_arms.Steps(1, 1, 1), places)
-    assert flags[flags.index("--assistant") + 1] == str(places.vocabulary)
-
-
-def test_an_arm_comes_with_those_that_it_needs():
-    assert ablation_arms.with_needed(["ema"]) == ["assistant", "full", "ema"]
-    assert ablation_arms.with_needed(["single-stage"]) == ["single-stage"]
 
 
 def test_a_run_does_not_go_on_with_other_flags(tmp_path):
@@ -134,10 +111,6 @@ def test_rows_of_the_papers_have_the_monolingual_means_that_they_print(row, mean
     assert getattr(papers, row).mono == pytest.approx(mean, abs=0.1)
 
 
-def test_a_cross_lingual_mean_is_over_the_pairs_that_are_published():
-    assert papers.XLMR_B128_RU3.cross == pytest.approx((78.0 + 73.9 + 80.5) / 3)
-
-
 def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average():
     for each in papers.ORDERINGS:
         assert {each.better, each.worse} <= set(ablation_arms.ARMS)
@@ -170,17 +143,6 @@ def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
     for test, of in {"STS mono": names[:3], "STS cross": names[3:], "STS 2017": names}.items():
         figure = ablation_scores.figure(results, ablation_arms.TESTS[test], "d", 100)
         assert figure.value == pytest.approx(fmean(each[n] for n in of))
-
-
-def test_sizes_are_those_of_the_weights_and_of_the_stored_file(tmp_path):
-    encoder = tiny.build(MaxLength(text=16), 0)
-    write_stored(encoder, tmp_path)
-    content = (tmp_path / WEIGHTS).read_bytes()
-    header = 8 + int.from_bytes(content[:8], "little")  # of safetensors: its length, and itself
-    found = ablation_scores.sizes(encoder)
-    assert found["parameters"] == encoder.parameter_count
-    assert found["float32_mib"] == 4 * encoder.parameter_count / 2**20
-    assert found["int8_mib"] == (len(content) - header) / 2**20
 
 
 def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():

@@ -4,17 +4,14 @@ import shutil
 
 import pytest
 import torch
-from click.testing import CliRunner
 
 from benchmarks.common.begun import begin
 from benchmarks.mini.corpus_lines import read_lines
 from benchmarks.paper import aligned
 from helpers.mini import small_data, written
 from metasearch.config.library import shipped
-from metasearch.data.benchmark import load_benchmark
-from metasearch.data.records import texts_of
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError
 from metasearch.pipelines.compress import write
 from metasearch.pipelines.factory import load_encoder
 
@@ -59,32 +56,6 @@ def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_
     shutil.rmtree(tmp_path / "lines")
     steps(tmp_path, data, ["tatoeba"])["lines"].run()
     assert [(line.language, line.corpus) for line in read_lines(tmp_path / "lines")] == [("de", "tatoeba")]
-
-
-def test_corpora_without_a_line_in_the_languages_of_the_task_are_refused(tmp_path):
-    data = small_data(tmp_path / "data")
-    shutil.copytree(shipped() / "demo", data / "demo")
-    with pytest.raises(DataError, match="parallel: no line of tico19 in the languages of demo"):
-        steps(tmp_path, data, ["tico19"])["lines"].run()
-    assert not (tmp_path / "lines").exists()
-
-
-def test_a_corpus_that_no_licence_is_known_of_is_refused(tmp_path):
-    said = CliRunner().invoke(
-        aligned.main, ["--data", str(tmp_path), "--corpora", "flores,tatoba", "-o", f"{tmp_path}/x"]
-    )
-    assert said.exit_code == 2
-    assert "unknown corpus 'tatoba'. Did you mean 'tatoeba'? Known: flores, ntrex, tatoeba, tico19." in said.output
-    assert not (tmp_path / "x").exists()
-
-
-def test_words_are_those_of_all_texts_of_the_task(tmp_path):
-    shutil.copytree(shipped() / "demo", tmp_path / "demo")
-    steps(tmp_path, tmp_path)["words"].run()
-    data = load_benchmark("demo").data
-    assert {path.stem for path in (tmp_path / "words").iterdir()} == set(data.languages)
-    greek = (tmp_path / "words" / "el.txt").read_text(encoding="utf-8").splitlines()
-    assert set(greek) == {" ".join(text.split()) for _, text, language in texts_of(data) if language == "el"}
 
 
 def test_wortsman_et_al_2022_equation_1_weights_are_on_the_line_between_two_encoders(tmp_path):

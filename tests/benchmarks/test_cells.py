@@ -6,11 +6,8 @@ import pytest
 
 from benchmarks.common.rows import latest_rows
 from benchmarks.paper.cells import (
-    ALIGNED,
     DIGITS,
     Missing,
-    arm_of,
-    delivered,
     identity,
     in_main_pool,
     missing,
@@ -19,7 +16,6 @@ from benchmarks.paper.cells import (
     rows_of,
     rows_of_pools,
 )
-from benchmarks.paper.study_rows import study_rows
 from metasearch.cli.train import configure
 from metasearch.config.library import shipped
 from metasearch.config.measure import RERANKED
@@ -112,34 +108,6 @@ def test_seeds_in_two_precisions_are_one_arm(rows, tmp_path):
     assert [row["bias"] for row in latest_rows(map(of_any_precision, in_both), identity)] == [7]
 
 
-def test_an_arm_begins_with_what_was_done_to_its_encoder(study, rows):
-    assert [arm_of(row) for row in rows] == ["zero-shot", "fine-tune:mono-mono", "fine-tune+neutral:mono-mono"]
-    aligned = [arm_of(row) for row in rows_of(study, ALIGNED)]
-    assert aligned == ["aligned", "aligned+fine-tune:mono-mono", "aligned+fine-tune+neutral:mono-mono"]
-    through = {**rows[1], "config": {"recipe": {"neutralise": {"when": "before"}}}}
-    assert arm_of(through) == "neutral+fine-tune:mono-mono"
-
-
-def test_of_a_run_that_merged_weights_the_merged_ones_are_kept(rows):
-    merging = {"recipe": {"merge": {"alphas": [0.5, 1]}, "neutralise": {"when": "before"}}}
-    merged = [
-        {**row, "config": merging, "recipe": "best"} for row in (rows[1], {**rows[1], "learner": "fine-tune+merge"})
-    ]
-    assert [delivered(row) for row in merged] == [False, True]
-    assert arm_of(merged[1]) == "neutral+best+merge:mono-mono"
-    assert all(delivered(row) for row in rows)
-
-
-def test_encoders_of_two_names_are_arms_of_one_study(study, rows, tmp_path):
-    both = restored([*rows, *rows_of(study, ALIGNED)], str(shipped() / "demo"), tmp_path / "both")
-    trained = [(arm.learner, arm.encoder) for arm in both.arms if arm.mode]
-    assert trained == [(learner, name) for name in ("e5", ALIGNED) for learner in ("fine-tune", "fine-tune+neutral")]
-    of_each = {row["label"]: row for row in study_rows(both, "e5", resamples=200)}
-    assert [of_each[f"zero-shot, {name}"]["trained"] for name in ("e5", ALIGNED)] == ["e5", ALIGNED]
-    # The same values are under both names.
-    assert of_each["zero-shot, aligned"]["against"]["zero-shot, e5"]["difference"] == 0
-
-
 @pytest.mark.parametrize("pool", RERANKED)
 def test_scores_in_a_reranked_pool_are_compared_with_those_in_the_main_pool_as_arms_of_their_own(
     study, rows, tmp_path, pool
@@ -166,12 +134,3 @@ def test_rows_are_of_all_pools_that_a_cell_was_scored_in(study, rows, monkeypatc
     for cell in [cell for cell in columns if cell[1] == "balanced"]:
         monkeypatch.delitem(columns, cell)
     assert len(rows_of_pools(study, "e5")) == len(found) - 1
-
-
-def test_the_aligned_encoder_itself_in_the_expanded_pool_is_called_so(study):
-    names = [arm_of(in_main_pool(row)) for row in rows_of(study, ALIGNED, pool="expanded")]
-    assert names[:2] == ["aligned+expanded", "aligned+fine-tune+expanded:mono-mono"]
-
-
-def test_arms_of_the_recipe_best_are_called_by_its_name(rows):
-    assert arm_of({**rows[1], "recipe": "best"}) == "best:mono-mono"

@@ -48,10 +48,3 @@ def test_a_line_has_the_gain_over_no_labels_on_the_same_folds():
     # Of gains 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
     assert [line[3] for line in cells][:2] == ["", "+15.00 [-48.53, +78.53]"]
     assert cells[1][4:] == ["60.00", "60.00", "70.00 ± 14.14", "65.00"]
-
-
-def test_of_several_aligned_encoders_the_last_one_is_shown():
-    other = [{**each, "weights": "old"} for each in (row(0, 8, 0.1), row(0, 32, 0.2))]
-    lines = labels.table([*other, row(0, 8, 0.5)], [], "lareqa-sentences").splitlines()[2:]
-    assert len(lines) == 1
-    assert "50.00" in lines[0]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mini import assistants, build, card, distilled, joined
-from helpers.mini import MINI, small_data, written
+from helpers.mini import MINI, small_data
 from metasearch.config.library import load_distillation
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError
 
 
 @pytest.fixture
@@ -80,51 +80,6 @@ def test_a_build_runs_its_steps_in_order_and_never_twice(data, commands, tmp_pat
     assert len(commands.called) == 6
     with pytest.raises(ConfigError, match="begun with seed 0, not 1"):
         build.build(replace(settings, seed=1), tmp_path / "out", "command")
-
-
-def test_a_multilingual_teacher_is_trimmed_and_made_neutral_and_the_student_is_cut_out_of_it(data, commands, tmp_path):
-    out = tmp_path / "out"
-    build.build(build.Settings(str(data), teacher="e5", tasks=("sts17",)), out, "command")
-    made = [(words[0], words[1], words[words.index("-o") + 1]) for words in commands.called[:7]]
-    assert made == [
-        ("compress", "e5", str(out / "trimmed")),
-        ("neutralise", str(out / "trimmed"), str(out / "teacher")),
-        ("compress", str(out / "trimmed"), str(out / "vocabulary")),
-        ("compress", str(out / "vocabulary"), str(out / "merged")),
-        ("compress", str(out / "merged"), str(out / "narrow")),
-        ("distill", "--recipe", str(out / "states")),
-        ("neutralise", str(out / "states" / "model"), str(out / "assistant")),
-    ]
-    states = commands.called[5]
-    assert states[states.index("--teacher") + 1] == str(out / "vocabulary")
-    assert states[states.index("--student") + 1] == str(out / "narrow")
-    distill = commands.called[7]
-    assert distill[distill.index("--teacher") + 1] == str(out / "teacher")
-    assert distill[distill.index("--student") + 1] == str(out / "assistant")
-    assert distill[distill.index("--recipe") + 1] == "mini-e5"
-    between, student = str(out / "between"), str(out / "distill" / "model")
-    assert commands.called[8] == ["merge", str(out / "assistant"), student, "--alpha", "0.5", "-o", between]
-    assert commands.called[9] == ["export", between, "--int8", "-o", str(out / "mini")]
-    scored = [words[words.index("--encoder") + 1] for words in commands.called if words[0] == "evaluate"]
-    assert scored == [str(out / "mini"), "e5", str(out / "teacher")]
-    assert (out / "scores" / "metasearch-mini-e5-sts17.jsonl").exists()
-
-
-def test_a_stopped_distillation_goes_on(data, commands, tmp_path):
-    run = tmp_path / "out" / "distill"
-    run.mkdir(parents=True)
-    (run / "config.yaml").write_text("", encoding="utf-8")
-    build.build(build.Settings(str(data), tasks=(), compare=False), tmp_path / "out", "command")
-    assert ["distill", "--resume", str(run)] in commands.called
-
-
-def test_texts_of_a_corpus_without_a_known_licence_are_refused(data, commands, tmp_path):
-    written(data / "parallel", el=["a\tb\tntrx"])
-    with pytest.raises(
-        DataError, match=r"corpus 'ntrx' is not in sources\.yaml: no licence is known\. Did you mean 'ntrex'"
-    ):
-        build.build(build.Settings(str(data)), tmp_path / "out", "command")
-    assert commands.called == []
 
 
 def test_the_card_counts_pairs_by_corpus_and_language_and_means_by_task_and_encoder():

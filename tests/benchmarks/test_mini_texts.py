@@ -3,11 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.mini import corpus_lines, joined, overlap, test_sets
+from benchmarks.mini import joined, overlap, test_sets
 from helpers.mini import line, small_data, written
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.errors import DataError
 
 ANSWER = "the tower was built by a king who liked bells"
 
@@ -82,12 +81,6 @@ def test_overlaps_are_counted_by_test_set_and_the_cleaned_corpus_has_none(tmp_pa
     assert again.exit_code == 0, again.output
 
 
-def test_a_line_without_its_corpus_is_an_error_that_names_it(tmp_path):
-    written(tmp_path, de=["a\tb\tntrex", "c\td"])
-    with pytest.raises(DataError, match=r"en-de.tsv:2: expected English, translation and corpus .* 'c\td'"):
-        list(corpus_lines.read_lines(tmp_path))
-
-
 def parallel(count, languages=("de", "el"), corpus="ntrex", words=3):
     """Return pairs of which sentence i is `corpus-i` and some words, and its translation has its language in front."""
     texts = [" ".join([f"{corpus}-{i}", *["word"] * (words - 1)]) for i in range(count)]
@@ -116,12 +109,6 @@ def test_the_same_english_joins_serve_all_languages_that_have_the_sentences():
     assert not set(by_language["fr"]) & set(by_language["de"])
 
 
-def test_sentences_that_few_share_are_joined_in_each_language_alone():
-    lines = [*parallel(15), *parallel(5, ("de",), corpus="ntrex", words=4)]
-    pools = list(joined.pools(lines))
-    assert {(tuple(pool.renditions), len(pool.texts)) for pool in pools} == {(("de",), 15 + 5), (("el",), 15)}
-
-
 def test_a_candidate_is_a_sentence_before_its_paragraph_and_its_english_the_sentence_alone():
     made = [one for one in joined.joined(parallel(30), joined.Settings(front=1)) if one.language == "de"]
     paragraphs = []
@@ -135,21 +122,6 @@ def test_a_candidate_is_a_sentence_before_its_paragraph_and_its_english_the_sent
     for (first, one), (second, other) in zip(paragraphs[::2], paragraphs[1::2], strict=True):
         assert one == other
         assert first != second
-
-
-def test_no_side_is_longer_than_the_limits():
-    lines = parallel(60, words=30)
-    made = joined.joined(lines, joined.Settings(words=100))
-    assert {len(one.target.split()) for one in made} == {2 * 30, 3 * 30}
-    assert all(len(one.target) <= 500 for one in joined.joined(lines, joined.Settings(characters=500)))
-    assert joined.joined(lines, joined.Settings(words=59)) == []
-
-
-def test_joins_depend_on_their_seed_alone():
-    lines = parallel(30)
-    made = joined.joined(lines, joined.Settings(seed=1))
-    assert made == joined.joined(lines, joined.Settings(seed=1))
-    assert made != joined.joined(lines, joined.Settings(seed=2))
 
 
 def test_what_a_distillation_of_the_seed_holds_out_is_in_no_join(tmp_path):

@@ -41,10 +41,6 @@ def test_a_rival_changes_one_respect_of_a_recipe_of_e5(name, tmp_path):
     assert changed, "a rival that changes nothing"
 
 
-def test_rivals_are_compared_with_arms_and_with_rivals_that_there_are():
-    assert {rival.against for rival in RIVALS.values()} <= {*RIVALS, *rivals.ARMS}
-
-
 def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_folds():
     rows = [row("merge", 0, 0.5), row("merge", 1, 0.7), row("merge", 0, 0.6, "expanded"), row("mined", 0, 0.9)]
     arms = [cell(0, 0.4, "fine-tune"), cell(1, 0.5, "fine-tune"), cell(0, 0.1, "fine-tune", mode="mixt")]
@@ -57,13 +53,6 @@ def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_fol
     assert columns[6:] == ["60.00", "60.00", "60.00"]
 
 
-def test_translate_train_is_compared_with_the_same_labels_without_translations():
-    rows = [row(name, fold, value) for name, value in (("german", 0.5), ("translate-train", 0.6)) for fold in (0, 1)]
-    german, translated = rivals.table(rows, [cell(fold, 0.4, NEUTRAL) for fold in (0, 1)]).splitlines()[2:]
-    assert f" {NEUTRAL} | +10.00 " in german
-    assert " german | +10.00 " in translated
-
-
 def test_what_has_a_row_is_not_run_again_and_studies_are_of_one_task_and_of_folds_that_lack_the_same():
     rows = [row("merge", 0, 0.5), row("mined", 0, 0.5), row("merge", 2, 0.5), row("german", 1, 0.5)]
     assert rivals.missing(rows, ["german", "merge", "mined"], [0, 1, 2, 3], seed=0) == [
@@ -72,11 +61,3 @@ def test_what_has_a_row_is_not_run_again_and_studies_are_of_one_task_and_of_fold
         (("mined",), [2]),
     ]
     assert rivals.missing(rows, ["merge"], [0], seed=1) == [(("merge",), [0])]
-
-
-def test_a_wrong_name_is_answered_with_the_nearest_one(tmp_path):
-    from click.testing import CliRunner
-
-    said = CliRunner().invoke(rivals.main, ["--data", ".", "--rivals", "merged", "-o", str(tmp_path / "out")])
-    assert said.exit_code == 2
-    assert "Did you mean 'merge'?" in said.output

@@ -14,7 +14,6 @@ from benchmarks.common.rows import read_rows
 from benchmarks.paper import main_table, small_studies
 from benchmarks.speed import targets, throughput
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import DataError
 
 
 @pytest.fixture(autouse=True)
@@ -83,22 +82,6 @@ def test_points_of_a_small_study_are_trained_once_scored_on_dev_alone_and_listed
     assert read_rows(path) == rows
 
 
-@pytest.mark.exhaustive
-def test_a_study_of_the_main_table_is_run_and_its_rows_are_kept_once(tmp_path, monkeypatch):
-    monkeypatch.setitem(main_table.MAIN_ARMS, "demo", (("maml", "trans"),))
-    path = tmp_path / "rows.jsonl"
-    words = ("--task", "demo", "--encoder", "tiny", "--folds", 1, "--max-steps", 1, "--set", "budget.eval_every=0")
-    words += ("--results", path, "-o", tmp_path / "study")
-    said = invoke(main_table, *words)
-    rows = read_rows(path)
-    arms = [(row["learner"], row["mode"]) for row in rows]
-    assert arms == [("zero-shot", None), ("maml", "trans")]
-    assert all(row["versions"] and row["data"] and row["machine"]["processor"] for row in rows)
-    assert f"{100 * rows[1]['mean']:.2f}" in said
-    invoke(main_table, *words)
-    assert read_rows(path) == rows
-
-
 def test_a_neutral_study_trains_each_learner_through_the_map_and_has_the_map_alone_as_an_arm(tmp_path, monkeypatch):
     called = []
     monkeypatch.setattr(main_table, "metasearch", lambda *words: called.append(words))
@@ -111,12 +94,3 @@ def test_a_neutral_study_trains_each_learner_through_the_map_and_has_the_map_alo
     through = {asked[i + 1] for i, word in enumerate(asked) if word == "--set"}
     assert through == {f"{learner}:neutralise.when=before" for learner in ("fine-tune", "maml", "maml-align")}
     assert asked[-4:-2] == ("--trim-vocab", "task")
-
-
-@pytest.mark.parametrize("script", [pytest.param(main_table, marks=pytest.mark.slow), small_studies])
-def test_an_error_is_one_line_and_has_the_exit_code_of_the_command_line(script, tmp_path, capfd):
-    words = ["--task", "lareqa", "--encoder", "tiny", "--data", str(tmp_path / "nowhere")]
-    words += ["-o", str(tmp_path / "study")] if script is main_table else ["--learner", "maml:trans"]
-    result = CliRunner().invoke(script.main, words)
-    assert result.exit_code == DataError.exit_code
-    assert str(tmp_path / "nowhere") in result.output + capfd.readouterr().err

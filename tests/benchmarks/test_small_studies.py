@@ -1,17 +1,14 @@
 """The small studies: which points they have, what is kept of one, and that none is run twice."""
 
 from dataclasses import fields
-from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
 import metasearch as ms
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import grid, small_studies
 from benchmarks.paper.small_study_tables import losses, of_encoder, points_table
-from metasearch.encoders.neutral import is_neutral
-from metasearch.errors import ConfigError, NonFiniteError
+from metasearch.errors import NonFiniteError
 
 
 def test_one_value_is_changed_at_a_time_and_the_base_stands_once():
@@ -26,12 +23,6 @@ def test_crossed_axes_have_every_value_of_one_with_every_one_of_the_other():
     pairs = {(point.recipe.outer.lr, point.recipe.options["inner_lr"]) for point in found}
     assert pairs == {(outer, inner) for outer in (1e-5, 1e-4) for inner in (1e-3, 1e-2, 1e-1)}
     assert len(found) == 2 * 3  # the base, 1e-5 and 1e-3, is one of them
-
-
-@pytest.mark.parametrize(("axis", "said"), [("outer.lr", "expected a setting"), ("outer.lr=fast", "fast")])
-def test_an_axis_that_is_wrong_is_named(axis, said):
-    with pytest.raises(ConfigError, match=said):
-        grid.points("trans", "x", "maml", [axis], [])
 
 
 def test_a_point_is_known_again_by_its_settings_and_not_by_the_name_of_its_recipe():
@@ -50,14 +41,6 @@ def test_the_points_of_the_kept_rows_are_known_again():
         base = [*pace, *row["changes"]]
         (point,) = grid.points(row["mode"], row["encoder"], row["learner"], [], base)
         assert point.key(**{name: row[name] for name in shared}) == row["key"]
-
-
-def test_rows_of_another_encoder_that_had_the_same_name_are_not_listed():
-    rows = [{"task": "demo", "encoder": "mini", "fingerprint": f} for f in ("old", "new", "old", "new")]
-    other = [{"task": "demo", "encoder": "tiny", "fingerprint": "t"}, {"task": "stsb", "encoder": "mini"}]
-    assert of_encoder([*rows, *other], "demo", "mini") == rows[1::2]
-    assert of_encoder([*rows, *other], "demo", "mini", "old") == rows[0::2]
-    assert of_encoder(other, "demo", "mini") == []
 
 
 @pytest.mark.parametrize(
@@ -83,21 +66,3 @@ def test_a_loss_that_is_not_finite_is_kept_as_a_finding(monkeypatch):
     assert (row["zero_shot"], row["best"], row["best_step"]) == (0.25, None, None)
     assert row["error"] == "loss is not finite at step 1"
     assert "loss is not finite" in points_table([row])
-
-
-def test_a_point_may_be_trained_through_a_map(monkeypatch):
-    trained = []
-    monkeypatch.setattr(
-        ms, "fit", lambda learner, *_, **__: trained.append(learner.encoder) or SimpleNamespace(reason="finished")
-    )
-    for settings in ([], ["neutralise=before"]):
-        point = grid.points("trans", "tiny", "maml", [], settings)[0]
-        small_studies.measured(point, small_studies.Setting("demo", "trans", "tiny", "f", "d", 0, 0, 4), None)
-    assert [is_neutral(encoder) for encoder in trained] == [False, True]
-
-
-@pytest.mark.parametrize("words", [[], ["--learner", "maml"]])
-def test_a_learner_is_named_with_its_mode(words):
-    result = CliRunner().invoke(small_studies.main, ["--encoder", "tiny", *words])
-    assert result.exit_code == 2
-    assert "maml:trans" in result.output

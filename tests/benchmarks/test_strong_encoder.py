@@ -1,17 +1,11 @@
 """The study with `e5`: which studies its arms need, and which rows are kept of them."""
 
-import json
-
 import click
 import pytest
-from click.testing import CliRunner
 
 from benchmarks.paper import cells, strong_encoder
-from helpers.studies import Made, write_study
-from metasearch.errors import ConfigError
 
 ALIGNED = strong_encoder.Aligned("studies/aligned/model", "f00d")
-ARMS = {"zero-shot": 0.5, "fine-tune-mono-mono": Made(0.2, learner="fine-tune", mode="mono-mono")}
 
 
 def test_arms_through_a_map_without_one_and_of_the_aligned_encoder_are_studies_of_their_own():
@@ -62,30 +56,3 @@ def test_a_study_of_the_aligned_encoder_has_the_recipes_of_e5_and_no_map(monkeyp
     missing = cells.Missing(0, lacking, (0, 3))
     strong_encoder._run(missing, [], tmp_path / "study", tmp_path / "rows.jsonl", ALIGNED)
     assert called == [["crossval", "--folds", "0,3,", "--seeds", "0", *words, "-o", str(tmp_path / "study")]]
-
-
-@pytest.mark.parametrize("arm", ["aligned+maml", "maml", "aligned+neutral", ":trans"])
-def test_an_arm_without_a_mode_is_refused_before_anything_runs(arm, tmp_path):
-    words = ["--data", str(tmp_path), "-o", str(tmp_path / "o"), "--arms", arm, "--results", str(tmp_path / "rows")]
-    result = CliRunner().invoke(strong_encoder.main, words)
-    assert result.exit_code == 2
-    assert f"arm '{arm}': expected LEARNER:MODE" in result.output
-
-
-def test_a_study_of_another_encoder_is_not_kept(tmp_path):
-    study = write_study(tmp_path / "s", ARMS, folds=(0,), task="lareqa")
-    with pytest.raises(ConfigError, match=r"is a study of encoder '.*', not of e5 nor of that of --aligned"):
-        strong_encoder._keep(study, tmp_path / "rows.jsonl", ALIGNED)
-    assert not (tmp_path / "rows.jsonl").exists()
-
-
-def test_of_several_aligned_encoders_the_rows_of_one_are_known(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    main = {"task": "demo", "pool": "multilingual"}
-    rows = [{**main, "encoder": "e5"}, *({**main, "encoder": "aligned", "weights": w} for w in "ab")]
-    rows.append({**rows[0], "pool": "expanded"})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert strong_encoder._known(path, "demo", None) == [rows[0], rows[2]]
-    assert strong_encoder._known(path, "demo", strong_encoder.Aligned("x", "a")) == rows[:2]
-    assert strong_encoder._known(path, "demo", strong_encoder.Aligned("x", "c")) == rows[:1]
-    assert strong_encoder._known(path, "demo", None, reranked=True) == rows[3:]

@@ -7,8 +7,6 @@ from benchmarks import tables
 from benchmarks.common.rows import append_new_rows, latest_rows, read_rows
 from benchmarks.paper import maml_align_paper, study_tables
 from benchmarks.speed import speed_tables
-from metasearch.config.library import Library
-from metasearch.config.task import applies
 from metasearch.errors import ConfigError
 
 
@@ -70,13 +68,6 @@ def test_rows_of_tables_7_and_8_have_the_means_of_table_1(task, arm, mean):
     assert sum(figures[arm]) / len(languages) == pytest.approx(mean, abs=0.05)
 
 
-@pytest.mark.parametrize("task", ["lareqa", "lareqa-sentences", "stsb", "demo", "demo-sts"])
-def test_all_arms_are_those_of_table_1_and_more_and_each_mode_fits_the_task(task):
-    declared = Library().task(task)
-    assert set(maml_align_paper.MAIN_ARMS[task]) < set(maml_align_paper.ALL_ARMS[task])
-    assert all(applies(declared, Library().mode(mode)) for _, mode in maml_align_paper.ALL_ARMS[task])
-
-
 def study_row(learner, mode, mean, **against):
     shared = {"task": "lareqa", "folds": [0, 1, 2, 3, 4]}
     return {**shared, "learner": learner, "mode": mode, "label": learner, "mean": mean, "against": against}
@@ -97,15 +88,6 @@ def test_an_order_holds_where_the_interval_says_so(value, low, high, verdict):
     line = study_tables.orders_table(rows).splitlines()[2]
     assert "| -10.0 |" in line  # 47.0 less 57.0
     assert line.endswith(f"{verdict} |")
-
-
-def test_the_last_study_of_a_task_and_encoder_is_shown():
-    rows = [
-        {**study_row("maml", "trans", mean), "encoder": "mini", "study": name} for mean, name in ((1, "a"), (2, "b"))
-    ]
-    assert study_tables.rows_of_study([*rows, {"task": "lareqa", "encoder": "mini"}], "lareqa", "mini") == [rows[1]]
-    with pytest.raises(ValueError, match="no study of stsb with mini"):
-        study_tables.rows_of_study(rows, "stsb", "mini")
 
 
 def test_a_target_is_shown_with_its_direction():

@@ -1,14 +1,11 @@
 """The benchmark of the outer step compares like with like and counts as it says. No time is asserted."""
 
 from dataclasses import replace
-from multiprocessing import get_context
 
-import numpy as np
 import pytest
 import torch
 
-from benchmarks.speed import cases, gemm_limit, loops, memory, race, shapes, targets
-from metasearch.compress.vocabulary import train_tokenizer
+from benchmarks.speed import cases, gemm_limit, race, shapes, targets
 from metasearch.config.library import load_recipe
 from metasearch.pipelines.factory import resolved
 
@@ -144,56 +141,6 @@ def test_a_peer_with_another_gradient_ends_the_race(constants, tmp_path):
     with pytest.raises(race.DifferentGradient, match=r"'1.0' and '1.001' differ by 1.0e-03"):
         race.race(jobs(1.0, 1.001), rounds=2, apart=False, folder=tmp_path)
     assert asked == [(1.0, 0), (1.001, 0)]
-
-
-@pytest.mark.slow
-def test_a_way_runs_in_a_process_of_its_own(constants, tmp_path, monkeypatch):
-    """It is forked here, which needs no imports; what goes wrong there is heard of here."""
-    monkeypatch.setattr(race, "get_context", lambda method: get_context("fork"))
-    jobs, asked = constants
-    found = race.race(jobs(1.0, 1.00005), rounds=2, apart=True, folder=tmp_path)
-    assert asked == []
-    assert found.errors["1.00005"] > 0
-    assert [len(seconds) for seconds in found.seconds.values()] == [2, 2]
-    with pytest.raises(ValueError, match="no fourth"):
-        race.race(jobs(1.0), rounds=3, apart=True, folder=tmp_path)
-
-
-def test_a_peak_of_memory_is_seen_though_it_is_over():
-    start = memory.reset_peak()
-    torch.ones(64 * memory.MIB // 4).sum()
-    assert 63 <= (memory.peak() - start) / memory.MIB <= 80
-
-
-def test_towers_are_padded_to_the_limits_and_give_the_same_vectors():
-    wanted = small("maml")
-    encoder, examples = wanted.make_encoder(), wanted.episodes()[0][0].sets[0]
-    questions, positives, negatives = loops.towers(encoder, examples)
-    limits = encoder.limit("question"), encoder.limit("candidate")
-    shapes = [tower["input_ids"].shape for tower in (questions, positives, negatives)]
-    assert shapes == [(len(examples.examples), limit) for limit in (limits[0], limits[1], limits[1])]
-    vectors = encoder.encode([t.positive.text for t in examples.examples], "candidate")
-    np.testing.assert_allclose(encoder.embedder(positives).detach().numpy(), vectors, atol=1e-6)
-
-
-def test_the_authors_score_counts_candidate_0_as_the_answer_to_every_question():
-    first, second = torch.eye(2)
-    assert loops.as_the_authors([torch.eye(2), torch.eye(2), -torch.eye(2)]) == 1 / 2
-    assert loops.as_the_authors([torch.stack([first, first]), torch.eye(2), -torch.eye(2)]) == 2 / 2
-    assert loops.as_the_authors([torch.stack([second, second]), torch.eye(2), -torch.eye(2)]) == 0
-
-
-def test_a_spread_vocabulary_cuts_texts_into_the_same_pieces():
-    texts = ["the key opens the door", "the door is open", "where is the key?"]
-    pieces = train_tokenizer(texts, 295, "bpe")
-    large = shapes.spread(pieces, 5000)
-    for text in [*texts, "élan 🗝️"]:
-        before, after = pieces(text)["input_ids"], large(text)["input_ids"]
-        assert pieces.convert_ids_to_tokens(before) == large.convert_ids_to_tokens(after)
-    used = [large.convert_tokens_to_ids(piece) for piece in pieces.get_vocab()]
-    assert len(set(used)) == len(pieces) == 295
-    assert max(used) > 4000
-    assert [large.convert_tokens_to_ids(name) for name in ("<s>", "<pad>", "</s>", "<unk>")] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("learner", ["maml", "maml-align"])

@@ -38,7 +38,3 @@ def test_it_is_the_interval_over_folds_where_folds_shift_all_languages_alike():
     found = widest(row_of(values), FOLDS)
     assert (found.low, found.high) == pytest.approx(ends(values))
     assert found.p == pytest.approx(stats.ttest_1samp(values.mean(axis=1), 0).pvalue)
-
-
-def test_one_fold_has_none():
-    assert widest(row_of(np.array([[0.1, 0.2, 0.4]])), 1) is None

@@ -1,17 +1,13 @@
 """Bad input: one clear line, a documented exit code, no traceback, and nothing lost."""
 
 import json
-import os
-import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.config.library import shipped
 from metasearch.errors import DataError
 
 TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
@@ -111,14 +107,6 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
     assert line.endswith(f"; see {command} --help")
 
 
-def test_scores_are_not_appended_to_what_holds_no_scores_which_is_said_before_any_work(tmp_path):
-    notes = tmp_path / "notes.txt"
-    notes.write_text("Buy milk.\n")
-    assert f"{notes}:1: no row of scores" in failing("evaluate", "--encoder", "tiny", "-o", notes, code=5)
-    assert notes.read_text() == "Buy milk.\n"
-    assert "cannot be written: Is a directory" in failing("evaluate", "--encoder", "tiny", "-o", tmp_path, code=5)
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -135,34 +123,9 @@ def test_what_a_row_would_spoil_or_stand_beside_is_refused_with_its_line(text, s
     assert path.read_text() == text
 
 
-def test_scores_are_written_to_a_pipe(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_text)
-        assert CliRunner().invoke(main, ["evaluate", "--encoder", "tiny", "-o", str(pipe)]).exit_code == 0
-        rows = [json.loads(line) for line in read.result(timeout=60).splitlines()]
-    assert {row["task"] for row in rows} == {"demo"}
-
-
-def test_a_prompt_may_be_taken_away_from_a_role_that_the_task_does_not_have():
-    """So that an encoder that is refused for its prompt of that role can be scored."""
-    result = CliRunner().invoke(main, ["evaluate", "--task", "demo-sts", "--encoder", "tiny", "--prompt", "question="])
-    assert result.exit_code == 0, result.output
-
-
 def test_an_evaluation_that_fails_leaves_no_file_behind(tmp_path):
     failing("evaluate", "--encoder", "./none", "-o", tmp_path / "new" / "scores.jsonl", code=6)
     assert not list(tmp_path.iterdir())
-
-
-def test_more_labels_than_train_has_and_fewer_than_a_set_needs_end_with_code_3():
-    alone = ("--set", "budget.meta_valid=0")
-    assert "labels: 500 questions with answers in el are asked for; train has 42; --set labels=42 fits" in failing(
-        *TRAIN, *alone, "--set", "labels=500", code=3
-    )
-    error = failing(*TRAIN, *alone, "--set", "labels=4", "--set", "episodes.k=8", code=3)
-    assert "--set episodes.k=4 --set episodes.q=4 fits, and so do more labels than 4" in error
 
 
 def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatch, tmp_path):
@@ -171,28 +134,6 @@ def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatc
         error = failing(*TRAIN, "--task", "lareqa", *args, code=3)
         for part in ("github.com/google-research-datasets/lareqa", "CC BY-SA 4.0", "ar.json, de.json, el.json"):
             assert part in error
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda lines: [*lines[:3], lines[3][:50], *lines[4:]], "el.jsonl:4: not JSON"),
-        (lambda lines: [], "el.jsonl: the file is empty"),
-        (
-            lambda lines: [lines[0].replace('"answer"', '"anser"'), *lines[1:]],
-            "el.jsonl:1: questions.0.anser: unknown field",
-        ),
-        (
-            lambda lines: [lines[0].replace('"answer": 1', '"answer": 9'), *lines[1:]],
-            "expected a sentence number 0 to 4, got 9",
-        ),
-    ],
-)
-def test_a_damaged_file_is_named_with_its_line(tmp_path, damage, says):
-    shutil.copytree(shipped() / "demo", tmp_path / "demo")
-    path = tmp_path / "demo" / "el.jsonl"
-    path.write_text("\n".join(damage(path.read_text().splitlines())))
-    assert says in failing(*TRAIN, "--data", tmp_path, code=3)
 
 
 @pytest.mark.parametrize(
@@ -208,42 +149,10 @@ def test_more_examples_than_the_data_has_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_missing_language_is_named(tmp_path):
-    shutil.copytree(shipped() / "demo", tmp_path / "demo")
-    (tmp_path / "demo" / "th.jsonl").unlink()
-    assert "missing th.jsonl" in failing("evaluate", "--data", tmp_path, code=3)
-
-
 def test_a_folder_with_something_else_in_it_is_kept(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     assert f"{tmp_path} exists already and is no run; choose another" in failing(*TRAIN, "-o", tmp_path, code=5)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_a_run_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    assert "cannot be written" in failing(*TRAIN, "-o", tmp_path / "file" / "run", code=5)
-
-
-def test_resuming_what_is_no_run_says_so(tmp_path):
-    assert "is no run, distillation or study" in failing("train", "--resume", tmp_path, code=5)
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda folder: None, "no such folder"),
-        (lambda folder: folder.mkdir(), "no weights"),
-        (lambda folder: folder.write_text("x"), "expected a folder"),
-    ],
-)
-def test_an_encoder_without_weights_is_refused(tmp_path, make, says):
-    make(tmp_path / "encoder")
-    assert says in failing(*TRAIN, "--encoder", tmp_path / "encoder", code=6)
-
-
-def test_a_misspelt_built_in_encoder_is_answered_without_asking_a_hub():
-    assert "unknown encoder 'minillm'. Did you mean 'minilm'?" in failing(*TRAIN, "--encoder", "minillm", code=6)
 
 
 @pytest.mark.slow

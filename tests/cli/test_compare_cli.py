@@ -52,13 +52,6 @@ def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
     assert "rejects too often and sets no mark" in text
 
 
-def test_where_nothing_was_trained_twice_it_is_said_and_the_mark_is_another(folder):
-    text = shown(folder / "cells/maml/fold-0-seed-0")
-    assert "maml: nothing was trained twice, so there is no interval over retraining" in text
-    assert "°" in text
-    assert "\\*†" not in text
-
-
 def test_json_has_everything_in_full_precision(folder):
     found = json.loads(shown(folder, "--json"))
     assert found == json.loads(shown(folder, "--format", "json"))
@@ -84,24 +77,6 @@ def test_csv_is_one_table_with_the_values_of_json(folder):
     assert float(rows[2]["these models to"]) == maml["languages"]["ar"]["interval"]["high"]
 
 
-def test_latex_has_both_tables(folder):
-    text = shown(folder, "--format", "latex")
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
-    assert r"\label{tab:comparison}" in text
-    assert r"95\% from" in text
-
-
-def test_the_baseline_is_chosen_by_its_label(folder):
-    found = json.loads(shown(folder, "--baseline", "fine-tune", "--json"))
-    assert [arm["label"] for arm in found["arms"]] == ["zero-shot", "maml"]
-
-
-def test_a_single_run_is_compared_with_its_zero_shot(folder):
-    found = json.loads(shown(folder / "cells/maml/fold-0-seed-0", "--json"))
-    assert [arm["label"] for arm in found["arms"]] == ["maml"]
-    assert found["arms"][0]["value"] == pytest.approx(found["arms"][0]["value"] | {"sd": None, "count": 1})
-
-
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
@@ -118,19 +93,6 @@ def test_wrong_options_name_the_right_ones(args, code, said, folder):
     result = run(folder, *args)
     assert (result.exit_code, result.stdout) == (code, "")
     assert said in result.stderr
-
-
-def test_what_is_no_study_is_named(tmp_path):
-    result = run(tmp_path / "nowhere")
-    assert result.exit_code == 5
-    assert f"{tmp_path / 'nowhere'} does not exist" in result.stderr
-
-
-def test_studies_of_other_data_are_refused(folder, tmp_path):
-    other = write_study(tmp_path / "other", {"maml": 1.5}, folds=(3,), data="0123456789abcdef")
-    result = run(folder, other)
-    assert result.exit_code == 3
-    assert "their data differs (fingerprints 4e8ffb836c3ab809, 0123456789abcdef)" in result.stderr
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.shell_completion import ShellComplete
 
-from metasearch.cli import SECTIONS, main
+from metasearch.cli import main
 from metasearch.cli.ls import KINDS
 from metasearch.config import registry
 from metasearch.config.library import Library
@@ -22,19 +22,6 @@ def offered(line, kind="plain"):
     *words, last = line.split(" ")
     found = ShellComplete(main, {}, "metasearch", VARIABLE).get_completions(words, last)
     return [item.value for item in found if item.type == kind]
-
-
-@pytest.mark.parametrize(
-    "before", ["train --task", "evaluate --task", "crossval --task", "neutralise mini --evaluate", "validate"]
-)
-def test_tasks_are_offered(before):
-    assert offered(f"{before} ") == Library().names("task")
-    assert offered(f"{before} lareqa-s") == ["lareqa-sentences", "lareqa-sentences-oracle"]
-
-
-def test_a_users_own_tasks_are_offered_too(tmp_path):
-    (tmp_path / "shop.yaml").write_text("task: shop\n", encoding="utf-8")
-    assert offered(f"train --include {tmp_path} --task s") == ["shop", "sts17", "stsb", "stsb-mt", "stsb-mt-translated"]
 
 
 @pytest.mark.parametrize(
@@ -61,22 +48,6 @@ def test_names_are_offered(line, expected):
     assert offered(line) == expected
 
 
-def test_a_command_that_does_not_exist_is_no_error_while_a_word_is_completed():
-    assert offered("nosuch --task x") == []
-
-
-@pytest.mark.parametrize("before", ["evaluate --encoder", "compress", "train --encoder", "distill --teacher"])
-def test_encoders_are_the_built_in_ones_or_a_folder(before):
-    assert offered(f"{before} ") == registry.names("encoders")
-    assert offered(f"{before} runs/sh", kind="dir") == ["runs/sh"]
-
-
-@pytest.mark.parametrize("command", ["resume", "report", "search", "train --data", "serve"])
-def test_paths_are_completed_by_the_shell(command):
-    assert offered(f"{command} runs/sh") == []
-    assert [*offered(f"{command} runs/sh", "file"), *offered(f"{command} runs/sh", "dir")] == ["runs/sh"]
-
-
 def test_every_option_that_names_a_declaration_or_an_encoder_is_completed():
     named = {"task", "mode", "recipe", "learner", "encoder", "teacher", "assistant", "student"}
     without = [
@@ -88,13 +59,6 @@ def test_every_option_that_names_a_declaration_or_an_encoder_is_completed():
         and not hasattr(parameter.type, "choices")
     ]
     assert without == []
-
-
-def test_commands_are_offered_with_their_help():
-    found = ShellComplete(main, {}, "metasearch", VARIABLE).get_completions([], "")
-    assert {item.value: item.help for item in found} == {
-        name: summary for commands in SECTIONS.values() for name, summary in commands.items()
-    }
 
 
 def test_completing_loads_nothing_that_is_slow():
@@ -158,17 +122,3 @@ def test_zsh_reads_the_lines_of_the_guide(program):
         f'autoload -Uz compinit; compinit -u; eval "$({VARIABLE}=zsh_source metasearch)"; print $_comps[metasearch]'
     )
     assert run("zsh", script) == ["_metasearch_completion"]
-
-
-@pytest.mark.slow
-def test_zsh_and_fish_get_names_by_their_protocols(program):
-    for shell, words, place, expected in (
-        ("zsh", "metasearch train --task lareqa-o", "3", ["plain", "lareqa-oracle", "_"]),
-        ("fish", "metasearch train --task lareqa-o", "lareqa-o", ["plain,lareqa-oracle"]),
-    ):
-        asked = {**os.environ, VARIABLE: f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": place}
-        ran = subprocess.run([program], capture_output=True, text=True, check=True, env=asked)
-        assert ran.stdout.splitlines()[: len(expected)] == expected
-        source = subprocess.run([program], capture_output=True, text=True, check=True,
-                                env={**os.environ, VARIABLE: f"{shell}_source"})  # fmt: skip
-        assert f"{VARIABLE}={shell}_complete" in source.stdout

@@ -6,10 +6,9 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sentence_transformers import SentenceTransformer
 from transformers import XLMRobertaConfig
 
-from helpers.backbones import TEXTS, make
+from helpers.backbones import make
 from metasearch.cli import main
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
@@ -72,12 +71,6 @@ def test_a_bottleneck_is_best_for_the_words_that_texts_have(tmp_path):
     assert of_weighed < of_plain
 
 
-def test_a_student_can_be_evaluated(tiny_student):
-    rows = json.loads(metasearch("evaluate", "--encoder", tiny_student[0], "--json").stdout)["results"]
-    assert {row["measure"] for row in rows} == {"map@20", "map"}
-    assert all(0 < row["value"] < 1 for row in rows if row["language"] == "mean")
-
-
 @pytest.mark.slow
 def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_student, tmp_path):
     folder, run = tiny_student[0], tmp_path / "run"
@@ -91,35 +84,6 @@ def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_st
     assert any("encoder.layer.0" in name for name in moved)
 
 
-def test_export_writes_a_stock_model_that_computes_the_same(tiny_student, tmp_path):
-    folder = tiny_student[0]
-    size, model = metasearch("export", folder, "--sentence-transformers", "-o", tmp_path / "stock").stdout.splitlines()
-    written = sum(path.stat().st_size for path in (tmp_path / "stock").rglob("*") if path.is_file())
-    assert (size, model) == (f"size: {written / 10**6:.2f} MB", f"model: {tmp_path / 'stock'}")
-    config = json.loads((tmp_path / "stock" / "config.json").read_text())
-    assert (config["model_type"], config["num_hidden_layers"]) == ("bert", 2)
-    stock, student = (SentenceTransformer(str(path), device="cpu") for path in (tmp_path / "stock", folder))
-    np.testing.assert_allclose(stock.encode(TEXTS), student.encode(TEXTS), atol=1e-6)
-
-
-def test_exporting_a_stock_encoder_says_that_it_is_one(assistant, tmp_path):
-    result = metasearch("export", assistant, "--sentence-transformers", "-o", tmp_path / "stock")
-    assert "is a stock model already; written as it is" in result.stderr
-    assert (tmp_path / "stock" / "model.safetensors").stat().st_size > 0
-
-
-def test_the_depth_stays_by_default_and_json_has_the_same_numbers(assistant, tmp_path):
-    arguments = ["compress", assistant, "--bottleneck", 4, "--recurrent", 2, "--json"]
-    printed = json.loads(metasearch(*arguments, "-o", tmp_path / "student").stdout)
-    student = open_checkpoint(str(tmp_path / "student"))
-    assert student.model[0].auto_model.config.repeats == 3
-    assert printed["after"]["whole model"] == student.parameter_count
-    assert printed["after"]["encoder: layers"] * 3 == printed["before"]["encoder: layers"]
-    assert printed["student"] == str(tmp_path / "student")
-    only = json.loads(metasearch(*arguments, "--sizes-only").stdout)
-    assert only == {**printed, "student": None}
-
-
 def test_sizes_of_a_configuration_need_no_weights(tmp_path):
     XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1).save_pretrained(tmp_path)
     for name in (tmp_path, tmp_path / "config.json"):
@@ -128,11 +92,6 @@ def test_sizes_of_a_configuration_need_no_weights(tmp_path):
         assert table["embedding: words + projection + positions"][:2] == ["192,396,288", "32,493,312"]
         assert table["encoder: layers"][:2] == ["85,054,464", "21,263,616"]
         assert table["whole model"][1::2] == ["53,759,232", "205.1", "102.5"]
-
-
-def test_sizes_of_an_encoder_as_it_is(assistant):
-    printed = json.loads(metasearch("compress", assistant, "--sizes-only", "--json").stdout)
-    assert printed["before"] == printed["after"]
 
 
 def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_path):
@@ -195,34 +154,6 @@ def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
         in metasearch(command[0], assistant, *command[1:], "-o", tmp_path, code=5).stderr
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_a_folder_that_cannot_be_written_is_named(assistant, tmp_path):
-    (tmp_path / "file").write_text("")
-    output = tmp_path / "file" / "student"
-    assert (
-        f"{output} cannot be written"
-        in metasearch("export", assistant, "--sentence-transformers", "-o", output, code=5).stderr
-    )
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "says"),
-    [
-        (["compress", "tiny", "--bottleneck", 4], 2, "say where the student goes with -o DIR"),
-        (["export", "tiny", "-o", "x"], 2, "--sentence-transformers"),
-        (["export", "tiny", "--sentence-transformers"], 2, "Missing option '-o'"),
-        (["compress", "tinny", "--bottleneck", 4, "--sizes-only"], 6, "Did you mean 'tiny'?"),
-        (["compress", "/nowhere/at/all", "--sizes-only"], 6, "no such folder"),
-    ],
-)
-def test_what_is_missing_or_unknown_is_named(args, code, says):
-    assert says in metasearch(*args, code=code).stderr
-
-
-def test_a_student_is_not_compressed_again(tiny_student, tmp_path):
-    result = metasearch("compress", tiny_student[0], "--bottleneck", 8, "-o", tmp_path / "again", code=6)
-    assert "compressed already" in result.stderr
 
 
 @pytest.mark.parametrize(

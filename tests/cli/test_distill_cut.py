@@ -5,10 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from helpers.parallel import distill, events, flags, save_assistant, small, write_corpus
+from helpers.parallel import distill, flags, save_assistant, small, write_corpus
 from metasearch.cli import main
-from metasearch.config.distill_run import DistillConfig
-from metasearch.runs.folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +22,6 @@ def run(place):
     options = small("assistant", options__dimensions="[8, 32]")
     distill(*flags(place, "--stages=1", *options, steps=2), "-o", place / "run")
     return place / "run"
-
-
-def test_the_term_is_logged_and_the_option_is_in_the_configuration(run):
-    logged = [event for event in events(run / "1-assistant") if "matryoshka" in json.dumps(event)]
-    assert len(logged) == 2
-    kept = RunFolder.open(run, DistillConfig)[1].config.recipe.stages["assistant"].options
-    assert [str(d) for d in kept["dimensions"]] == ["8", "32"]
 
 
 def test_the_model_says_to_what_its_vectors_may_be_cut(run):
@@ -57,11 +48,3 @@ def test_an_export_warns_of_a_cut_that_training_did_not_prepare(run, tmp_path, d
     assert result.exit_code == 0, result.output
     assert said in result.stderr
     assert ("Matryoshka" in result.stderr) == bool(said)
-
-
-def test_more_numbers_than_vectors_have_end_the_command_before_any_work(place, tmp_path):
-    options = small("assistant", options__dimensions="[8, 999]")
-    said = distill(*flags(place, "--stages=1", *options), "-o", tmp_path / "run", code=2).stderr
-    assert "options.dimensions: 999: vectors of" in said
-    assert "have 128 numbers; choose 128 at most" in said
-    assert not (tmp_path / "run").exists()

@@ -1,6 +1,5 @@
 """`metasearch doctor`: what is here and what is missing, and whether folders are sound; nothing is changed."""
 
-import importlib.metadata
 import json
 import shlex
 import shutil
@@ -12,8 +11,6 @@ from click.testing import CliRunner
 from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
-from helpers.indexes import kind, made
-from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cli import main
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig, ScoreConfig
@@ -21,7 +18,6 @@ from metasearch.io import cached
 from metasearch.pipelines import environment, score, train
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.search import index_documents
-from metasearch.retrieval.index.writer import writing
 from metasearch.runs.callbacks import Callback
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
@@ -121,14 +117,6 @@ def test_a_required_package_that_is_missing_or_too_old_is_a_problem(monkeypatch)
     found = {f["about"]: f["found"] for f in tree["sections"][0]["findings"]}
     assert found["scipy"] == "not installed, metasearch needs scipy>=1.11: pip install 'scipy>=1.11'"
     assert found["numpy"] == "1.0, metasearch needs numpy>=2.0: pip install 'numpy>=2.0'"
-
-
-def test_without_an_installed_package_that_is_said(monkeypatch):
-    def nothing(name):
-        raise importlib.metadata.PackageNotFoundError
-
-    monkeypatch.setattr(environment, "requires", nothing)
-    assert findings(doctor(), "versions")["requirements"]["state"] == "note"
 
 
 def test_each_task_says_whether_its_data_is_there_or_where_to_get_it(monkeypatch, tmp_path):
@@ -240,23 +228,6 @@ def test_a_problem_is_one_line_with_its_code(copied, name, change, about, code, 
     assert text.stdout.splitlines()[-1] == "problems: 1"
 
 
-def test_an_index_that_was_begun_and_is_not_finished_is_no_problem(tmp_path):
-    content = made(4)
-    with writing(tmp_path / "index", kind()) as writer:
-        writer.add(content.vectors, content.passages, content.keys)
-        writer.flush()
-    found = findings(doctor(tmp_path / "index"), str(tmp_path))["files"]
-    assert (found["state"], found["found"].partition(";")[0]) == ("note", "not finished")
-
-
-def test_of_several_problems_the_highest_code_counts(copied):
-    run, encoder = copied("finished"), copied("encoder")
-    spoil("results.jsonl", None)(run)
-    spoil("model.safetensors", None)(encoder)
-    assert problems(doctor(run, encoder, code=6)) == [("results.jsonl", 3), ("weights", 6)]
-    assert problems(doctor(encoder, run, code=6)) == [("weights", 6), ("results.jsonl", 3)]
-
-
 def test_a_folder_that_is_nothing_of_ours_is_a_problem(place, tmp_path):
     tree = doctor(place / "finshed", code=5)
     assert f"Did you mean '{place / 'finished'}'?" in findings(tree, str(place / "finshed"))["folder"]["found"]
@@ -283,18 +254,3 @@ def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatc
     shutil.rmtree(cell)
     found = findings(doctor(study), f"{study}: a study")
     assert f"1 of 2 cells are not finished; go on with: metasearch resume {study}" in found["report.md"]["found"]
-
-
-@pytest.mark.slow
-def test_a_distillation_is_looked_at_stage_by_stage(tmp_path):
-    write_corpus(tmp_path / "corpus")
-    save_assistant(tmp_path / "assistant")
-    run = tmp_path / "run"
-    args = ["distill", *flags(tmp_path, "--stages=3", "--device=cpu", steps=2), "-o", run]
-    assert CliRunner().invoke(main, list(map(str, args))).exit_code == 0
-    before = files_of(run)
-    found = findings(doctor(run), f"{run}: a distillation")
-    assert {"3-student/model", "3-student/log.jsonl", "model", "report.md"} <= set(found)
-    assert files_of(run) == before
-    spoil("3-student/model/model.safetensors", None)(run)
-    assert problems(doctor(run, code=6)) == [("3-student/model", 6)]

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from importlib import util
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +9,6 @@ from click.testing import CliRunner
 from helpers import onnx_extra
 from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
-from metasearch.compress.export import form
 from metasearch.compress.export.form import Form
 from metasearch.encoders.builtin import tiny
 from metasearch.pipelines.export import export
@@ -47,10 +45,3 @@ def test_a_damaged_file_of_an_export_is_named(graph, tmp_path, name):
     (found,) = doctor(folder, code=6)
     assert found["state"] == "bad"
     assert str(folder / name) in found["found"]
-
-
-def test_without_onnxruntime_a_line_says_how_to_get_it(graph, monkeypatch):
-    monkeypatch.setattr(form, "find_spec", lambda name: None if name == "onnxruntime" else util.find_spec(name))
-    (found,) = doctor(graph)
-    assert (found["about"], found["state"]) == ("graph", "note")
-    assert "not loaded: ONNX needs onnxruntime: pip install" in found["found"]

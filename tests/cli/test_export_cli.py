@@ -50,16 +50,6 @@ def test_scores_before_and_after_are_printed_with_their_difference(words):
     assert words[1].stdout.splitlines()[-1] == f"model: {words[0]}"
 
 
-def test_short_word_vectors_are_those_of_the_static_student_cut_and_normalised(words):
-    found = SentenceTransformer(str(words[0]), device="cpu").encode(TEXTS[:1])
-    whole = make_static(tiny.build()).encode(TEXTS[:1], "text")[:, :24]
-    np.testing.assert_allclose(found, whole / np.linalg.norm(whole), atol=1e-6)
-
-
-def test_a_line_says_that_no_training_prepared_vectors_to_be_cut(words):
-    assert "its training did not prepare vectors to be cut to their first 24 numbers (Matryoshka)" in words[1].stderr
-
-
 def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path):
     encoder = make_static(tiny.build())
     encoder.write(tmp_path / "words")
@@ -72,36 +62,6 @@ def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path
     }  # fmt: skip
     found = SentenceTransformer(str(tmp_path / "again"), device="cpu").encode(TEXTS)
     np.testing.assert_array_equal(found, encoder.model.encode(TEXTS))
-
-
-def test_directions_of_texts_stay_nearer_to_the_whole_vectors_than_the_first_numbers(tmp_path):
-    (tmp_path / "texts.txt").write_text("".join(f"{'ab cd ef gh'[i % 9 :]} {i}\n" for i in range(40)), encoding="utf-8")
-    flags = ["export", "tiny", "--sentence-transformers", "--dimensions", 8]
-    metasearch(*flags, "-o", tmp_path / "first")
-    said = metasearch(*flags, "--texts", tmp_path / "texts.txt", "-o", tmp_path / "chosen").stderr
-    assert "Matryoshka" not in said
-    texts = (tmp_path / "texts.txt").read_text(encoding="utf-8").splitlines()
-    whole = tiny.build().encode(texts, "text")
-    errors = {}
-    for name in ("first", "chosen"):
-        found = SentenceTransformer(str(tmp_path / name), device="cpu").encode(texts)
-        errors[name] = np.abs(found @ found.T - whole @ whole.T).mean()
-    assert errors["chosen"] < errors["first"]
-
-
-def test_flags_of_a_task_are_refused_without_one(tmp_path):
-    said = metasearch(
-        "export", "tiny", "--sentence-transformers", "--fold", 1, "--fold-seed", 0, "-o", tmp_path / "new", code=2
-    ).stderr
-    assert "--fold, --fold-seed: no task is read; say --task, too, or leave them out" in said
-    assert list(tmp_path.iterdir()) == []
-
-
-@needs_onnx
-def test_a_rounded_graph_is_not_written_without_its_scores(tmp_path):
-    said = metasearch("export", "tiny", "--onnx", "--int8", "-o", tmp_path / "graph", code=2).stderr
-    assert "costs accuracy: say with --task where to measure it" in said
-    assert list(tmp_path.iterdir()) == []
 
 
 FORMS = [
@@ -165,18 +125,3 @@ def test_a_rounded_graph_has_its_scores_in_its_folder_and_evaluate_gives_the_sam
     whole = next(row for row in before if (row["measure"], row["language"]) == ("map@20", "mean"))
     assert whole["value"] == means["before"]
     assert again["weights"] != whole["weights"]
-
-
-@needs_onnx
-@pytest.mark.slow
-@pytest.mark.parametrize(("flags", "says"), [(["--precision", "bf16"], "a precision of its own")])
-def test_what_an_exported_graph_cannot_do_is_refused(flags, says, tmp_path):
-    metasearch("export", "tiny", "--static-embeddings", "--onnx", "-o", tmp_path / "graph")
-    said = metasearch("evaluate", "--encoder", tmp_path / "graph", *flags, code=2).stderr
-    assert says in said
-    assert (
-        "is an export to ONNX"
-        in metasearch(
-            "train", "--mode", "mono-bi", "--encoder", tmp_path / "graph", "-o", tmp_path / "run", code=6
-        ).stderr
-    )

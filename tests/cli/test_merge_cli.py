@@ -7,7 +7,7 @@ import torch
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.encoders.builtin import mini, tiny
+from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
 
 
@@ -42,33 +42,11 @@ def test_half_way_between_two_encoders(models, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("alpha", "same"), [(0, "0"), (1, "1")])
-def test_the_ends_are_the_encoders_themselves(models, tmp_path, alpha, same):
-    assert run(models / "0", models / "1", "--alpha", alpha, "-o", tmp_path / "made").exit_code == 0
-    assert open_checkpoint(str(tmp_path / "made")).fingerprint == open_checkpoint(str(models / same)).fingerprint
-
-
-@pytest.mark.slow
 def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
     done = run(*(models / f"{seed}" for seed in range(3)), "--weights", "0.5,0.25,0.25", "-o", tmp_path / "m", "--json")
     told = json.loads(done.stdout)
     assert [part["share"] for part in told["parts"]] == [0.5, 0.25, 0.25]
     assert told["fingerprint"] == open_checkpoint(str(tmp_path / "m")).fingerprint
-
-
-@pytest.mark.slow
-def test_an_encoder_in_eight_bits_and_one_that_was_trained_from_it(tmp_path):
-    # What a run saves of `mini`, which comes in eight bits, is in float32.
-    trained = mini.build()
-    with torch.no_grad():
-        for weight in trained.embedder.parameters():
-            weight += 0.5
-    trained.save(tmp_path / "trained")
-    assert run("mini", tmp_path / "trained", "--alpha", 0.5, "-o", tmp_path / "made").exit_code == 0
-    before, made = mini.build().model.state_dict(), weights(tmp_path / "made")
-    for name, weight in mini.build().embedder.model.named_parameters():
-        expected = (0.5 * before[name].double() + 0.5 * (before[name] + 0.5).double()).float()
-        assert torch.equal(made[name], expected), (name, weight.shape)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
 """`metasearch neutralise`, and `neutral` as an arm of `metasearch crossval`."""
 
 import json
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
-from sentence_transformers import SentenceTransformer
 
 from helpers import crossval
 from metasearch.cli import main
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import factory
 
 LANGUAGES = ("ar", "de", "el", "ru")
 
@@ -66,37 +62,6 @@ def test_it_prints_scores_bias_and_variance_before_and_after(made):
     assert printed.removesuffix(f"\nmodel: {folder}\n") in (folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_scores_before_are_those_of_the_encoder_and_after_those_of_what_was_written(made):
-    folder, _ = made
-    results = json.loads((folder / "neutral.json").read_text(encoding="utf-8"))["results"]
-    for when, encoder in (("before", "tiny"), ("after", folder)):
-        flags = ["evaluate", "--task", "demo-sts", "--encoder", encoder, "--device", "cpu", "--json"]
-        rows = json.loads(CliRunner().invoke(main, [str(flag) for flag in flags]).stdout)["results"]
-        expected = {(row["measure"], row["language"]): row["value"] for row in rows}
-        found = {
-            (row["measure"], row["language"]): row["value"]
-            for row in results if (row["task"], row["learner"]) == ("demo-sts", when)
-        }  # fmt: skip
-        assert found == pytest.approx(expected, abs=1e-6)
-
-
-def test_plain_sentence_transformers_loads_the_folder(made):
-    encoder = factory.load_encoder(str(made[0]), device="cpu")
-    texts = ["Where is the key?", "κλειδί"]
-    plain = SentenceTransformer(str(made[0]), device="cpu").encode(texts)
-    np.testing.assert_allclose(plain, encoder.encode(texts, "text"), atol=1e-6)
-
-
-def test_the_picture_is_a_file_of_its_own_with_a_point_of_each_text_before_and_after(made):
-    root = ElementTree.parse(made[0] / "languages.svg").getroot()
-    space = "{http://www.w3.org/2000/svg}"
-    assert root.tag == f"{space}svg"
-    points = [each for each in root.iter(f"{space}path") if "point" in each.get("class").split()]
-    assert len(points) == 2 * 4 * 25
-    assert [each.text for each in root.iter(f"{space}text")] == ["before", "after", *LANGUAGES]
-    assert "--ink: #1b1f23" in root.find(f"{space}style").text
-
-
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
@@ -122,13 +87,6 @@ def test_what_is_wrong_is_one_line_with_its_exit_code(flags, code, message, corp
     result = metasearch(*(flag.format(**places) for flag in flags), code=code)
     assert message in result.output
     assert not (tmp_path / "new").exists()
-
-
-def test_as_json_it_is_one_object(corpus, tmp_path):
-    printed = metasearch("tiny", "--texts", corpus, "--rank", "2", "-o", tmp_path / "new", "--json").stdout
-    found = json.loads(printed)
-    assert (found["directions"], found["results"]) == (2, [])
-    assert found["model"] == str(tmp_path / "new")
 
 
 @pytest.mark.slow

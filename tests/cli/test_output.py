@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.config.library import shipped
 
 LONG = "x" * 5_000
 
@@ -43,22 +42,6 @@ def test_an_empty_value_is_refused_instead_of_the_default_being_taken(args):
 @pytest.mark.parametrize("args", [["resume", LONG], ["report", LONG, "-o", "x"], ["ls", "--include", LONG]])
 def test_a_name_that_is_too_long_is_an_error_of_one_line(args):
     assert "File name too long" in failing(*args, code=5)
-
-
-@pytest.mark.parametrize(("data", "line"), [("a\0b", "no such folder"), (LONG, "no such folder")])
-def test_a_folder_of_data_of_an_impossible_name_is_not_there(data, line):
-    assert f"--data {data}: {line}" in failing("evaluate", "--encoder", "tiny", "--data", data, code=3)
-
-
-@pytest.mark.parametrize(
-    ("data", "says", "code"),
-    [('"a\\0b"', "faq.yaml:10: data: NUL character", 2), (LONG, "faq.yaml: no such folder", 3)],
-)
-def test_a_declaration_with_such_a_folder_names_its_file(data, says, code, tmp_path):
-    lines = (shipped() / "demo.yaml").read_text(encoding="utf-8").replace("task: demo", "task: faq")
-    lines = "\n".join(f"data: {data}" if line.startswith("data:") else line for line in lines.splitlines())
-    (tmp_path / "faq.yaml").write_text(lines, encoding="utf-8")
-    assert says in failing("evaluate", "--task", "faq", "--include", tmp_path, "--encoder", "tiny", code=code)
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly():

@@ -190,18 +190,6 @@ def test_their_learner_trains_with_its_option(site, folder, tmp_path):
     assert "success@3" in compared
 
 
-def test_their_loss_is_loaded_by_name(site):
-    code = "from metasearch.config import registry; print(registry.load('losses', 'one').LOSS([]))"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
-    assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "1.0\n"
-
-
-def test_a_name_that_is_nearly_theirs_is_answered_with_theirs(site, folder, tmp_path):
-    (tmp_path / "shop.yaml").write_text(TASK.replace("success@3", "succes@3"))
-    said = metasearch(site, "show", "shop", "--mode", "mono-mono", "--include", tmp_path, code=2)
-    assert "unknown retrieval measure 'succes@3'. Did you mean 'success@3'?" in said
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "says"),
@@ -230,12 +218,3 @@ def test_a_name_that_is_taken_is_refused(tmp_path):
         "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a name that is taken: "
         "metasearch itself has one\n"
     )
-
-
-@pytest.mark.slow
-def test_a_name_that_two_packages_take_is_refused(tmp_path):
-    for name in ("first", "second"):
-        install(tmp_path, name, {"learner": LEARNER}, {"metasearch.learners": {"mine": f"{name}.learner"}})
-    said = metasearch(tmp_path / "site", "ls", "learners", code=2)
-    assert "learner 'mine' of package " in said
-    assert "has a name that is taken: so has learner 'mine' of package " in said

@@ -46,17 +46,6 @@ def test_prepare_tells_what_it_kept_and_what_comes_next(files):
     assert told == {"corpus": "my corpus", **{key: report[key] for key in told if key != "corpus"}}
 
 
-@pytest.mark.slow
-def test_doctor_knows_a_prepared_corpus(files):
-    metasearch("prepare", "files", "-o", "prepared", "--encoder=tiny")
-    said = " ".join(metasearch("doctor", "prepared").stdout.split())
-    assert "prepared: a prepared corpus" in said
-    assert "40 pairs in 1 shards, all files sound; tokens of 'tiny'" in said
-    (shard,) = (files.parent / "prepared" / "shards").iterdir()
-    shard.write_bytes(shard.read_bytes()[:-1])
-    assert "the corpus is damaged" in " ".join(metasearch("doctor", "prepared", code=5).output.split())
-
-
 def error(*args, code):
     (line,) = [line for line in metasearch(*args, code=code).stderr.splitlines() if "error:" in line]
     return line.partition("error: ")[2]

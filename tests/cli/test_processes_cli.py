@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from helpers.parallel import flags, save_assistant, small, write_corpus
+from helpers.parallel import save_assistant, write_corpus
 from helpers.torchrun import by_torchrun, finished, process_of, said, started, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -16,8 +16,6 @@ FLAGS = [
     *(f"--set=budget.{key}" for key in ("meta_train=24", "meta_valid=8", "meta_batch=4", "eval_every=2", "patience=0")),
     *("--set=budget.shards=4", "--set=episodes.k=2", "--set=episodes.q=2", "--set=dropout=true"),
 ]
-
-STAGES = ("assistant", "student", "contrast")
 
 
 def train(out, *more):
@@ -101,18 +99,6 @@ def test_a_signal_to_any_process_stops_all_after_the_same_step(place, tmp_path, 
     code, _, errors = by_torchrun(1, "metasearch", "resume", run)
     assert code == 0, errors
     assert_same_run(run, place / "whole")
-
-
-def test_a_distillation_of_two_processes_has_the_models_of_one(place, tmp_path):
-    given = flags(place, "--stages=1,3,4", "--device=cpu", *small(*STAGES, budget__shards=2), steps=3)
-    for count in (1, 2):
-        code, _, errors = by_torchrun(count, "metasearch", "distill", *given, "-o", tmp_path / f"{count}")
-        assert code == 0, errors
-    for stage in ("1-assistant", "3-student", "4-contrast"):
-        for name in ("model/model.safetensors", "log.jsonl"):
-            one, two = (tmp_path / f"{count}" / stage / name for count in (1, 2))
-            assert (rows(one) == rows(two)) if name.endswith("jsonl") else (one.read_bytes() == two.read_bytes())
-    assert facts(tmp_path / "2")["processes"] == 2
 
 
 @pytest.mark.parametrize(

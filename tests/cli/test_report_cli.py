@@ -1,6 +1,5 @@
 """`metasearch report`, on studies and runs as real ones leave them."""
 
-import csv
 import errno
 import json
 import os
@@ -85,24 +84,6 @@ def test_the_page_has_its_sections_in_order_and_loads_nothing(report):
     assert not re.search(r'(src|href)="(?!#)', page)
 
 
-def test_the_verdict_says_who_wins_and_how_fine_tuning_does(report):
-    said = (report[0] / "report.md").read_text(encoding="utf-8").split("\n## ")[0]
-    assert "\nmaml (trans) has the highest mean map@20 on the test data" in said
-    assert "fine-tune is weaker than zero-shot by" in said
-
-
-def test_values_of_the_csv_are_those_of_the_results(report, study):
-    rows = list(csv.DictReader((report[0] / "tables" / "main.csv").open(encoding="utf-8")))
-    values = []
-    for path in sorted((study / "cells" / "fine-tune").glob("fold-*/results.jsonl")):
-        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-            of = (row["learner"], row["split"], row["measure"], row["pool"], row["language"])
-            values += [row["value"]] if of == ("fine-tune", "test", "map@20", "multilingual", "ar") else []
-    (line,) = [row for row in rows if row["Learner"] == "fine-tune"]
-    assert len(values) == 3
-    assert float(line["ar"]) == pytest.approx(sum(values) / 3, abs=1e-12)
-
-
 def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(report, study, tmp_path):
     folder = tmp_path / "report"
     metasearch("report", study, "-o", folder, FEW)
@@ -112,32 +93,6 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
     assert "tables/folds.csv" not in files
     assert "tables/modes.csv" not in files
     assert "tables/main.csv" in files
-
-
-def test_a_single_run_is_compared_by_its_questions_and_the_page_says_that_it_is_one_fold(study, tmp_path):
-    run = study / "cells" / "maml-trans" / "fold-1-seed-0"
-    metasearch("report", run, "-o", tmp_path / "report", FEW)
-    said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "This is one fold: nothing is said of how it would be with another cut of the data." in said
-    assert "This is one seed: nothing is said of how it would be if training were repeated." in said
-    assert "interval for these models alone" in said
-    assert "nothing is said of the spread" in said
-
-
-def test_an_encoder_alone_has_a_report_without_a_comparison(study, tmp_path):
-    metasearch("report", study / "cells" / "zero-shot" / "fold-0-seed-0", "-o", tmp_path / "report", FEW)
-    said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "there is nothing to rank it with" in said
-    assert "Nothing is compared" in said
-
-
-def test_similarity_has_no_matrix_and_no_bias(tmp_path):
-    study = write_study(tmp_path / "sts", {"zero-shot": 0.5, "maml": 2.0}, kind="similarity", task="stsb", questions=30)
-    metasearch("report", study, "-o", tmp_path / "report", FEW, "--measure", "spearman")
-    files = read(tmp_path / "report")
-    assert "tables/main-pearson.tex" in files
-    assert "stsb: spearman, test" in files["tables/main.md"]
-    assert not [name for name in files if "matrix" in name or "bias" in name]
 
 
 def test_translations_are_reported_with_both_directions(tmp_path):
@@ -166,14 +121,6 @@ def test_translations_are_reported_with_both_directions(tmp_path):
     assert "| 1 student       | **75.00** | **75.00** | **75.00** |" in files["tables/main.md"]
     assert "| Learner         |      both |     xx-en |     en-xx |" in files["tables/pools.md"]
     assert "1 student: the results of each question were not kept in" in files["report.md"]
-
-
-def test_what_a_study_lacks_is_named(tmp_path):
-    study = write_study(tmp_path / "small", questions=4, unfinished=["maml/fold-2-seed-0"])
-    metasearch("report", study, "-o", tmp_path / "report", FEW)
-    said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "cell maml/fold-2-seed-0 is not finished" in said.split("\n## ")[0]
-    assert "maml has 2 of 3 folds (not 2)" in said
 
 
 def test_names_are_escaped_everywhere(tmp_path):
@@ -228,14 +175,6 @@ def test_a_full_disk_leaves_the_former_report_as_it_was(study, tmp_path, full):
     assert read(folder) == before
 
 
-def test_after_a_full_disk_the_same_command_works(study, tmp_path, full, monkeypatch):
-    folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
-    full(after=3)
-    metasearch("report", run, "-o", folder, FEW, code=5)
-    monkeypatch.undo()
-    metasearch("report", run, "-o", folder, FEW)
-
-
 def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tmp_path):
     folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
     (folder / "tables").mkdir(parents=True)
@@ -257,22 +196,6 @@ def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tm
 def test_a_wrong_choice_is_an_error_that_names_the_nearest_one(study, tmp_path, args, code, said):
     assert said in metasearch("report", study, "-o", tmp_path / "report", *args, code=code).output
     assert not (tmp_path / "report").exists()
-
-
-def test_a_damaged_file_of_questions_is_named_and_nothing_is_written(tmp_path):
-    study = write_study(tmp_path / "small", folds=(0,), questions=4)
-    (path,) = (study / "cells" / "maml" / "fold-0-seed-0" / "queries").glob("*.maml.test.npz")
-    path.write_bytes(path.read_bytes()[:200])
-    assert str(path) in metasearch("report", study, "-o", tmp_path / "report", FEW, code=3).output
-    assert not (tmp_path / "report").exists()
-
-
-def test_json_has_the_main_table_and_the_files(study, tmp_path):
-    run = study / "cells" / "maml-trans" / "fold-0-seed-0"
-    tree = json.loads(metasearch("report", run, "-o", tmp_path / "report", FEW, "--json").stdout)
-    assert tree["main"]["key"] == "main"
-    assert tree["files"][0] == str(tmp_path / "report" / "report.html")
-    assert len(tree["files"]) == len(read(tmp_path / "report"))
 
 
 def test_a_report_loads_no_torch(study, tmp_path):

@@ -6,10 +6,9 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from metasearch.cli import main, search
+from metasearch.cli import main
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError
 
 DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
 EN = ("The key is under the mat.", "The bus leaves at noon.")
@@ -101,37 +100,6 @@ def test_lines_of_the_standard_input_are_queries(index):
     assert [json.loads(line)["query"] for line in lines] == [EN[0], DE[0]]
 
 
-def test_a_mark_of_byte_order_is_no_part_of_the_first_query(index):
-    found = metasearch("search", "faq.index", "--json", input=f"\ufeff{EN[0]}\n".encode()).stdout
-    assert json.loads(found)["query"] == EN[0]
-
-
-def test_queries_that_are_not_utf_8_are_refused_with_the_byte(index):
-    assert error("search", "faq.index", "caf\udce9", code=2) == "the query is not UTF-8: byte 0xe9"
-    (line,) = metasearch("search", "faq.index", "--json", code=3, input=b"tea\ncaf\xe9\n").stderr.splitlines()
-    assert line == "metasearch: error: line 2 of the standard input is not UTF-8: byte 0xe9"
-
-
-def test_a_standard_input_that_is_closed_is_none(index, monkeypatch):
-    monkeypatch.setattr(search.sys, "stdin", None)
-    with pytest.raises(ConfigError, match="there is no query, and no standard input to read one from"):
-        search._asked_queries()
-
-
-def test_the_end_of_a_query_that_is_not_read_is_said(docs):
-    metasearch("index", docs.name, "--encoder=tiny", "--chunk-tokens=40", "-o", "faq.index")
-    limit = tiny.build().limit("question")
-    says = f"the query '{'bus ' * 10}…' was searched for by its first {limit} tokens; its end was not read"
-    assert says in metasearch("search", "faq.index", "bus " * limit).stderr
-    assert "not read" not in metasearch("search", "faq.index", "bus").stderr
-
-
-def test_both_rankings_can_be_fused(index):
-    (first, *_) = json.loads(metasearch("search", "faq.index", "bus noon", "--hybrid", "--json").stdout)["hits"]
-    assert "The bus leaves" in first["text"]
-    assert first["score"] == round(1 / 61 + 1 / 61, 6)  # first in both
-
-
 def test_what_would_command_a_terminal_is_not_printed(docs):
     (docs / "en" / "faq.txt").write_text("\x1b[31mred\x1b[0m", encoding="utf-8")
     metasearch("index", "docs", "--encoder=tiny", "-o", "i")
@@ -159,13 +127,6 @@ def test_balance_measures_scores_from_the_best_of_their_language(docs):
     one = metasearch(*asked, "--balance", "--language=en")
     assert "balance changes no order: all passages that are searched are in 'en'" in one.stderr
     assert error(*asked, "--balance", "--language=fr", code=2).startswith("no passage is in")
-
-
-def test_documents_of_one_language_cannot_be_expanded(docs):
-    metasearch("index", "docs/en", "--encoder=tiny", "--language=en", "-o", "en.index")
-    assert error("search", "en.index", EN[0], "--expand", code=2) == (
-        "expansion looks for passages in other languages; here all are in en"
-    )
 
 
 @pytest.mark.parametrize(
@@ -198,21 +159,12 @@ def test_vectors_of_two_encoders_in_an_index_are_refused_by_both_names(docs, ind
 
 
 def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, index, tmp_path):
-    from metasearch.encoders.builtin import tiny
 
     tiny.build().save(tmp_path / "model")
     metasearch("index", "docs", "--encoder=model", "-o", "own")
     (tmp_path / "model").rename(tmp_path / "moved")
     assert "say with --encoder where it is" in error("search", "own", "key", code=6)
     assert "docs/en/faq.txt:1" in metasearch("search", "own", "key", "--encoder=moved").stdout
-
-
-def test_everything_that_is_left_out_is_named(docs):
-    for name in ("empty.txt", "void.txt", "page1.txt", "page2.txt"):
-        (docs / name).write_text("", encoding="utf-8")
-    said = metasearch("index", "docs", "--encoder=tiny", "-o", "i").stderr
-    for name in ("empty.txt", "void.txt", "page1.txt", "page2.txt"):
-        assert f"docs/{name}: left out: the file is empty" in said
 
 
 def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
@@ -228,28 +180,3 @@ def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
     monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 1)
     said = error("index", "docs", "--encoder=tiny", "-o", "i", code=130)
     assert said == "stopped; 3 of 4 new texts are encoded and kept, and the same command goes on"
-
-
-def test_joiners_are_shown_and_what_commands_a_terminal_or_turns_its_writing_is_not(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = "می\u200cخواهم so\u00adft \x1b[31mred \u202eturned\u2066"
-    (tmp_path / "faq.jsonl").write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
-    metasearch("index", "faq.jsonl", "--encoder=tiny", "--language=fa", "-o", "faq.index")
-    shown = metasearch("search", "faq.index", "red").stdout
-    assert "می\u200cخواهم so\u00adft [31mred turned" in " ".join(shown.split(" ")).replace("  ", " ")
-    assert not {"\x1b", "\u202e", "\u2066"} & set(shown)
-
-
-def test_a_typed_query_that_is_not_utf_8_is_refused(index, monkeypatch):
-    monkeypatch.setattr("metasearch.cli.search._asked_queries", search._typed)
-    assert metasearch("search", "faq.index", input=b"key\n\n").exit_code == 0
-    assert error("search", "faq.index", input=b"k\xffy\n", code=3) == "what was typed is not UTF-8: byte 0xff"
-
-
-def test_a_search_keeps_no_tokens_of_the_queries_before(index, monkeypatch):
-    kept = []
-    forget = Encoder.forget
-    monkeypatch.setattr(Encoder, "forget", lambda encoder: kept.append(len(encoder._tokens)) or forget(encoder))
-    metasearch("search", "faq.index", input="\n".join(f"query {i}" for i in range(300)))
-    assert len(kept) == 5  # lists of 64, the last one shorter
-    assert max(kept) <= 64 + len(DE + EN)

@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM at any moment of a command: its exit code, and one line that says what there is."""
 
-import shlex
 import signal
 
 import pytest
@@ -12,49 +11,11 @@ from metasearch.errors import Interrupted, Terminated, quoted, to_resume
 from metasearch.runs import signals
 from metasearch.runs.signals import interrupted
 
-TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--max-steps=2", "--set=budget.eval_every=1")
-
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_while_the_command_line_is_imported_ends_with_one_line(tmp_path, number):
     ended = at_moment(tmp_path, "import", "click", number, "ls")
     assert (ended.returncode, ended.stderr) == (NUMBERS[number], "metasearch: error: stopped\n")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("event", "name"),
-    [
-        ("open", ".lock"),
-        ("os.rename", "results.jsonl"),
-        ("os.rename", "log.jsonl"),
-        ("os.rename", "checkpoint"),
-        ("open", "modules.json"),
-        ("os.rename", "report.md"),
-    ],
-)
-@pytest.mark.parametrize("number", NUMBERS)
-def test_as_soon_as_there_is_a_run_the_line_names_the_command_that_goes_on(tmp_path, event, name, number):
-    run = tmp_path / "it's a run"
-    ended = at_moment(tmp_path, event, name, number, *TRAIN, "-o", run)
-    assert ended.returncode == NUMBERS[number], ended.stderr
-    last = ended.stderr.splitlines()[-1]
-    assert last.startswith("metasearch: error: stopped")
-    assert "Traceback" not in ended.stderr
-    command = last.partition(". Go on with: ")[2]
-    assert shlex.split(command) == ["metasearch", "resume", str(run)]
-    resumed = at_moment(tmp_path, "import", "no module", number, *shlex.split(command)[1:])
-    assert resumed.returncode == 0, resumed.stderr
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize(("event", "name"), [("open", "config.yaml.new"), ("open", "fold-0-seed-0.log")])
-def test_a_study_says_how_to_go_on_from_its_first_file_on(tmp_path, event, name, number):
-    flags = ("crossval", "--task=demo-sts", "--learner=zero-shot", "--encoder=tiny", "--folds=1", "--threads=1")
-    ended = at_moment(tmp_path, event, name, number, *flags, "-o", tmp_path / "a study")
-    assert ended.returncode == NUMBERS[number], ended.stderr
-    assert f"Go on with: metasearch resume '{tmp_path / 'a study'}'" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -101,13 +62,6 @@ def test_a_deferred_signal_waits_and_a_second_one_does_not(listening, number):
             signal.raise_signal(number)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(number)
-
-
-def test_an_ignored_signal_stays_ignored(listening):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signals.listen()
-    signal.raise_signal(signal.SIGINT)
-    assert signals.received() == 0
 
 
 def test_an_error_that_a_library_makes_of_the_signal_ends_the_command_with_its_code(listening, monkeypatch):

@@ -1,10 +1,7 @@
 """Commands that only look things up load no torch."""
 
-import os
 import subprocess
 import sys
-
-import pytest
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
 
@@ -37,20 +34,6 @@ def test_looking_things_up_imports_no_torch():
     assert said == [" ".join(["HEAVY", *args, "[]"]) for args in LOOKING_UP]
 
 
-@pytest.mark.slow
-def test_doctor_without_folders_loads_torch_and_nothing_else_that_is_slow(tmp_path):
-    code = (
-        "import sys\n"
-        "from metasearch.cli import main\n"
-        "try: main(['doctor', '--json'])\n"
-        "except SystemExit as end: assert not end.code\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
-    )
-    environment = {**os.environ, "METASEARCH_CACHE": str(tmp_path)}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert result.stdout.splitlines()[1:] == ["['torch']"]
-
-
 def test_importing_the_package_imports_no_torch():
     code = f"import sys, metasearch; assert metasearch.__all__; print([n for n in {HEAVY!r} if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
@@ -68,8 +51,3 @@ def test_a_command_collects_garbage_once_its_libraries_are_there_and_then_as_usu
     usual = collector_after("", "pass").removesuffix(" False")
     said = collector_after(begun, "__main__.main()\nkept = [[] for _ in range(__main__._STARTUP_OBJECTS + 1)]")
     assert said.splitlines() == [f"(700000,{usual.partition(',')[2]}", f"{usual} True"]
-
-
-@pytest.mark.slow
-def test_the_package_leaves_the_collector_of_who_imports_it_alone():
-    assert collector_after("gc.set_threshold(900, 5, 5)") == "(900, 5, 5) False"

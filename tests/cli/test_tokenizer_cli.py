@@ -68,13 +68,6 @@ def rows_of(result):
     return [line for line in result.stdout.splitlines() if line.startswith("| ") and "---" not in line]
 
 
-def test_kind_and_case_are_those_that_were_asked_for(corpus, tmp_path):
-    metasearch("tokenizer", corpus / "de.txt", "--size=600", "--kind=bpe", "--lowercase", "-o", tmp_path / "out")
-    spec = json.loads((tmp_path / "out" / "tokenizer.json").read_text(encoding="utf-8"))
-    assert spec["model"]["type"] == "BPE"
-    assert {"type": "Lowercase"} in spec["normalizer"]["normalizers"]
-
-
 @pytest.mark.parametrize("initial", ["pieces", "random"])
 def test_an_encoder_is_written_with_its_new_vocabulary(corpus, tmp_path, initial):
     args = ["--encoder", "tiny", "--init", initial, "--seed", 5, "-o", tmp_path / "out"]
@@ -84,17 +77,6 @@ def test_an_encoder_is_written_with_its_new_vocabulary(corpus, tmp_path, initial
     opened = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
     texts = lines_of("de")[:5]
     np.testing.assert_allclose(opened.encode(texts), expected.encode(texts, "text"), atol=1e-6)
-
-
-def test_texts_of_a_table_are_its_first_two_columns_and_blank_ones_are_left_out(corpus):
-    assert list(read_texts([corpus / "en-el.tsv"])) == table(corpus)
-    assert list(read_texts([corpus / "de.txt"])) == lines_of("de")
-
-
-def test_files_of_a_folder_are_read_by_name_and_each_once(corpus):
-    whole = [*lines_of("de"), *table(corpus), *lines_of("en")]
-    assert list(read_texts([corpus])) == whole
-    assert list(read_texts([corpus, corpus / "de.txt"])) == whole
 
 
 def test_both_sides_of_a_parallel_corpus_are_read_and_other_files_are_mentioned(corpus, caplog):
@@ -118,11 +100,6 @@ def test_a_size_beyond_all_memory_is_refused_with_what_the_texts_have(kind):
         train_tokenizer(texts, 2**31 - 1, kind)
 
 
-def test_a_mark_at_the_beginning_of_a_file_is_no_text(tmp_path):
-    (tmp_path / "a.txt").write_bytes("\ufeffdas Haus\r\n".encode())
-    assert list(read_texts([tmp_path / "a.txt"])) == ["das Haus"]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -143,22 +120,6 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):
         list(read_texts([tmp_path / name]))
 
 
-def test_a_folder_without_texts_and_a_missing_file_are_named(tmp_path):
-    (tmp_path / "notes.md").write_text("x")
-    out = tmp_path / "out"
-    said = metasearch("tokenizer", tmp_path, "-o", out, code=3).stderr
-    assert "no file in it ends in .txt, .tsv" in said
-    assert "such as WikiMatrix.de-en.de" in said
-    assert "no such file or folder" in metasearch("tokenizer", tmp_path / "nowhere", "-o", out, code=3).stderr
-    assert not out.exists()
-
-
-def test_a_folder_that_is_not_empty_is_kept(corpus):
-    result = metasearch("tokenizer", corpus, "-o", corpus, code=5)
-    assert f"{corpus} exists already; choose another folder with -o" in result.stderr
-    assert {path.name for path in corpus.iterdir()} == {"de.txt", "en.txt.gz", "en-el.tsv", "notes.md"}
-
-
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
@@ -173,10 +134,3 @@ def test_a_folder_that_is_not_empty_is_kept(corpus):
 )
 def test_a_wrong_option_ends_with_its_code_and_the_reason(corpus, tmp_path, args, code, says):
     assert says in metasearch("tokenizer", corpus, *args, "-o", tmp_path / "out", code=code).stderr
-
-
-def test_text_files_below_hidden_folders_are_none(tmp_path):
-    for name in ("a.txt", ".checkpoints/b.txt", "c/.d/e.txt", "c/f.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
-    assert list(read_texts([tmp_path])) == ["a.txt", "c/f.txt"]

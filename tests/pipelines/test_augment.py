@@ -1,21 +1,17 @@
 """Augmented SBERT: which pairs are made, how they are scored and written, and what a stop leaves behind."""
 
 import itertools
-import logging
-import shutil
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from sentence_transformers import CrossEncoder
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from transformers import BertConfig, BertForSequenceClassification
 
 from metasearch.cli import main
 from metasearch.data.scored import read_scored
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.open import quiet
-from metasearch.errors import DataError, EncoderError, Interrupted, NonFiniteError, RunFolderError
+from metasearch.errors import Interrupted
 from metasearch.pipelines import augment as job
 from metasearch.pipelines.augment import augment, find_candidates, load_cross_encoder
 
@@ -123,13 +119,6 @@ def test_a_known_or_excluded_pair_is_left_out_in_either_order(encoder, turned):
     assert (found.known, found.excluded) == (len(PAIRS), 1)
 
 
-def test_too_few_sentences_and_neighbours_that_are_all_known_are_refused(encoder):
-    with pytest.raises(DataError, match="no neighbours: the pairs have 1 distinct sentences"):
-        find_candidates(encoder, [("a", "a")])
-    with pytest.raises(DataError, match="of 1 pairs of neighbours 1 are known and 0 excluded; raise --top-k"):
-        find_candidates(encoder, [("a", "b")])
-
-
 @pytest.fixture(scope="module")
 def candidates(encoder):
     return find_candidates(encoder, PAIRS, top=4)
@@ -147,21 +136,6 @@ def test_scores_are_the_cross_encoders_written_as_0_to_5(candidates, scorer, tmp
     assert np.ptp(expected) > 0.1
     assert done.histogram == tuple(np.histogram(5 * expected, bins=[0, 1, 2, 3, 4, 5])[0])
     assert [path.name for path in output.parent.iterdir()] == [output.name]
-
-
-def test_scores_outside_0_to_1_are_cut(candidates, model, tmp_path):
-    wide = CrossEncoder(str(model), device="cpu", activation_fn=torch.nn.Identity())
-    head = wide[0].auto_model.classifier
-    with torch.no_grad():
-        head.weight *= 10
-        head.bias += 0.5 - wide.predict(list(candidates.pairs)).mean()
-    raw = wide.predict(list(candidates.pairs))
-    assert raw.min() < 0 < 1 < raw.max()
-
-    augment(candidates, wide, tmp_path / "x-en.csv")
-
-    scores = [pair.score for pair in read_scored([tmp_path / "x-en.csv"])]
-    assert (min(scores), max(scores)) == (0, 1)
 
 
 class Stops:
@@ -222,70 +196,6 @@ def test_blocks_of_another_cross_encoder_or_of_other_candidates_are_not_used(
         expected = by.predict(list(made.pairs))
         assert [pair.score for pair in read_scored([output])] == pytest.approx(expected.tolist(), abs=1e-5)
         output.unlink()
-
-
-def test_progress_hears_of_every_block(candidates, scorer, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "BLOCK", 30)
-    heard = []
-    augment(candidates, scorer, tmp_path / "x-en.csv", progress=lambda *at: heard.append(at))
-    total = len(candidates.pairs)
-    assert heard == [(min(30 * (i + 1), total), total) for i in range(-(-total // 30))]
-
-
-def test_a_score_that_is_not_finite_names_the_pair(candidates, scorer, tmp_path, monkeypatch):
-    monkeypatch.setattr(scorer, "predict", lambda pairs, **options: np.full(len(pairs), np.nan))
-    with pytest.raises(NonFiniteError, match=r"A man runs home.*is nan"):
-        augment(candidates, scorer, tmp_path / "x-en.csv")
-
-
-def test_an_output_that_exists_or_cannot_be_written_is_refused(candidates, scorer, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(RunFolderError, match="file exists already"):
-        augment(candidates, scorer, tmp_path / "file")
-    with pytest.raises(RunFolderError, match=r"x-en\.csv cannot be written: .*file is a file, not a folder$"):
-        augment(candidates, scorer, tmp_path / "file" / "x-en.csv")
-
-
-def test_a_full_disk_is_one_error_that_names_the_file(candidates, scorer, tmp_path, monkeypatch):
-    def full(*args, **options):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pathlib.Path.open", full)
-    with pytest.raises(RunFolderError, match=r"x-en\.csv.* cannot be written: No space left"):
-        augment(candidates, scorer, tmp_path / "x-en.csv")
-
-
-def test_a_model_that_gives_no_single_score_is_refused(tmp_path, model):
-    with pytest.raises(EncoderError, match="has 3 labels"):
-        load_cross_encoder(str(folder_of(tmp_path / "three", labels=3)))
-    with pytest.raises(EncoderError, match="BertModel without a head"):
-        load_cross_encoder(str(folder_of(tmp_path / "encoder", kind=BertModel)))
-    tiny.build().model.save_pretrained(str(tmp_path / "sentences"))
-    with pytest.raises(EncoderError, match="is a sentence encoder, which reads one text; try cross-encoder/stsb-rob"):
-        load_cross_encoder(str(tmp_path / "sentences"))
-    shutil.copytree(model, tmp_path / "cut")
-    weights = tmp_path / "cut" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    for name in ("cut", "empty"):
-        (tmp_path / name).mkdir(exist_ok=True)
-        with pytest.raises(EncoderError, match=f"{name}' cannot be loaded: "):
-            load_cross_encoder(str(tmp_path / name))
-    with pytest.raises(EncoderError, match="is no folder here, and cannot be loaded"):
-        load_cross_encoder("no-such/cross-encoder")
-    with pytest.raises(EncoderError, match=r"cross-encoder '\./no/such': no such folder"):
-        load_cross_encoder("./no/such")
-
-
-def test_a_cross_encoder_that_was_saved_by_its_library_is_taken(scorer, tmp_path):
-    scorer.save_pretrained(str(tmp_path / "saved"))
-    again = load_cross_encoder(str(tmp_path / "saved"))
-    assert again.predict(PAIRS).tolist() == scorer.predict(PAIRS).tolist()
-
-
-def test_the_libraries_say_nothing_between_the_lines_of_a_command():
-    quiet()
-    for name in ("sentence_transformers.base.model", "transformers.modeling_utils"):
-        assert not logging.getLogger(name).isEnabledFor(logging.WARNING)
 
 
 def command(*args, code=0):

@@ -56,10 +56,6 @@ def test_what_is_trained_takes_zero_shot_over_to_the_bit(whole):
     assert (tuned / file).is_file()
 
 
-def test_models_and_checkpoints_of_finished_cells_are_deleted(whole):
-    assert not {path.name for path in (whole[0] / "cells" / TUNED).iterdir()} & {"model", "checkpoint"}
-
-
 def test_what_is_finished_is_never_done_again(whole, begun):
     before = (whole[0] / "cells" / TUNED / "report.md").stat().st_mtime_ns
     assert run(*FLAGS, "-o", whole[0]).stdout == whole[1].stdout
@@ -73,10 +69,6 @@ def test_another_setting_is_refused_with_both_values(whole, begun):
     said = run(*FLAGS, "--max-steps=7", "-o", whole[0], code=2).output
     assert f"the study has max_steps '{STEPS}', not '7'" in said
     assert begun == []
-
-
-def test_resume_takes_no_settings(whole):
-    assert "leave out --max-steps" in run("--resume", whole[0], "--max-steps=7", code=2).output
 
 
 def test_other_data_or_versions_are_refused(whole, tmp_path, begun):
@@ -95,13 +87,6 @@ def test_other_data_or_versions_are_refused(whole, tmp_path, begun):
 def test_one_runner_at_a_time(whole):
     with StudyFolder(whole[0]).held():
         assert "another crossval is at work in" in run("--resume", whole[0], code=5).output
-
-
-def test_a_folder_with_something_else_is_left_alone(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
-    assert "exists already and is no study" in run(*FLAGS, "-o", tmp_path, code=5).output
-    assert "is no study: it has no study.yaml" in run("--resume", tmp_path, code=5).output
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize("left", [(".lock",), (".lock", "study.yaml.new")])

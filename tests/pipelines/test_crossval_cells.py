@@ -16,10 +16,7 @@ from metasearch.config.study import StudyConfig
 from metasearch.errors import Interrupted
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, score
-from metasearch.pipelines.study import pool, runner
-from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.launchers import local
-from metasearch.pipelines.study.process import how_ended
 from metasearch.pipelines.study.runner import begin as crossval
 from metasearch.pipelines.study.status import Watcher
 
@@ -71,18 +68,6 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, monkeypatch):
-    lose(monkeypatch)
-    run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
-    assert not StudyFolder(tmp_path / "study").reached
-    anew = [*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study"]
-    assert "1 of 1 cells to do" in run(*anew, "--dry-run").stdout
-    run(*anew)
-    assert StudyFolder(tmp_path / "study").stored().config.encoder.name == "tiny"
-    assert StudyFolder(tmp_path / "study").reached
-
-
-@pytest.mark.slow
 def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
     flags = [*FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30", "-o", tmp_path / "study"]
     bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
@@ -95,11 +80,6 @@ def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_
     assert begun == [ZERO, bad, good]
     run(*flags, code=7)
     assert begun == [ZERO, bad, good, bad]
-
-
-def lose(monkeypatch):
-    """Begin studies as if their encoder were there, and lost when the first cell begins."""
-    monkeypatch.setattr(runner, "require_encoders", lambda config: {})
 
 
 @pytest.fixture
@@ -203,10 +183,6 @@ def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, 
     assert Busy.heard == [(name, what) for what in heard for name in at_work]
 
 
-def test_an_exit_code_is_said_in_words():
-    assert [how_ended(code) for code in (4, -9)] == ["exit code 4", "killed by SIGKILL"]
-
-
 @pytest.mark.slow
 def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     corpus = write_corpus(tmp_path / "corpus")
@@ -217,20 +193,3 @@ def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     study = read_study([tmp_path / "study"])
     assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
     assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()
-
-
-def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp_path, monkeypatch):
-    made = []
-
-    def prepare(study, cell, stored):
-        made.append(cell.name)
-        if len(made) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(pool, "prepare", prepare)
-    monkeypatch.setattr(local, "start_cell", Busy)
-    monkeypatch.setattr(Busy, "heard", [], raising=False)
-    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
-    with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
-        crossval(config, tmp_path / "study", jobs=2)
-    assert Busy.heard == []

@@ -2,17 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 
 from helpers.dev import GERMAN, GREEK, KINDS, PAIRS, SCORED, cosine, dev, distilled, fresh
 from metasearch.algorithms.entailment import Entailment
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.config.recipe import Loss
 from metasearch.data.entailment import LABELS, EntailmentPair
-from metasearch.data.records import ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import DataError
 
 
 @pytest.fixture
@@ -79,19 +76,6 @@ def test_the_loss_is_the_mean_over_the_pairs_however_they_are_batched_and_counts
     assert dev(learner, PAIRS, "loss", size=size)() == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_loss_over_batches_counts_each_batch_by_its_size(encoder):
-    learner = distilled(encoder, contrast="soft")
-    measured = dev(learner, PAIRS, "loss", size=3)
-    episodes = [measured.batches.batch(step) for step in range(3)]
-    sizes = [len(batch[0].sets[0].examples) for batch in episodes]
-    assert sorted(sizes) == [2, 3, 3]
-    assert sorted(p.target for batch in episodes for p in batch[0].sets[0].examples) == sorted(p.target for p in PAIRS)
-    with torch.no_grad():
-        losses = [learner.outer_loss(batch).total.item() for batch in episodes]
-    expected = sum(n * loss for n, loss in zip(sizes, losses, strict=True)) / 8
-    assert measured() == pytest.approx(-expected, rel=1e-6)
-
-
 def rank_correlation(predicted, gold):
     """1 − 6 Σ d²/(n (n² − 1)), where no two values are the same."""
     n = len(gold)
@@ -109,12 +93,6 @@ def test_spearman_is_the_mean_over_language_pairs_of_the_correlation_of_ranks(en
     assert dev(learner, SCORED, "spearman", "sentence")() == pytest.approx(sum(expected) / 2)
 
 
-def test_spearman_of_equal_scores_is_refused(encoder):
-    same = [ScoredPair("en-en", ("en", "en"), f"text {i}", "text", 0.5, f"row {i}") for i in range(3)]
-    with pytest.raises(DataError, match="constant"):
-        dev(FineTune(encoder, Loss(), FineTune.Options()), same, "spearman", "sentence")()
-
-
 def test_the_loss_of_scored_and_of_entailment_pairs_is_that_of_their_learners(encoder):
     tuned = FineTune(encoder, Loss(), FineTune.Options())
     errors = [(cosine(*encoder.encode([p.text1, p.text2], "text")) - p.score) ** 2 for p in SCORED]
@@ -128,7 +106,3 @@ def test_the_loss_of_scored_and_of_entailment_pairs_is_that_of_their_learners(en
         logits = told.head.detach().double().numpy() @ np.concatenate([u, v, np.abs(u - v)])
         losses.append(np.log(np.exp(logits).sum()) - logits[LABELS.index(pair.label)])
     assert dev(told, pairs, "loss", size=3)() == pytest.approx(-sum(losses) / len(losses), rel=1e-5)
-
-
-def test_one_pair_is_enough_for_a_score(encoder):
-    assert dev(distilled(encoder), PAIRS[:1], "accuracy")() == 1

@@ -3,14 +3,11 @@
 import json
 
 import pytest
-from sentence_transformers import SentenceTransformer
 
-import metasearch
 from helpers.parallel import (
     BATCH,
     DEV,
     FOLDERS,
-    LAYERS,
     PAIRS,
     distill,
     events,
@@ -22,10 +19,8 @@ from helpers.parallel import (
     write_corpus,
 )
 from helpers.stages import written
-from metasearch.config.library import Library, overrides, shipped
-from metasearch.encoders.builtin import tiny
+from metasearch.config.library import Library, shipped
 from metasearch.errors import DataError
-from metasearch.pipelines.factory import load_encoder
 from metasearch.training.trainer import Trainer
 
 
@@ -47,15 +42,6 @@ def ema(place, *more):
 # Values put over a recipe.
 
 
-def test_lists_and_null_are_put_over_a_recipe():
-    lists = ["stages.student.corpus.languages=[de, no]", "stages.student.corpus.only=[TED2020]"]
-    found = Library().distillation("compress", overrides([*lists, "student.bottleneck=null"]))
-    assert found.stages["student"].corpus.languages == ("de", "no")
-    assert found.stages["student"].corpus.only == ("TED2020",)
-    assert found.stages["embedding"].corpus.languages == ()  # it shares its values with the other in the file
-    assert found.student.bottleneck is None
-
-
 @pytest.mark.parametrize(
     ("assignment", "says"),
     [
@@ -69,24 +55,6 @@ def test_lists_and_null_are_put_over_a_recipe():
 def test_a_wrong_value_over_a_recipe_ends_with_code_2_and_the_nearest_right_key(place, tmp_path, assignment, says):
     assert says in distill(*flags(place, f"--set={assignment}"), "-o", tmp_path / "run", code=2).stderr
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_a_student_without_bottleneck_has_the_whole_table_and_the_length_of_its_stage(place, tmp_path):
-    chosen = ["--stages=3", "--set=student.bottleneck=null", "--set=stages.student.max_length=48"]
-    distill(*flags(place, *chosen, steps=1), "-o", tmp_path / "run")
-    assistant, student = (
-        load_encoder(str(path), device="cpu") for path in (place / "assistant", tmp_path / "run/model")
-    )
-    assert student.model[0].auto_model.config.bottleneck is None
-    hidden = tiny.DIMENSIONS
-    square = hidden * hidden + hidden
-    layer = 4 * square + 2 * square + 2 * 2 * hidden  # attention, a feed-forward block as wide as the layer, two norms
-    # A pooler, and the layers from the second on, of which the student has none.
-    assert assistant.parameter_count - student.parameter_count == (LAYERS - 2) * layer + square
-    for folder in (tmp_path / "run", tmp_path / "run" / FOLDERS[2]):
-        assert SentenceTransformer(str(folder / "model"), device="cpu").max_seq_length == 48
-    assert assistant.model.max_seq_length == 20
 
 
 # What is given in vain, and what no stage could begin with.
@@ -109,45 +77,10 @@ def test_files_and_a_student_that_no_stage_looks_at_are_refused(place, tmp_path,
     assert not (tmp_path / "run").exists()
 
 
-def test_an_encoder_that_no_stage_looks_at_is_told_to_do_nothing(place, tmp_path):
-    roles = [f"--student={place / 'assistant'}", "--assistant=tiny", "--teacher=tiny"]
-    given = [f"--corpus={tmp_path}", "--teacher-cache-dtype=int8"]
-    said = distill("--recipe=ema", *roles, *given, "-o", tmp_path / "run", code=3).stderr
-    for role in ("assistant", "teacher"):
-        assert f"--{role} does nothing: no chosen stage of recipe 'ema' uses it" in said
-    assert "--teacher-cache-dtype int8 does nothing: targets of texts in files are fp32" in said
-
-
-@pytest.mark.slow
-def test_more_pairs_for_dev_than_for_training_are_told(place, tmp_path):
-    write_corpus(tmp_path / "few", ["en-de"], 20)
-    asked = ["--recipe=align", "--student=tiny", "--teacher=tiny", f"--corpus={tmp_path / 'few'}", "--max-steps=1"]
-    said = distill(*asked, "--set=stages.align.corpus.dev=12", "-o", tmp_path / "run").stderr
-    told = (
-        "stage align: 12 pairs are held out for the dev score, more than the 8 that are trained on; lower stages.align."
-    )
-    assert told in said
-    said = distill(*asked, "--set=stages.align.corpus.dev=2", "-o", tmp_path / "run2").stderr
-    assert "more than the" not in said
-
-
 def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_before_the_first_one(place, tmp_path):
     given = flags(place, "--stages=1-2", "--set=stages.embedding.corpus.only=[TED2020]")
     assert "TED2020" in distill(*given, "-o", tmp_path / "run", code=3).stderr
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_that_two_encoders_take_as_many_tokens_as_each_other_is_seen_before_an_earlier_stage_trains(place, tmp_path):
-    student = save_assistant(tmp_path / "student", layers=1, positions=32)
-    chosen = small("embedding", options__output="tokens", monitor="accuracy")
-    given = flags(place, "--stages=1-2", f"--student={student}", *chosen, steps=1)
-    assert (
-        f"output tokens: '{place / 'assistant'}' takes 64 tokens and '{student}' 32; "
-        "set max_length of the stage to the smaller number"
-    ) in distill(*given, "-o", tmp_path / "run", code=2).stderr
-    assert not (tmp_path / "run").exists()
-    distill(*given, "--set=stages.embedding.max_length=32", "-o", tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -230,22 +163,6 @@ def test_the_corrected_command_has_the_folder_and_its_only_step_the_whole_rate(p
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_when_targets_are_kept_stays_and_goes_on(place, tmp_path, monkeypatch):
-    def fit(self, resume):
-        raise DataError("something of the data is wrong")
-
-    given = flags(place, "--stages=1", steps=1)
-    with monkeypatch.context() as patch:
-        patch.setattr("metasearch.pipelines.distill.stage.Trainer.fit", fit)
-        assert "something of the data is wrong" in distill(*given, "-o", tmp_path / "run", code=3).stderr
-    assert list((tmp_path / "run/targets").glob("*/*"))
-    assert not (tmp_path / "run" / FOLDERS[0] / "log.jsonl").exists()
-    monkeypatch.setattr("metasearch.pipelines.distill.target_store._encoded", None)  # no text is encoded again
-    distill("--resume", tmp_path / "run")
-    assert (tmp_path / "run/report.md").exists()
-
-
-@pytest.mark.slow
 def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path, monkeypatch):
     fit = Trainer.fit
 
@@ -259,16 +176,3 @@ def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path, monkeypatch):
     assert "something of the data is wrong" in distill(*given, "-o", tmp_path / "run", code=3).stderr
     assert weights(tmp_path / "run" / FOLDERS[0])
     assert [row["learner"] for row in results(tmp_path / "run")] == ["1 assistant"]
-
-
-@pytest.mark.slow
-def test_only_the_texts_of_the_steps_that_are_taken_and_of_dev_are_given_targets(place, tmp_path):
-    said = distill(*flags(place, "--stages=1", steps=2), "-o", tmp_path / "run").stderr
-    (line,) = [line for line in said.splitlines() if " texts for tiny; " in line]
-    # Of each pair the source alone is wanted, and no source stands twice in one language.
-    assert f"{2 * BATCH + 5} texts" in line
-
-
-def test_the_package_lists_the_names_that_it_offers():
-    assert dir(metasearch) == sorted(metasearch.__all__)
-    assert all(getattr(metasearch, name) is not None for name in dir(metasearch))

@@ -9,7 +9,6 @@ import pytest
 
 from helpers.parallel import FOLDERS, distill, events, flags, results, save_assistant, small, weights, write_corpus
 from metasearch.config.distill_run import DistillConfig
-from metasearch.evaluation.collapse import EmbeddingHealth
 from metasearch.runs.folder import RunFolder
 
 STEPS = 12
@@ -89,14 +88,6 @@ def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of
     assert facts(run) == facts(place / "whole")
 
 
-@pytest.mark.slow
-def test_a_run_that_is_finished_is_only_read(place):
-    before = snapshot(place / "whole")
-    said = distill("--resume", place / "whole").stdout
-    assert said == f"{(place / 'whole/report.md').read_text()}\nrun: {place / 'whole'}\n"
-    assert snapshot(place / "whole") == before
-
-
 @pytest.fixture
 def begun(place, tmp_path):
     """A run with a corpus of its own that was interrupted in its first stage."""
@@ -122,34 +113,6 @@ def test_a_corpus_that_changed_is_refused_and_the_stage_goes_on_when_it_is_put_b
     assert "| 1 assistant |" in distill("--resume", begun).stdout
 
 
-def test_a_line_of_a_log_and_a_fingerprint_that_were_cut_off_do_not_end_a_run(begun):
-    stage = begun / FOLDERS[0]
-    with (stage / "log.jsonl").open("a") as file:
-        file.write('{"step": 3, "pha')
-    (stage / "data.txt").write_text("")
-    assert "| 1 assistant |" in distill("--resume", begun).stdout
-
-
-def test_a_stage_that_goes_on_looks_for_a_collapse_since_its_step_0(begun, monkeypatch):
-    seen = []
-    diagnose = "metasearch.pipelines.distill.evaluator.diagnose"
-    monkeypatch.setattr(diagnose, lambda now, before, dimension: seen.append(before))
-    distill("--resume", begun)
-    first = next(event for event in events(begun / FOLDERS[0]) if "alike" in event)
-    assert first["step"] == 0
-    assert seen == [EmbeddingHealth(first["alike"], first["spread"], first["rank"])] * 2  # at steps 4 and 6
-
-
-def test_damaged_checkpoints_are_named(begun):
-    folders = sorted((begun / FOLDERS[0]).glob("checkpoint*"))
-    for folder in folders:
-        path = folder / "weights.safetensors"
-        path.write_bytes(path.read_bytes()[:-1])
-    error = distill("--resume", begun, code=5).stderr
-    assert f"{folders[0] / path.name}: the checkpoint is damaged" in error
-    assert f"delete {' and '.join(map(str, folders))}" in error
-
-
 def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
     assert (
         "is no run, distillation or study: it has neither config.yaml" in distill("--resume", tmp_path, code=5).stderr
@@ -171,21 +134,6 @@ def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, 
     assert weights(tmp_path / "first") == weights(tmp_path / "second")
 
 
-def test_targets_are_shared_by_runs_of_a_checkpoint_that_lacks_weights_which_no_vector_needs(place, tmp_path):
-    """Such as a pooler; transformers draws what a checkpoint lacks."""
-    from safetensors.torch import load_file, save_file
-
-    teacher = save_assistant(tmp_path / "teacher", layers=1)
-    found = load_file(teacher / "model.safetensors")
-    kept = {name: weight for name, weight in found.items() if not name.startswith("pooler")}
-    assert len(kept) < len(found)
-    save_file(kept, teacher / "model.safetensors", metadata={"format": "pt"})
-    given = flags(place, "--stages=1", f"--teacher={teacher}", f"--teacher-cache={tmp_path / 'targets'}", steps=1)
-    for name in ("first", "second"):
-        distill(*given, "-o", tmp_path / name)
-    assert len([path for path in (tmp_path / "targets").iterdir() if path.is_dir()]) == 1
-
-
 @pytest.mark.slow
 def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_and_loses_nothing(place, tmp_path):
     run = tmp_path / "run"
@@ -200,21 +148,6 @@ def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_a
     for folder in FOLDERS[:2]:
         assert weights(run / folder) == weights(place / "whole" / folder)
     assert results(run) == [row for row in results(place / "whole") if not row["learner"].startswith("3 ")]
-
-
-def test_a_run_that_ended_between_a_dev_score_and_the_report_of_its_stage_has_the_score_once(place, tmp_path):
-    run = tmp_path / "run"
-
-    def stop(*args):
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("metasearch.pipelines.distill.job.stage_report", stop)
-        error = distill(*flags(place, "--stages=1", steps=2), "-o", run, code=130).stderr
-    assert f"stopped. Go on with: metasearch resume {run}" in error
-    (before,) = results(run)
-    distill("--resume", run)
-    assert results(run) == [before]
 
 
 @pytest.mark.parametrize("role", ["teacher", "assistant"])

@@ -8,7 +8,6 @@ from helpers.parallel import (
     FOLDERS,
     LAYERS,
     PAIRS,
-    STAGES,
     distill,
     events,
     flags,
@@ -35,26 +34,6 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_every_stage_changes_the_weights_and_keeps_those_of_its_best_dev_score(place):
-    found = [weights(place / "whole" / folder) for folder in FOLDERS]
-    assert len({*found, (place / "assistant/model.safetensors").read_bytes()}) == len(FOLDERS) + 1
-    assert weights(place / "whole") == found[-1]
-
-
-@pytest.mark.slow
-def test_four_runs_of_one_stage_give_the_weights_of_one_run_of_four(place):
-    run = place / "one-by-one"
-    made = {"assistant": place / "assistant"}
-    for number, folder in enumerate(FOLDERS, 1):
-        given = [f"--{role}={path}" for role, path in made.items()]
-        # The same targets: their last bits depend on which texts were encoded together.
-        given += [f"--teacher-cache={place / 'whole' / 'targets'}"]
-        distill(*flags(place, f"--stages={number}"), *given, "-o", run / str(number))
-        assert weights(run / str(number)) == weights(place / "whole" / folder)
-        made["assistant" if number == 1 else "student"] = run / str(number) / "model"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("which", "ran"), [("assistant,embedding", FOLDERS[:2]), ("2-4", FOLDERS[1:])])
 def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path, which, ran):
     distill(*flags(place, f"--stages={which}", steps=1), "-o", tmp_path / "run")
@@ -76,30 +55,6 @@ def test_the_student_has_a_narrow_table_half_the_layers_and_no_pooler(place):
     left_out = words * hidden - table + layers // 2 * layer + square
     assert assistant.parameter_count - student.parameter_count == left_out
     assert student.dimension() == assistant.dimension()
-
-
-@pytest.mark.slow
-def test_a_prefix_is_the_beginning_of_the_whole_run_with_the_same_seed_and_not_with_another(place, tmp_path):
-    for name, seed in (("same", 0), ("other", 1)):
-        distill(*flags(place, "--stages=1-2", f"--seed={seed}"), "-o", tmp_path / name)
-    assert weights(tmp_path / "same") == weights(place / "whole" / FOLDERS[1])
-    assert weights(tmp_path / "other") != weights(place / "whole" / FOLDERS[1])
-
-
-@pytest.mark.slow
-def test_the_kinds_of_contrast_share_the_first_squared_error_and_lead_to_other_weights(place, tmp_path):
-    found = {}
-    for kind in ("none", "soft", "bool", "ce"):
-        chosen = [f"--student={place / 'whole/3-student/model'}", f"--set=stages.contrast.options.contrast={kind}"]
-        distill(*flags(place, "--stages=4", *chosen, steps=2), "-o", tmp_path / kind)
-        steps = [event for event in events(tmp_path / kind / FOLDERS[3]) if "loss" in event]
-        found[kind] = (steps[0]["match"], weights(tmp_path / kind))
-        assert [step["loss"] for step in steps] == pytest.approx(
-            [step["match"] + step.get("contrast", 0.0) for step in steps], rel=1e-5
-        )
-        assert all(("contrast" in step) == (kind != "none") for step in steps)
-    assert len({match for match, _ in found.values()}) == 1
-    assert len({made for _, made in found.values()}) == 4
 
 
 @pytest.mark.parametrize("monitor", ["accuracy", "loss"])
@@ -175,7 +130,3 @@ def test_the_rate_of_an_ema_teacher_fits_the_number_of_steps_where_it_is_scaled(
     losses = [[event["loss"] for event in events(run / "1-align") if "loss" in event] for run in (first, second)]
     assert losses[0][0] == losses[1][0]
     assert (abs(losses[0][1] - losses[1][1]) > 0.01 * losses[1][1]) == moves
-
-
-def test_stages_are_those_of_the_recipe_that_ships():
-    assert tuple(Library().distillation("compress").stages) == STAGES

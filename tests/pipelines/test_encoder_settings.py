@@ -12,8 +12,6 @@ from helpers.configs import nested
 from metasearch.cli import main
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import ConfigError
-from metasearch.evaluation.study.arms import settings_of
 from metasearch.pipelines import factory
 from metasearch.pipelines.task_encoder import encoder_of
 
@@ -70,11 +68,6 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))
 
 
-def test_a_language_that_the_task_does_not_have_is_named_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"language to trim to 'gr'"):
-        trimmed("gr")
-
-
 @pytest.mark.parametrize(
     ("written", "said"),
     [
@@ -87,9 +80,3 @@ def test_a_prompt_that_is_none_is_refused(written, said):
     ended = call(*TRAIN, "--prompt", written)
     assert ended.exit_code == 2
     assert said in ended.output
-
-
-def test_settings_that_are_not_set_tell_no_arms_apart():
-    plain = {"mode": "trans", "max_steps": None, "recipe": {"learner": "maml", "neutralise": None}}
-    assert settings_of(plain) == {"mode": "trans", "recipe.learner": "maml"}
-    assert settings_of({**plain, "prompts": {}, "trim": ["task"]}) == {**settings_of(plain), "trim": '["task"]'}

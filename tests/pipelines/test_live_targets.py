@@ -38,12 +38,6 @@ def test_rows_are_those_of_each_text_alone_in_the_order_of_the_texts(encoder, ou
     np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-5, atol=1e-5)
 
 
-def test_they_are_rounded_to_bfloat16_where_the_run_is(encoder):
-    exact, rounded = (LiveTokens(encoder, "states", bf16).vectors(TEXTS) for bf16 in (False, True))
-    assert rounded.dtype == np.float32
-    assert 0 < np.linalg.norm(rounded - exact) < 2**-6 * np.linalg.norm(exact)
-
-
 @pytest.mark.parametrize("output", ["tokens", "states"])
 def test_texts_after_another_prompt_have_other_tokens(encoder, output):
     asks = tiny.build(MaxLength(text=32))

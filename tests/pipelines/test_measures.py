@@ -80,19 +80,6 @@ def test_runs_are_compared_by_any_of_the_measures(run, measure):
     assert arm["value"]["mean"] == pytest.approx(sum(values) / len(values))
 
 
-def test_a_measure_that_was_not_scored_is_answered_with_the_nearest(run):
-    result = metasearch("compare", run, "--measure", "ndcg@20", code=2)
-    assert "no scores of measure 'ndcg@20'. Did you mean 'ndcg@10'?" in result.stderr
-
-
-def test_a_report_is_about_any_of_the_measures(run, tmp_path):
-    metasearch("report", run, "-o", tmp_path / "report", "--measure", "mrr", "--resamples", "200")
-    tables = json.loads((tmp_path / "report" / "tables.json").read_text(encoding="utf-8"))
-    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    assert tables[0]["title"] == "mine: mrr, test, multilingual pool"
-    assert all(measure in page for measure in MEASURES)
-
-
 @pytest.mark.parametrize(
     ("measure", "says"),
     [

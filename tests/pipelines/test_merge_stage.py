@@ -9,13 +9,10 @@ from helpers.configs import nested
 from helpers.training import Killed, kill
 from metasearch.compress.average import average
 from metasearch.config.library import load_recipe
-from metasearch.config.postprocessing import Merge
-from metasearch.config.recipe import Recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, train
 from metasearch.pipelines.resume import resume_run
 from metasearch.runs.callbacks import Callback
@@ -76,16 +73,6 @@ def test_the_alpha_with_the_best_dev_score_is_kept_and_the_model_has_its_weights
     assert all(torch.equal(weight, expected[name]) for name, weight in model.items())
 
 
-@pytest.mark.slow
-def test_report_card_and_study_say_it(runs):
-    alpha = json.loads((runs / "merged/facts.json").read_text(encoding="utf-8"))["merge"]["alpha"]
-    said = f"alpha {alpha:g}, the best on dev of 0.25, 0.5, 1"
-    assert said in (runs / "merged/report.md").read_text(encoding="utf-8")
-    assert said in (runs / "merged/model/README.md").read_text(encoding="utf-8")
-    labels = {arm.label for arm in read_study([runs / "merged"]).arms}
-    assert labels == {"zero-shot", "fine-tune", "fine-tune+merge"}
-
-
 class Stop(Callback):
     """Dies in the last step."""
 
@@ -105,19 +92,7 @@ def test_a_run_that_was_stopped_merges_with_the_weights_before_its_first_step(ru
     assert made == whole
 
 
-def test_in_place_of_a_number_a_list_is_advised():
-    says = r"--set: merge: expected a list of numbers from 0 to 1, such as \[0.5, 1\] \(got '0.5'\)"
-    with pytest.raises(ConfigError, match=says):
-        load_recipe("fine-tune", ["merge=0.5"])
-
-
 @pytest.mark.parametrize("written", ["merge=[]", "merge=[1.5]", "merge.alpha=0.5", "merge=[half]"])
 def test_a_wrong_block_is_refused(written):
     with pytest.raises(ConfigError, match="merge"):
         load_recipe("fine-tune", [written])
-
-
-def test_a_list_stands_for_the_block_and_an_empty_block_has_its_defaults():
-    assert load_recipe("fine-tune", ["merge=[0.5]"]).merge == Merge(alphas=(0.5,))
-    whole = load_recipe("fine-tune").model_dump() | {"merge": {}}
-    assert Recipe.model_validate(whole).merge == Merge(alphas=(0.25, 0.5, 0.75, 1.0))

@@ -10,18 +10,15 @@ import torch
 from helpers.configs import nested
 from helpers.training import Killed, kill
 from metasearch.config.library import load_recipe
-from metasearch.config.postprocessing import Neutralise, NeutralSettings
+from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.records import texts_of
-from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, train
-from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import neutralise, train_texts
 from metasearch.pipelines.resume import resume_run
 from metasearch.runs.callbacks import Callback
@@ -115,19 +112,6 @@ def test_before_training_zero_shot_is_the_encoder_as_it_was_and_the_map_is_train
     assert (weights[0] - weights[1]).abs().max() < 0.02
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_what_the_last_dev_score_encoded_is_not_encoded_again(tmp_path, monkeypatch, when):
-    asked, encode, score = [], Encoder.encode, DevEvaluator.__call__
-    monkeypatch.setattr(Encoder, "encode", lambda self, texts, *more: asked.extend(texts) or encode(self, texts, *more))
-    monkeypatch.setattr(DevEvaluator, "__call__", lambda self: (score(self), asked.clear())[0])
-
-    # One dev score at the end, so of the weights that are kept.
-    train.begin(run_of(*stage(when), "budget.eval_every=0"), tmp_path / "run")
-
-    test = {text for _, text, _ in texts_of(load_benchmark("demo-sts").split.test)}
-    assert sorted(asked) == sorted(test)
-
-
 def test_scores_with_the_map_are_those_of_the_saved_model(runs):
     benchmark = load_benchmark("demo-sts")
     encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
@@ -171,15 +155,6 @@ def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, when, tmp
     assert rows_of(tmp_path / "run") == rows_of(runs / when)
 
 
-def test_a_recipe_says_when_in_a_word_and_is_written_with_what_is_not_the_default():
-    recipe = load_recipe("maml-tiny", ["neutralise=after"])
-    assert recipe.neutralise == Neutralise(when="after", rank=None, texts=600, languages=())
-    assert recipe.model_dump()["neutralise"] == {"when": "after"}
-    longer = load_recipe("maml-tiny", ["neutralise.when=before", "neutralise.rank=2", "neutralise.languages=[ar, de]"])
-    assert longer.model_dump(mode="json")["neutralise"] == {"when": "before", "rank": 2, "languages": ["ar", "de"]}
-    assert type(longer).model_validate(longer.model_dump()) == longer
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
@@ -197,25 +172,4 @@ def test_a_recipe_says_when_in_a_word_and_is_written_with_what_is_not_the_defaul
 def test_what_is_wrong_is_said_before_weights_are_loaded(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
         train.begin(run_of(*changes, encoder="no-such-encoder"), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_from_python_the_map_is_fitted_before_the_learner_is_made():
-    benchmark = load_benchmark("demo-sts", "mono-bi")
-    recipe = load_recipe("maml-tiny", [*SMALL, "neutralise.when=before", "neutralise.texts=40"])
-    encoder = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
-    with pytest.raises(
-        ConfigError, match=r"trains through a map that the encoder does not have; call metasearch\.neutr"
-    ):
-        factory.fit(factory.make_learner(recipe, encoder), benchmark, recipe)
-    neutralise(encoder, benchmark, recipe.neutralise)
-    assert factory.fit(factory.make_learner(recipe, encoder), benchmark, recipe, max_steps=1).steps == 1
-    with pytest.raises(EncoderError, match="takes the language out already"):
-        neutralise(encoder, benchmark, recipe.neutralise)
-
-
-def test_an_encoder_that_has_a_map_gets_no_second_one(runs, tmp_path):
-    config = run_of("neutralise=after", encoder=str(runs / "after/model"))
-    with pytest.raises(EncoderError, match="takes the language out already"):
-        train.begin(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -10,7 +10,6 @@ from metasearch.data.folds import hold_out
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import factory, train
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.versions import processor
 
 SMALL = ["budget.meta_train=4", "budget.meta_valid=4", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 TASK, MODE, MONITOR = "demo", "trans", "map@20"
@@ -60,17 +59,3 @@ def test_each_row_is_a_score_on_the_part_that_it_names(trained, learner, model, 
     assert found == pytest.approx(wanted, abs=1e-6)
     other = benchmark.split.test if part == "dev" else benchmark.split.dev
     assert found[MONITOR, "mean"] != pytest.approx(mean(encoder, other, benchmark), abs=1e-4)
-
-
-@pytest.mark.slow
-def test_the_dev_scores_of_the_log_are_those_of_the_rows(trained):
-    of = ("split", "language", "measure")
-    rows = {r["learner"]: r for r in trained.results() if tuple(r[key] for key in of) == ("dev", "mean", MONITOR)}
-    events = {event["step"]: event["dev"] for event in trained.events() if "dev" in event}
-    assert events[0] == rows["zero-shot"]["value"]
-    assert events[rows["maml"]["step"]] == rows["maml"]["value"]
-
-
-def test_every_row_says_on_which_processor_it_was_made(trained):
-    assert {row["processor"] for row in trained.results()} == {processor()}
-    assert processor()

@@ -98,15 +98,6 @@ def test_a_pair_that_another_file_had_is_left_out_where_that_is_asked_for(tmp_pa
         prepared([tmp_path / "files"], tmp_path / "x", across=True, settings={"max_lines": 1})
 
 
-@pytest.mark.slow
-def test_duplicates_are_found_bucket_by_bucket(files, tmp_path, monkeypatch):
-    whole = prepared([files], tmp_path / "whole", block=16)
-    monkeypatch.setattr("metasearch.data.prepared.duplicates._BUCKET", 7)
-    buckets = prepared([files], tmp_path / "buckets", block=16)
-    assert contents(whole.folder) == contents(buckets.folder)
-    assert sum(part.dropped["duplicate"] for part in whole.manifest.parts) == 2 * 5
-
-
 def test_texts_of_test_sets_are_left_out(files, tmp_path):
     (tmp_path / "test.txt").write_text("ONE 10!\nnothing alike\n")
     manifest = prepared([files], tmp_path / "prepared", exclude=[str(tmp_path / "test.txt"), "demo"]).manifest
@@ -128,19 +119,6 @@ def test_texts_of_test_sets_are_left_out(files, tmp_path):
         prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.txt"), str(tmp_path / "two" / "test.txt")])
     with pytest.raises(ConfigError, match=r"--exclude demos: neither a file nor a task\. Did you mean 'demo'"):
         prepared([files], tmp_path / "x", exclude=["demos"])
-
-
-@pytest.mark.slow
-def test_pairs_in_another_language_are_left_out(tmp_path):
-    pytest.importorskip("py3langid")
-    english, german = "The weather is very nice today, is it not?", "Das Wetter ist heute sehr schön, nicht wahr?"
-    (tmp_path / "en-de.tsv").write_text(f"{english}\t{german}\n{english}\t{english}\n{german}\t{german}\n")
-    manifest = prepared([tmp_path / "en-de.tsv"], tmp_path / "prepared", detect=("de", "en", "fr")).manifest
-    assert manifest.parts[0].dropped == {"source in another language": 1, "translation in another language": 1}
-    with pytest.raises(ConfigError, match=r"--detect en,fr: .*en-de\.tsv is in de, too; name all languages"):
-        prepared([tmp_path / "en-de.tsv"], tmp_path / "x", detect=("en", "fr"))
-    with pytest.raises(ConfigError, match="cannot detect the language 'xx'"):
-        prepared([tmp_path / "en-de.tsv"], tmp_path / "x", detect=("en", "de", "xx"))
 
 
 @pytest.mark.slow
@@ -194,19 +172,6 @@ def test_what_is_wrong_is_said(files, tmp_path):
     (tmp_path / "en-de.tsv").write_text("")
     with pytest.raises(DataError, match=r"en-de\.tsv: the file is empty"):
         prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "z", "tiny")
-
-
-def test_a_disk_that_is_too_full_is_said_before_anything_is_read(files, tmp_path, monkeypatch):
-    monkeypatch.setattr("metasearch.io.free_bytes", lambda path: 99)
-    with pytest.raises(RunFolderError, match=r"too full: the texts alone need at least [\d,]+ bytes; 99 are"):
-        prepare_corpus([files], tmp_path / "prepared", "tiny")
-
-
-def test_a_folder_whose_name_is_not_utf_8_is_named(files, tmp_path):
-    odd = tmp_path / "caf\udce9"
-    shutil.copytree(files, odd)
-    with pytest.raises(DataError, match=r"caf\\udce9/.*the name of the file or of a folder above it is not UTF-8$"):
-        prepared([odd], tmp_path / "prepared")
 
 
 def test_a_corpus_may_have_a_prompt_before_each_text(files, tmp_path):

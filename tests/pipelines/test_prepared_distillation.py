@@ -1,7 +1,6 @@
 """Distillations on a prepared corpus: the bits of those on its files, and what is refused."""
 
 import shutil
-import threading
 
 import numpy as np
 import pytest
@@ -63,16 +62,6 @@ def test_a_learner_without_targets_has_these_bits_with_any_shards(place, tmp_pat
     assert weights(tmp_path / "corpus") == weights(tmp_path / "prepared")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["fp16", "int8"])
-def test_smaller_targets_train_nearly_the_same_student(place, tmp_path, kind):
-    for name in ("fp32", kind):
-        distill(*on(place, place / "prepared", "--stages=1", f"--teacher-cache-dtype={name}", "-o", tmp_path / name))
-    found = [load_encoder(str(tmp_path / name / "model")).encode(["one", "eins"], "text") for name in ("fp32", kind)]
-    assert not np.array_equal(*found)
-    assert np.abs(found[0] - found[1]).max() < 1e-3
-
-
 def wanted(corpus):
     return [(shard, np.arange(shard.counts.texts)) for shard in corpus.shards]
 
@@ -110,24 +99,6 @@ def test_targets_are_computed_once_and_damaged_ones_again(place, tmp_path, monke
     assert sorted(tmp_path.rglob("*.safetensors")) == files
 
 
-def test_several_at_work_compute_every_target_once(place, tmp_path):
-    corpus, counts = open_corpus(place / "prepared"), [0, 0]
-    encoders = [load_encoder("tiny") for _ in counts]
-
-    def work(own):
-        def told(done, total):
-            counts[own] = done
-
-        row_targets(tmp_path, encoders[own], wanted(corpus), "pooled", "fp32", told)
-
-    both = [threading.Thread(target=work, args=(own,)) for own in range(2)]
-    for each in both:
-        each.start()
-    for each in both:
-        each.join()
-    assert sum(counts) == sum(shard.counts.texts for shard in corpus.shards)
-
-
 def failing(place, corpus, *more, code):
     return " ".join(distill(*on(place, corpus, *more), code=code).output.split())
 
@@ -139,18 +110,6 @@ def test_another_tokenizer_is_refused(place, tmp_path):
     assert "its texts are tokens of 'mini' (" in said
     assert f"and '{place / 'assistant'}' has another tokenizer (" in said
     assert f"prepare the corpus with --encoder {place / 'assistant'}" in said
-
-
-def test_what_was_not_done_is_refused(place):
-    said = failing(place, place / "prepared", "--set=stages.assistant.corpus.max_tokens=20", code=2)
-    assert "corpus.max_tokens=20: " in said
-    assert "was prepared with max_tokens 0. Prepare it with --max-tokens 20, or set the stage's to 0 with --set" in said
-    said = failing(place, place / "prepared", "--set=stages.assistant.corpus.languages=[de,it]", code=3)
-    assert "no parallel text of language 'it'. Did you mean 'tr'? Known: de, tr." in said
-    said = failing(place, place / "prepared", f"--corpus={place / 'corpus'}", code=2)
-    assert "a prepared corpus is trained on alone; prepare all files together" in said
-    said = failing(place, place / "prepared", "--set=stages.assistant.corpus.dev=64", code=3)
-    assert "dev=64: de has 64 pairs; none with a source of its own is left to train on. Lower dev, or add text" in said
 
 
 def test_a_damaged_shard_is_named(place, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.configs import nested
-from metasearch.config.run import DataConfig, EncoderConfig, flat
+from metasearch.config.run import DataConfig, EncoderConfig
 from metasearch.config.study import StudyConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
@@ -15,11 +15,6 @@ FLAT = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "data": "/data", "inc
 def test_a_study_makes_the_data_of_each_fold():
     config = nested(StudyConfig, **FLAT, folds=(0, 2), seeds=(5,))
     assert config.on(2) == DataConfig(task="demo", fold=2, fold_seed=7, data="/data", include=("/more",))
-
-
-def test_settings_are_read_without_their_sections():
-    tree = nested(StudyConfig, **FLAT, folds=(0,)).model_dump()
-    assert {key: flat(tree)[key] for key in FLAT} == FLAT
 
 
 def test_a_name_with_settings_opens_what_the_section_opens():

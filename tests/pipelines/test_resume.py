@@ -18,9 +18,9 @@ from metasearch.cli import main
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import ConfigError, Interrupted, RunFolderError
+from metasearch.errors import Interrupted, RunFolderError
 from metasearch.pipelines import factory, score, train
-from metasearch.pipelines.resume import kind_of, resume_run
+from metasearch.pipelines.resume import kind_of
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
 
@@ -111,13 +111,6 @@ def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, 
     assert contents(tmp_path / "run") == contents(place / "run")
 
 
-def test_a_study_takes_jobs_and_a_run_does_not(place):
-    assert f"study: {place / 'study'}" in metasearch("resume", place / "study", "--jobs=2").stdout
-    assert "--jobs is for studies" in metasearch("resume", place / "run", "--jobs=2", code=2).stderr
-    with pytest.raises(ConfigError, match="is a study; its cells are the runs"):
-        resume_run(place / "study")
-
-
 def test_a_folder_that_holds_nothing_to_go_on_with_says_what_is_missing_and_what_is_near(place, tmp_path):
     said = metasearch("resume", tmp_path, code=5).stderr
     assert f"{tmp_path} is no run, distillation or study: it has neither config.yaml nor study.yaml" in said
@@ -126,13 +119,6 @@ def test_a_folder_that_holds_nothing_to_go_on_with_says_what_is_missing_and_what
     assert f"Did you mean {place / 'run'}?" in metasearch("resume", place / "run/model", code=5).stderr
     said = metasearch("resume", place, code=5).stderr
     assert all(str(place / name) in said for name in ("run", "score", "distillation", "study"))
-
-
-@pytest.mark.parametrize("text", ["config: 3\n", "a: b\n"])
-def test_a_configuration_that_is_none_is_named(tmp_path, text):
-    (tmp_path / "config.yaml").write_text(text)
-    said = metasearch("resume", tmp_path, code=2).stderr
-    assert f"{tmp_path / 'config.yaml'}: config: this key is missing" in said
 
 
 @pytest.mark.parametrize("config", [RUN, nested(ScoreConfig, task="demo-sts", encoder="tiny")])

@@ -10,10 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from helpers.crossval import FLAGS, inline
-from helpers.parallel import flags, save_assistant, write_corpus
+from helpers.parallel import write_corpus
 from metasearch.cli import main
 from metasearch.encoders.builtin import tiny
-from metasearch.io import OutOfRoom, write_error
 from metasearch.training.checkpoint import CheckpointStore
 
 TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--learner=fine-tune", "--max-steps=2")
@@ -68,16 +67,6 @@ def test_a_training_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_distillation_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
-    write_corpus(tmp_path / "corpus", names=("en-de",))
-    save_assistant(tmp_path / "assistant")
-    run = tmp_path / "run"
-    with full_disk():
-        error = metasearch("distill", *flags(tmp_path, "--stages=1", steps=1), "-o", run, code=5).stderr
-    goes_on(error.splitlines()[-1], run)
-
-
-@pytest.mark.exhaustive
 def test_a_study_that_a_full_disk_ended_says_how_to_go_on(tmp_path, monkeypatch):
     inline(monkeypatch)
     study = tmp_path / "a study"
@@ -86,22 +75,6 @@ def test_a_study_that_a_full_disk_ended_says_how_to_go_on(tmp_path, monkeypatch)
     assert f"The same command, or metasearch resume '{study}', tries again" in error
     assert "checkpoint cannot be written: " in error
     metasearch("resume", study)
-
-
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [
-        (OSError(28, "No space left on device"), "No space left on device. It needs 1,000 bytes; 7 are free"),
-        (OSError(122, "Disk quota exceeded"), "Disk quota exceeded. It needs 1,000 bytes; 7 are free"),
-        (Exception("I/O error: No space left on device (os error 28)"), "No space left on device. It needs 1,000 "),
-        (OSError(13, "Permission denied"), "Permission denied"),
-    ],
-)
-def test_of_a_full_disk_the_bytes_are_said_whoever_met_it(tmp_path, monkeypatch, error, says):
-    monkeypatch.setattr("metasearch.io.shutil.disk_usage", lambda path: SimpleNamespace(free=7))
-    found = write_error(tmp_path / "file", error, 1000)
-    assert str(found).startswith(f"{tmp_path / 'file'} cannot be written: {says}")
-    assert isinstance(found, OutOfRoom) == ("free" in str(found) or "1,000" in str(found))
 
 
 # What is asked for before.
@@ -121,10 +94,3 @@ def test_a_run_asks_for_three_times_its_model_before_its_folder_is_made(tmp_path
         f"{needed - 1:,} are free"
     )
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_a_run_with_three_times_its_model_free_begins(tmp_path, monkeypatch):
-    free = 3 * tiny.build().size
-    monkeypatch.setattr("metasearch.io.shutil.disk_usage", lambda path: SimpleNamespace(free=free))
-    metasearch(*TRAIN, "-o", tmp_path / "run")

@@ -1,6 +1,5 @@
 """An encoder is scored once in a run folder, what is kept of each question stands beside its scores, one at a time."""
 
-import json
 import subprocess
 import sys
 
@@ -12,7 +11,7 @@ from metasearch.cli import main
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import ConfigError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import score
 from metasearch.pipelines.resume import resume_run
@@ -79,14 +78,6 @@ def test_every_score_says_of_what_it_is(similarity):
     assert [row["split"] for row in rows] == ["dev"] * (pairs + 1) * 2 + ["test"] * (pairs + 1) * 2
 
 
-def test_facts_and_report_say_that_it_is_done(similarity):
-    files, _ = similarity
-    assert files.finished
-    facts = json.loads((files.path / "facts.json").read_text())
-    assert {"seconds", "peak_memory_mib", "processor", "cores"} <= facts.keys()
-    assert "# zero-shot on demo-sts" in files.report.read_text()
-
-
 def test_what_was_predicted_is_kept_with_its_gold(similarity):
     files, _ = similarity
     kept, facts = load(files.path / NAMES[1])
@@ -113,15 +104,6 @@ def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
     assert contents(files) == before
 
 
-def test_a_run_that_lacks_its_report_alone_is_not_scored_again(copy, monkeypatch):
-    files, _ = copy
-    before = contents(files)
-    monkeypatch.setattr(score, "evaluate", never)
-    resume_run(files.path)
-    assert files.finished
-    assert contents(files) == before
-
-
 @pytest.mark.parametrize("lost", [NAMES[0], "half of the results"])
 def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
     files, _ = copy
@@ -133,15 +115,6 @@ def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
         (files.path / NAMES[0]).write_text("".join(rows[: len(rows) // 2]))  # all of dev
     resume_run(files.path)
     assert contents(files) == before
-
-
-def test_scores_on_one_task_do_not_stand_for_those_on_another(tmp_path):
-    files = RunFolder(tmp_path)
-    row = {"task": "one", "learner": "4 contrast", "split": "test", "measure": "map", "language": "mean"}
-    files.add_results([row])
-    assert score.scored(files, "one", {"map"}) == {("4 contrast", "test")}
-    assert score.scored(files, "one", {"map", "map@20"}) == set()
-    assert score.scored(files, "two", {"map"}) == set()
 
 
 def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
@@ -203,19 +176,3 @@ def test_a_folder_that_another_process_holds_is_refused_and_left_as_it_is(held_e
     assert result.exit_code == RunFolderError.exit_code == 5
     assert f"{files.path}: another process is at work in this folder; wait for it to end" in result.output
     assert {path.name for path in files.path.iterdir()} == before
-
-
-def test_the_lock_goes_with_the_process_that_held_it(held_elsewhere):
-    files, process = held_elsewhere
-    with pytest.raises(RunFolderError, match="another process is at work"), files.held():
-        pass
-    process.kill()
-    process.wait()
-    with files.held():
-        pass
-
-
-@pytest.mark.parametrize(("task", "how"), [("stsb-mt", "comes split"), ("sts17", "is all test")])
-def test_a_fold_seed_where_there_are_no_folds_to_cut_is_refused(task, how):
-    with pytest.raises(ConfigError, match=f"^task '{task}' {how}: there are no folds to cut with fold seed 3$"):
-        load_benchmark(task, fold_seed=3)

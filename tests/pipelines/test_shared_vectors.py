@@ -1,7 +1,5 @@
 """Cells of a study that have the same weights encode each text of the task once between them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -97,8 +95,3 @@ def test_the_neutral_cells_of_a_study_have_the_vectors_of_its_zero_shot_cells(tm
     where = {"split": "test", "measure": "map@20", "pool": "multilingual", "language": MEAN}
     (found,) = [row["value"] for row in rows if where.items() <= row.items()]
     assert found == pytest.approx(wanted, abs=1e-6)  # this map is applied in float64, that of the encoder in float32
-
-
-def test_a_run_that_is_no_cell_shares_nothing(tmp_path):
-    assert shared_folder(tmp_path / "runs" / "a" / "b") is None
-    assert shared_folder(Path("/run")) is None

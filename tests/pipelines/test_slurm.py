@@ -118,12 +118,6 @@ def test_cells_that_may_be_at_work_in_slurm_are_not_begun_elsewhere(cluster, tmp
     assert list(study.submitted.glob("*.json")) == []
 
 
-def test_without_slurm_a_line_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    said = run(*FLAGS, "--launcher=slurm", "-o", tmp_path / "study", code=2).stderr
-    assert "sbatch is not found: --launcher slurm needs Slurm's commands" in said
-
-
 def test_states_are_read_by_task_and_the_rest_of_a_cancelled_array_has_none():
     lines = "one|12|0|RUNNING\none|12|1|PENDING\ntwo|13|N/A|CANCELLED\n"
     assert parsed(lines) == {("one", 0): ("12", "RUNNING"), ("one", 1): ("12", "PENDING")}

@@ -65,7 +65,3 @@ def test_a_learner_that_does_not_fit_its_stage_is_refused(changed, says):
 def test_a_learner_and_data_of_another_kind_are_refused_before_weights_are_loaded(learner, reads, data, against):
     with pytest.raises(ConfigError, match=f"^here: learner '{learner}' learns from {reads} data, not {data}$"):
         learner_of(stage(learner=learner, data=data, against=against, monitor="loss"), "here")
-
-
-def test_fine_tuning_learns_from_scored_pairs():
-    assert learner_of(stage(learner="fine-tune", data="scored", monitor="spearman", against=None), "here")[2] is None

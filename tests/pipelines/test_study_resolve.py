@@ -70,12 +70,6 @@ def test_folds_that_the_task_does_not_have_are_refused_with_those_it_has(written
         folds_of(written, DEMO)
 
 
-@pytest.mark.parametrize("written", ["", "x", "1-3", "0,,2", "-1"])
-def test_folds_are_numbers(written):
-    with pytest.raises(ConfigError, match="expected how many, such as 5, or which, such as 0,2"):
-        folds_of(written, DEMO)
-
-
 def test_a_task_that_comes_split_has_one_fold():
     task = DEMO.model_copy(update={"folds": DEMO.folds.model_copy(update={"method": "given"})})
     assert folds_of(None, task) == (0,)
@@ -101,11 +95,6 @@ def test_a_learner_may_have_a_mode_of_its_own():
     assert arms(learner="maml:trans", mode=None, assignments=("maml:outer.lr=1e-4",)) == ["maml-trans"]
 
 
-def test_a_learner_that_fits_no_mode_is_refused():
-    with pytest.raises(ConfigError, match="'maml-align' needs a mode of 3 links; none of trans is one"):
-        arms(learner="maml-align")
-
-
 def test_a_default_learner_that_fits_no_mode_is_left_out_and_said_so(caplog):
     with caplog.at_level("INFO"):
         assert arms(learner=None) == ["fine-tune-trans", "maml-trans"]
@@ -114,10 +103,6 @@ def test_a_default_learner_that_fits_no_mode_is_left_out_and_said_so(caplog):
         arms(learner=None, assignments=("maml-align:outer.lr=0.5",))
     with pytest.raises(ConfigError, match="'maml-align-tiny' needs a mode of 3 links"):
         arms(learner=None, recipe="maml-align-tiny")
-
-
-def test_a_recipe_of_its_own_name_is_an_arm_beside_the_learners():
-    assert arms(learner="zero-shot", recipe="maml-tiny,reptile-tiny") == ["maml-tiny-trans", "reptile-tiny-trans"]
 
 
 def test_learner_and_recipe_of_one_name_are_one_arm_unless_they_differ():
@@ -181,17 +166,6 @@ def test_what_does_nothing_is_said(flags, message, caplog):
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [message]
 
 
-def test_what_is_used_is_not_said_to_do_nothing(caplog):
-    asked(learner="maml:mono-bi,fine-tune", max_steps=3, keep_models=True)
-    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
-
-
-def test_an_arm_that_leaves_out_translations_that_there_are_not_is_told_so_once(caplog):
-    asked(assignments=("translate=false",))
-    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert said == ["translate=false does nothing: task 'demo' declares no translations"]
-
-
 def test_a_fold_that_is_too_small_for_a_recipe_is_found_before_any_is_trained_on(tmp_path):
     """Nineteen rows in five folds: those of the first four have four rows in dev, that of the last has three."""
     rows = "".join(f'{{"question": "{i}?", "answer": "{i}."}}\n' for i in range(19))
@@ -208,18 +182,6 @@ def test_a_fold_that_is_too_small_for_a_recipe_is_found_before_any_is_trained_on
     assert asked(**own, assignments=("episodes.k=4", *sizes), folds="2").folds == (0, 1)
     with pytest.raises(DataError, match=r"^fold 4: .* need 4 questions with answers in en; there are 3"):
         asked(**own, assignments=("episodes.k=4", *sizes))
-
-
-def test_options_of_a_study_that_is_there_are_not_said_to_do_nothing(tmp_path, caplog):
-    """What is added to it is not all that there is: the study may train."""
-    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0").mkdir(parents=True)
-    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "results.jsonl").touch()
-    asked(folder=tmp_path, learner="neutral", mode=None, max_steps=3, seeds="0")
-    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
-
-
-def test_a_seed_that_is_named_twice_is_one():
-    assert asked(seeds="3,0,3").seeds == (3, 0)
 
 
 def test_the_neutral_encoder_is_an_arm_that_a_study_may_get_later_and_then_keeps(tmp_path):

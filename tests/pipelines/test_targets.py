@@ -2,11 +2,9 @@
 
 import copy
 import hashlib
-import json
 import multiprocessing
 import os
 import resource
-import shutil
 import signal
 
 import numpy as np
@@ -89,12 +87,6 @@ def test_vectors_are_those_of_the_encoder_bit_for_bit(tmp_path, encoder, output,
     assert len(segment_folders(tmp_path)) == 3  # of 64, 64 and 22 texts
 
 
-def test_vectors_come_in_the_order_asked_for_and_more_than_once(tmp_path, encoder):
-    targets = stored_targets(tmp_path, encoder, [*TEXTS, *TEXTS], "text")
-    asked = [TEXTS[5], TEXTS[140], TEXTS[5]]
-    assert np.array_equal(targets.vectors(asked), targets.vectors(TEXTS)[[5, 140, 5]])
-
-
 def test_the_second_time_nothing_is_encoded_here_or_in_a_new_store(tmp_path, encoder, monkeypatch):
     passes = count_passes(encoder, monkeypatch)
     first = stored_targets(tmp_path, encoder, TEXTS, "text").vectors(TEXTS)
@@ -140,33 +132,6 @@ def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path
     assert not np.allclose(found[0], encoder.encode(texts, "text")[0], atol=1e-4)
 
 
-def test_a_folder_says_what_it_holds(tmp_path, encoder):
-    stored_targets(tmp_path, encoder, TEXTS[:3], "text", "pooled")
-    (path,) = tmp_path.glob("*/about.json")
-    assert json.loads(path.read_text()) == {
-        "encoder": "tiny",
-        "fingerprint": encoder.fingerprint,
-        "role": "text",
-        "max_length": 100,
-        "output": "pooled",
-        "dimension": 128,
-    }
-
-
-def test_no_texts_are_no_vectors_and_no_files(tmp_path, encoder):
-    targets = stored_targets(tmp_path, encoder, [], "text")
-    assert targets.vectors([]).shape == (0, 128)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(KeyError, match="unknown"):
-        targets.vectors(["unknown"])
-
-
-def test_a_text_that_was_not_asked_for_is_named(tmp_path, encoder):
-    targets = stored_targets(tmp_path, encoder, TEXTS[:9], "text")
-    with pytest.raises(KeyError, match="no stored vector of the text 'unknown'"):
-        targets.vectors([TEXTS[0], "unknown", TEXTS[1]])
-
-
 def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, monkeypatch):
     def halved(texts):
         return np.array([[7, 1000 + sum(text.encode())] for text in texts], "<u8").reshape(-1, 2)
@@ -179,14 +144,6 @@ def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, mon
     for other in ("A", "z"):  # before and behind all of them
         with pytest.raises(KeyError):
             targets.vectors(["a", other])
-
-
-def test_the_longest_texts_come_first_and_progress_is_told_by_the_segment(tmp_path, small_segments):
-    plain, told = Plain(), []
-    stored_targets(tmp_path, plain, TEXTS, "text", on_progress=lambda *count: told.append(count))
-    assert told == [(64, 150), (128, 150), (150, 150)]
-    lengths = plain.lengths(plain.encoded, "text").tolist()
-    assert lengths == sorted(lengths, reverse=True)
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
@@ -225,31 +182,6 @@ def test_a_writer_that_is_killed_leaves_whole_segments_and_the_next_goes_on(tmp_
     assert len(plain.encoded) == 150 - 64 * whole
     assert list(tmp_path.glob("*/new-*")) == []
     assert_kept(tmp_path)
-
-
-def test_what_another_machine_writes_at_the_same_time_is_left_to_it(tmp_path, small_segments):
-    """Where its locks are its own, its process may be at work."""
-    stored_targets(tmp_path, Plain(), TEXTS, "text")
-    (folder,) = tmp_path.iterdir()
-    (folder / "new-elsewhere-1").mkdir()
-    stored_targets(tmp_path, Plain(), [*TEXTS, "one more"], "text")
-    assert (folder / "new-elsewhere-1").is_dir()
-    os.utime(folder / "new-elsewhere-1", (0, 0))  # for days nothing was written there
-    stored_targets(tmp_path, Plain(), [*TEXTS, "and another"], "text")
-    assert not (folder / "new-elsewhere-1").exists()
-
-
-def test_a_segment_that_is_there_already_is_not_written_over(tmp_path, small_segments, monkeypatch):
-    """Another machine has encoded the same texts meanwhile."""
-    stored_targets(tmp_path, Plain(), TEXTS, "text")
-    before = segment_folders(tmp_path)
-    (folder,) = tmp_path.iterdir()
-    late = target_store.SegmentFolder(folder, json.loads((folder / "about.json").read_text()), [])
-    one = next(iter(before))
-    digests, vectors = (np.load(one / f"{name}.npy") for name in ("texts", "vectors"))
-    late.add({row.tobytes(): "" for row in digests}, vectors)
-    assert segment_folders(tmp_path) == before
-    assert list(folder.glob("new-*")) == []
 
 
 def compute_and_count(folder, texts, together, counts):
@@ -307,15 +239,6 @@ def test_a_damaged_segment_is_dropped_with_one_warning_and_computed_again(
     assert_kept(tmp_path)
 
 
-def test_a_swapped_file_of_another_segment_is_damage(tmp_path, small_segments, caplog):
-    stored_targets(tmp_path, Plain(), TEXTS[:128], "text")
-    first, second = segment_folders(tmp_path)
-    shutil.copy(first / "vectors.npy", second / "vectors.npy")
-    found = stored_targets(tmp_path, Plain(), TEXTS[:128], "text").vectors(TEXTS[:128])
-    assert np.array_equal(found, Plain().encode(TEXTS[:128], "text"))
-    assert len(caplog.records) == 1
-
-
 def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp_path):
     stored_targets(tmp_path, Plain(), TEXTS[:10], "text")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -331,13 +254,6 @@ def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp
     assert str(tmp_path) in str(caught.value)
     assert list(tmp_path.glob("*/new-*")) == []
     assert_kept(tmp_path, TEXTS[:10])
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(RunFolderError, match="cannot be written: Not a directory"):
-        stored_targets(tmp_path / "file", Plain(), TEXTS[:3], "text")
-    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_vector_that_is_not_finite_names_the_encoder_and_the_text_and_is_not_kept(tmp_path):

@@ -6,10 +6,8 @@ from itertools import islice
 
 import pytest
 
-from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.samplers import check_sizes
-from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.validate import validate
 
 TASK = """
@@ -27,7 +25,6 @@ arrangements: {mono -> bi: ["en_en -> en_de"]}
 """
 K = Q = 8
 """Examples of a set in the recipe of the encoder `tiny`."""
-FOLDS = 5
 
 
 def validate_own(tmp_path, task):
@@ -51,27 +48,6 @@ def test_the_encoder_is_named_with_where_it_is_from(encoder, says, tmp_path):
     lines = validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}"))
     assert next(lines).startswith("declaration")
     assert next(lines) == f"encoder: {says}"
-
-
-def test_an_export_to_onnx_is_the_encoder_of_a_task_that_is_only_evaluated_on(tmp_path):
-    (tmp_path / "graph").mkdir()
-    (tmp_path / "graph" / "metasearch.json").write_text("{}")
-    task = TASK.replace("encoder: tiny", f"encoder: {tmp_path / 'graph'}")
-    with pytest.raises(EncoderError, match="is an export to ONNX"):
-        list(islice(validate_own(tmp_path, task), 2))
-    only = task[: task.index("arrangements")] + "folds: {method: none}\n"
-    assert list(islice(validate_own(tmp_path, only), 2))[-1] == f"encoder: {tmp_path / 'graph'}, an export to ONNX"
-
-
-@pytest.mark.parametrize(("encoder", "says"), [("tinny", "Did you mean 'tiny'"), ("./none", "no such folder")])
-def test_an_encoder_that_cannot_be_is_refused(encoder, says, tmp_path):
-    with pytest.raises(EncoderError, match=says):
-        list(validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}")))
-
-
-def test_a_reader_that_there_is_not_is_named_with_file_and_key(tmp_path):
-    with pytest.raises(ConfigError, match=r"own\.yaml:5: reader: unknown reader 'jsonk'\. Did you mean 'jsonl'"):
-        list(validate_own(tmp_path, TASK.replace("reader: jsonl", "reader: jsonk")))
 
 
 @pytest.mark.parametrize(
@@ -140,20 +116,11 @@ def test_ids_that_join_no_languages_are_a_warning_and_forms_of_unicode_do_not_ma
     assert not says or caplog.messages[0].endswith("so usually one candidate of the whole pool")
 
 
-def test_a_row_in_each_fold_for_every_example_of_a_set_is_enough(tmp_path):
-    assert "2 episodes drawn and embedded" in checked(tmp_path, K * FOLDS)[-1]
-
-
 def test_what_would_fit_is_said_with_the_settings_that_fit_what_is_there(tmp_path):
     """Dev has a fifth of 20 rows, 4, of which a set can have 4 examples; 8 need twice as many rows."""
     says = f"--set episodes.k=4 --set episodes.q=4 fits, and so do about {20 * K // 4} articles or rows; there are 20$"
     with pytest.raises(DataError, match=says):
         checked(tmp_path, 20)
-
-
-def test_data_for_which_no_setting_is_small_enough_is_told_how_much_would_do(tmp_path):
-    with pytest.raises(DataError, match=f"no setting fits, but about {Q * FOLDS} articles or rows do; there are 5$"):
-        checked(tmp_path, 5)
 
 
 @pytest.mark.parametrize("rows", [8, 13, 32])
@@ -164,18 +131,3 @@ def test_as_many_rows_as_are_advised_are_accepted_and_no_fewer(tmp_path, rows):
     assert "2 episodes drawn and embedded" in checked(tmp_path, advised)[-1]
     with pytest.raises(DataError):
         checked(tmp_path, advised - 1)
-
-
-@pytest.mark.parametrize(("asked", "enough"), [(10**9, str(FOLDS * 10**9)), (10**30, r"\d+")])
-def test_what_would_fit_is_found_at_once_however_much_is_asked_for(tmp_path, asked, enough):
-    checked(tmp_path, K * FOLDS)
-    benchmark = load_benchmark("own", "mono-bi", include=[str(tmp_path)])
-    recipe = load_recipe("maml-tiny", [f"episodes.k={asked}"])
-    with pytest.raises(DataError, match=rf"--set episodes\.k={K} fits, and so do about {enough} articles or"):
-        check_sizes(benchmark, recipe, 0)
-
-
-def test_the_smallest_fold_decides(tmp_path):
-    """Of 39 rows the first four folds have 8, and the last one 7."""
-    with pytest.raises(DataError, match=r"there are 7\. .*--set episodes.k=7 --set episodes.q=7 fits"):
-        checked(tmp_path, K * FOLDS - 1)

@@ -53,11 +53,6 @@ def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every
     assert not any("seeded" in row for row in rows(folder))
 
 
-def test_it_is_of_the_checkpoint_whatever_prompts_and_words_a_run_gives_it(encoder):
-    asked = {"device": "cpu", "prompts": {"question": "query: "}}
-    assert factory.load_encoder(str(encoder), identify=True, **asked).origin == fingerprint(encoder)
-
-
 @pytest.mark.slow
 def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
     """Fold 0 with one checkpoint, and fold 1 with another that took its place."""
@@ -67,16 +62,6 @@ def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
     with pytest.raises(ConfigError, match="was not the same encoder in both") as caught:
         read_study([first, second])
     assert f"(fingerprints {before} and {fingerprint(encoder)})" in str(caught.value)
-
-
-@pytest.mark.slow
-def test_weights_that_are_drawn_from_the_seed_may_differ_with_it(tmp_path):
-    folders = [tmp_path / f"seed-{seed}" for seed in (0, 1)]
-    for seed, folder in enumerate(folders):
-        score.begin(nested(ScoreConfig, task="demo", encoder="tiny", seed=seed, device="cpu"), folder)
-    assert {row["seeded"] for folder in folders for row in rows(folder)} == {True}
-    assert len({row["weights"] for folder in folders for row in rows(folder)}) == 2
-    assert len(read_study(folders).scored) == 2
 
 
 def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
@@ -95,18 +80,6 @@ def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
         resume_run(tmp_path / "run")
     replaced(encoder, seed=1)
     assert resume_run(tmp_path / "run").rows
-
-
-def test_a_cell_does_not_train_beside_scores_that_other_weights_made(encoder, tmp_path):
-    """The runner makes the folder of a cell, and takes scores over, before any weights are loaded."""
-    donor = scored(encoder, tmp_path / "donor")
-    config = nested(ScoreConfig, task="demo", encoder=str(encoder), device="cpu", label="again")
-    stamp = RunFolder.open(donor, ScoreConfig)[1].data_fingerprint
-    files = RunFolder.create(tmp_path / "cell", config, stamp)
-    files.add_results(rows(donor))
-    replaced(encoder, seed=2)
-    with pytest.raises(EncoderError, match="its encoder has other weights"):
-        resume_run(files.path)
 
 
 @pytest.mark.slow

@@ -2,10 +2,7 @@
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 import urllib.request
 from types import SimpleNamespace
@@ -14,9 +11,8 @@ import huggingface_hub.utils._http as hub_http
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from huggingface_hub import HfApi, ModelCard, constants
+from huggingface_hub import constants
 from safetensors.numpy import save_file
-from sentence_transformers import SentenceTransformer
 
 from helpers import hub as hubs
 from metasearch.cli import main
@@ -136,25 +132,12 @@ def test_what_is_there_already_is_not_sent_again(hub, model):
     assert hub.files(NAME)["README.md"].endswith(b"More.\n")
 
 
-def test_a_new_repository_is_private_where_that_is_asked_for(hub, model):
-    push(model, NAME, "--private", "--yes")
-    assert hub.repositories[NAME]["private"]
-
-
 def test_private_is_not_sent_to_a_repository_that_everybody_can_read(hub, model):
     hub.make(NAME)
     assert "is public, and --private was given; nothing was sent" in said(
         push(model, NAME, "--private", "--yes", code=9)
     )
     assert hub.files(NAME) == {}
-
-
-def test_a_branch_is_made_where_it_is_new_and_main_stays_as_it_was(hub, model):
-    hub.make(NAME, files={"old.txt": b"old"})
-    result = push(model, NAME, "--revision", "v2", "--yes")
-    assert "files there that are not the model's stay: old.txt" in result.stderr
-    assert hub.files(NAME) == {"old.txt": b"old"}
-    assert content(model).items() <= hub.files(NAME, "v2").items()
 
 
 def test_files_that_are_no_part_of_a_model_are_named_and_not_sent_unless_they_are_allowed(hub, model, tmp_path):
@@ -219,13 +202,6 @@ def test_a_model_without_a_card_is_told_how_to_get_one_and_what_is_told_does_it(
     assert re.search(r"\| licence +\| mit ", push(model, NAME).stdout)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("search", "write OWNER/search"), ("a/b/c", "'a/b/c' is no name on a hub")]
-)
-def test_a_wrong_name_is_refused(model, name, message):
-    assert message in said(push(model, name, code=2))
-
-
 def test_a_run_stands_for_its_model_and_must_be_as_it_was_written(hub, model, tmp_path):
     run = model.parent
     (run / "config.yaml").write_text("config: {}\n", encoding="utf-8")
@@ -274,45 +250,3 @@ def test_a_token_that_may_only_read_or_is_none_is_refused(hub, model, monkeypatc
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(model / "no-login"))
     assert "no token for" in said(push(model, NAME, "--yes", code=9))
-
-
-def test_ctrl_c_ends_the_command_with_one_line(hub, model, monkeypatch):
-    def stopped(*args, **keys):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(HfApi, "preupload_lfs_files", stopped)
-        assert "stopped. Run the same command again" in said(push(model, NAME, "--yes", code=130))
-    push(model, NAME, "--yes")
-
-
-def test_a_hub_that_is_not_there_is_said_to_be_out_of_reach(hub, model, monkeypatch):
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert "http://127.0.0.1:9 cannot be reached" in said(push(model, NAME, "--yes", code=9))
-
-
-def test_a_card_that_the_hub_does_not_take_is_told_before_anything_is_sent(hub, model):
-    (model / "README.md").write_text("---\nlicense: none-of-them\n---\n# A model\n", encoding="utf-8")
-    assert "refuses the card" in said(push(model, NAME, "--yes", code=2))
-    assert hub.repositories == {}
-
-
-def test_a_file_that_the_hub_passes_over_is_an_error(hub, model):
-    hub.ignored.add("tokenizer.json")
-    assert "has the model without tokenizer.json" in said(push(model, NAME, "--yes", code=9))
-
-
-@pytest.mark.slow
-def test_as_a_program_it_takes_the_hub_and_the_token_of_the_environment(saved, tmp_path):
-    model = saved
-    with hubs.running() as hub:
-        environment = {**os.environ, "HF_ENDPOINT": hub.endpoint, "HF_TOKEN": hubs.TOKEN, "HF_HUB_DISABLE_XET": "1"}
-        command = [sys.executable, "-m", "metasearch", "push", str(model), NAME, "--yes"]
-        ran = subprocess.run(command, capture_output=True, text=True, env={**environment, "HF_HOME": str(tmp_path)})
-        assert ran.returncode == 0, ran.stderr
-        for name, found in content(model).items():
-            (tmp_path / "back" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "back" / name).write_bytes(hub.files(NAME)[name])
-            assert hub.files(NAME)[name] == found
-    assert ModelCard.load(tmp_path / "back" / "README.md").data.license == "cc0-1.0"
-    SentenceTransformer(str(tmp_path / "back"), device="cpu").encode(["a"])
