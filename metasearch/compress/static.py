@@ -4,7 +4,7 @@ Notation used for tensor shapes: V words, D dimensions.
 """
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -30,6 +30,8 @@ _WORDS = 512
 """Words that the encoder reads at a time."""
 _TEXTS = 4096
 """Texts that are tokenised at a time."""
+
+Tokenise = Callable[[list[str]], Iterable[Sequence[int]]]
 
 
 def make_static(
@@ -61,7 +63,14 @@ def make_static(
     table = _rows(encoder, rows)
     if dimensions is not None:
         check_fewer("dimensions", dimensions, table.shape[1], f"word vectors have {table.shape[1]} dimensions")
-    shares = None if texts is None else _shares(tokenizer, texts, len(table)).to(table)
+    shares = None
+    if texts is not None:
+
+        def tokenise(batch: list[str]) -> Iterable[Sequence[int]]:
+            return (text.ids for text in tokenizer.encode_batch(batch, add_special_tokens=False))
+
+        counts = count_tokens(tokenise, map(remove_invisible, texts), len(table))
+        shares = (counts / counts.sum()).to(table)
     if shares is not None:
         table = table - shares @ table
     if dimensions is not None:
@@ -137,22 +146,15 @@ def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
     return ids[:first], ids[last:]
 
 
-def _shares(tokenizer: Tokenizer, texts: Iterable[str], size: int) -> Tensor:
-    """Return the share of each word `(V,)` among all tokens of texts."""
-    counts = torch.zeros(size, dtype=torch.long)
-    for batch in _batches(texts):
-        found = [number for text in tokenizer.encode_batch(batch, add_special_tokens=False) for number in text.ids]
-        counts += torch.bincount(torch.tensor(found, dtype=torch.long), minlength=size)
+def count_tokens(tokenise: Tokenise, texts: Iterable[str], size: int) -> Tensor:
+    """Return how often each of `size` tokens is in texts, `(V,)`; `DataError` where there are none."""
+    counts, rest = torch.zeros(size, dtype=torch.long), iter(texts)
+    while batch := list(islice(rest, _TEXTS)):
+        numbers = [number for row in tokenise(batch) for number in row]
+        counts += torch.bincount(torch.tensor(numbers, dtype=torch.long), minlength=size)
     if not counts.any():
         raise DataError("there are no texts whose words could be counted")
-    shares: Tensor = counts / counts.sum()
-    return shares
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    rest = map(remove_invisible, texts)
-    while batch := list(islice(rest, _TEXTS)):
-        yield batch
+    return counts
 
 
 def _narrowed(table: Tensor, dimensions: int, shares: Tensor | None) -> Tensor:

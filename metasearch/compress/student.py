@@ -5,8 +5,7 @@ Multi-stage distillation paper, section 3.1.3.
 
 import copy
 import logging
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -14,17 +13,15 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from metasearch.compress.plan import Initial, check_initial
+from metasearch.compress.static import count_tokens
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding, width_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError
 
 log = logging.getLogger(__name__)
-
-_TEXTS = 4096
-"""Texts that are tokenised at a time."""
 
 
 def make_student(
@@ -88,14 +85,11 @@ def make_student(
 def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
     """Return how often an encoder reads each word `(V,)` in texts, special tokens and prompts included, and 1 more."""
     prompt, limit = prompt_of(encoder.model, "text"), encoder.limit("text")
-    counts = torch.zeros(size, dtype=torch.long)
-    rest = iter(texts)
-    while batch := [prompt + text for text in islice(rest, _TEXTS)]:
-        ids = [number for row in encoder.input.tokenise(batch, limit)["input_ids"] for number in row]
-        counts += torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=size)
-    if not counts.any():
-        raise DataError("there are no texts whose words could be counted")
-    return 1 + counts
+
+    def tokenise(batch: list[str]) -> Iterable[Sequence[int]]:
+        return encoder.input.tokenise(batch, limit)["input_ids"]
+
+    return 1 + count_tokens(tokenise, (prompt + text for text in texts), size)
 
 
 def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None) -> Any:

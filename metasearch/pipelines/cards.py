@@ -59,17 +59,7 @@ def write_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Enc
 
 
 def card_of(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder, licence: str = UNKNOWN) -> str:
-    """Return the card of a run's model.
-
-    Args:
-        files: the run folder, with its scores.
-        config: of the run.
-        encoder: the model as it was saved.
-        licence: of the model as a whole.
-
-    Raises:
-        RunFolderError: scores are damaged or were changed.
-    """
+    """Return the card of a run's model, from its scores; `RunFolderError` where these are damaged or were changed."""
     rows = files.results()
     tree = config.recipe.model_dump(mode="json")
     facts = describe(config.model_dump(mode="json"), rows)
@@ -134,15 +124,7 @@ def _describe_distillation(
 
 
 def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
-    """Return the card of a student of `metasearch compress`.
-
-    Args:
-        student: what was made.
-        base: name of the encoder, as given to the command.
-        plan: how the student was made.
-        before: sizes of the encoder.
-        after: sizes of the student.
-    """
+    """Return the card of a student of `metasearch compress`; `base` is the encoder as given to the command."""
     names = [each.name for each in fields(plan) if each.name not in ("seed", "initial")]
     given = {name.replace("_", "-"): value for name in names if (value := getattr(plan, name)) not in (None, ())}
     source = find_base("base", base)
@@ -168,12 +150,7 @@ def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, afte
 
 
 def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> str:
-    """Return the card of an encoder of `metasearch merge`.
-
-    Args:
-        encoder: what was made.
-        parts: name, share and fingerprint of each encoder in the mean.
-    """
+    """Return the card of an encoder of `metasearch merge`, from name, share and fingerprint of each of its parts."""
     bases = tuple(find_base("merged", name, fingerprint) for name, _, fingerprint in parts)
     shares = [f"{part[1]:g} of {base.short} ({part[2]})" for part, base in zip(parts, bases, strict=True)]
     return _card(
@@ -203,14 +180,8 @@ def neutral_card(
 ) -> str:
     """Return the card of an encoder of `metasearch neutralise`.
 
-    Args:
-        encoder: with the map.
-        base: name of the encoder before.
-        made: facts of the map.
-        counts: language → texts in the estimate.
-        rows: scores, `before` and `after`.
-        tasks: of these scores.
-        shown: tables of the command's report.
+    `made` are facts of the projection, `counts` language → texts in the estimate, `rows` scores `before` and `after`
+    on `tasks`, and `shown` their tables.
     """
     source = find_base("base", base)
     data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
@@ -239,16 +210,9 @@ def exported_card(
     shown: str = "",
     graph: Facts | None = None,
 ) -> str:
-    """Return the card of a model of `metasearch export`.
+    """Return the card of a model of `metasearch export`, with scores on a benchmark and their tables if there is one.
 
-    Args:
-        encoder: whose vectors were written.
-        base: name of the encoder before.
-        form: how it was written.
-        rows: scores, if there is a task.
-        benchmark: of these scores.
-        shown: tables of the command's report.
-        graph: what the folder of an ONNX graph says of itself.
+    `base` is the name of the encoder before, and `graph` has the facts of the folder of an ONNX graph.
     """
     source, usage = find_base("base", base), describe_usage(encoder)
     kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""

@@ -44,7 +44,8 @@ candidates. Arguments that several functions take:
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import DataError
+from metasearch.evaluation.metrics.base import Ranks
+from metasearch.evaluation.metrics.retrieval import average_precision
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -84,37 +85,21 @@ def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
     return shares
 
 
-def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
-    """Return AP@k, as `average_precision` defines it, of many questions at once, `(M, ...)` ranks → `(N, ...)`.
-
-    Raises:
-        DataError: nothing is relevant to a question, so that no average precision is defined.
-    """
-    sizes = np.diff(offsets)
-    # `reduceat` below would give an empty question its neighbour's value, without an error.
-    if not sizes.all():
-        raise DataError(f"average precision is undefined: question {int(np.argmin(sizes))} has no relevant candidate")
-    # Broadcasts over the further axes of `ranks`, which in `lost` are the rankings without a language.
-    wide = (-1, *[1] * (ranks.ndim - 1))
-    place = (np.arange(len(ranks)) - np.repeat(offsets[:-1], sizes) + 1).reshape(wide)
-    precisions = np.where(ranks <= k, place / ranks, 0.0)
-    values: Values = np.add.reduceat(precisions, offsets[:-1], axis=0) / np.minimum(sizes, k).reshape(wide)
-    return values
-
-
 def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
     """Return by how much AP@k rises once the distractors of a language are taken out of the ranking, `(N, L)`, ≥ 0.
 
-    `above` is the number of irrelevant candidates of each language that rank above a relevant one, `(M, L)`; errors as
-    `average_precisions`.
+    `above` is the number of irrelevant candidates of each language that rank above a relevant one, `(M, L)`.
+
+    Raises:
+        DataError: nothing is relevant to a question, so that no average precision is defined.
 
     >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
     array([[0.33333333, 0.08333333]])
     """
-    # In one call: sums in the same order, so that no rounding makes a loss negative.
-    # Column 0 is the ranking as it is, column 1 + l that without distractors in l.
-    precisions = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
-    return precisions[:, 1:] - precisions[:, :1]
+    whole = average_precision(Ranks(ranks, offsets), k)
+    without = (average_precision(Ranks(ranks - count, offsets), k) for count in above.T)
+    # Rounding may make a loss of 0 negative.
+    return np.maximum(np.stack([precisions - whole for precisions in without], axis=1), 0.0)
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:

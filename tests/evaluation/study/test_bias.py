@@ -9,7 +9,6 @@ from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
-from metasearch.evaluation.statistics.language_bias import average_precisions
 from metasearch.evaluation.study.bias import Bias, BiasFigures, bias_of, bias_of_arm, bias_of_ranking, mean
 from metasearch.evaluation.study.read import read_study
 
@@ -41,15 +40,6 @@ def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(stu
     assert biased.bias > 0.8
     assert biased.own > 0.1 > biased.other
     assert biased.excess == pytest.approx(biased.own - biased.other)
-
-
-def test_the_average_precision_it_speaks_of_is_that_of_the_scores(study):
-    for scored in study.scored:
-        kept = scored.questions.ranking
-        found = average_precisions(kept.ranks, kept.offsets, 20)
-        for (language, _), value in scored.values("map@20", "multilingual").items():
-            own = [i for i, question in enumerate(kept.questions) if question.language == language]
-            assert found[own].mean() == pytest.approx(value)
 
 
 def test_seeds_are_averaged_within_a_fold_and_then_folds(study):

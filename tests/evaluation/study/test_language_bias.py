@@ -115,7 +115,7 @@ def test_lost_average_precision_by_hand():
 
 def test_a_question_without_answers_is_a_data_error():
     with pytest.raises(DataError, match="question 1 has no relevant candidate"):
-        measure.average_precisions(np.array([1, 2]), np.array([0, 1, 1, 2]), 20)
+        measure.lost(np.array([1, 2]), np.array([[0], [0]]), np.array([0, 1, 1, 2]), 20)
 
 
 @st.composite
