@@ -19,7 +19,7 @@ from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
 from metasearch.evaluation.statistics import bootstrap, weighted
 from metasearch.pipelines.factory import load_encoder
-from metasearch.pipelines.score import add_scores
+from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Cell, QueryResults, load
 
@@ -74,8 +74,7 @@ def score(model: Path, label: str, data: str, folder: Path) -> None:
     with files.held():
         for benchmark in benchmarks(data):
             encoder = opened(model, benchmark)
-            facts = {"task": benchmark.task.task, "encoder": label, "learner": label, "fold": benchmark.fold}
-            add_scores(files, facts, benchmark, encoder, {"test": benchmark.split.test})
+            Scorer({"encoder": label}).add(files, label, encoder, benchmark, {"test": benchmark.split.test})
         files.finish(f"# {label}\n\nScored on {', '.join(TASKS)}.\n", sizes(encoder))
 
 

@@ -31,7 +31,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
 from metasearch.pipelines.distill.sources import Source
 from metasearch.pipelines.distill.stage import learner_of
-from metasearch.pipelines.distill.target_store import stored_targets
+from metasearch.pipelines.distill.target_cache import cached_targets
 from metasearch.pipelines.factory import make_gradients
 
 WAYS = OF_PEER
@@ -58,7 +58,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         texts = [text for pair in used for text in (pair.texts if wanted.translations else [pair.source])]
         began = clock()
-        targets = stored_targets(Path(folder), frozen, texts, "text", "pooled")
+        targets = cached_targets(Path(folder), frozen, texts, "text", "pooled")
         filling = clock() - began
 
         own = Encoder(copy.deepcopy(student.model), student.name, student.max_length)

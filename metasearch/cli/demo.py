@@ -31,7 +31,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
     from metasearch.cli._settings import fresh_folder, show
     from metasearch.cli.train import configure
     from metasearch.config.library import Library
-    from metasearch.pipelines import train
+    from metasearch.pipelines.train import TrainRun
     from metasearch.pipelines.train_report import side_by_side
 
     folder = output or fresh_folder(task)
@@ -47,8 +47,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
             mode=chosen, task=task, encoder=encoder, learner=learner, recipe=None, assignments=budget, epochs=None,
             include=(), data=None, **flags,
         )  # fmt: skip
-        with ProgressBar(learner) as bar:
-            results.append(train.begin(config, folder / learner, bar))
+        results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
         from metasearch.pipelines.demo import index_articles

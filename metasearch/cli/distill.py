@@ -34,15 +34,16 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import show
-    from metasearch.pipelines.distill import job
-    from metasearch.pipelines.resume import resume_run
+    from metasearch.pipelines.distill.job import DistillRun
+    from metasearch.pipelines.resume import open_run
 
     if resume is not None:
         reject_conflicting_options()
-        result = resume_run(resume, ProgressBar, flags["trust_remote_code"])
+        result = open_run(resume).execute(ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
-        result = job.begin(config, output or fresh_folder("distill", config.recipe.recipe), ProgressBar)
+        folder = output or fresh_folder("distill", config.recipe.recipe)
+        result = DistillRun(config, folder).execute(ProgressBar)
     show(result, as_json)
 
 

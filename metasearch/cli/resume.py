@@ -47,7 +47,7 @@ def command(
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import show
-    from metasearch.pipelines.resume import kind_of, resume_run
+    from metasearch.pipelines.resume import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
 
     if kind_of(folder) == "study":
@@ -63,7 +63,8 @@ def command(
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     # What the process of a killed runner has reached is saved first.
-    show(resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if cell or until_eof else 0), as_json)
+    patience = WAIT_SECONDS if cell or until_eof else 0
+    show(open_run(folder).execute(ProgressBar, trust_remote_code, patience), as_json)
 
 
 def _stop_at_eof() -> None:

@@ -36,16 +36,16 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import show
-    from metasearch.pipelines import train
-    from metasearch.pipelines.resume import resume_run
+    from metasearch.pipelines.resume import open_run
+    from metasearch.pipelines.train import TrainRun
 
     if resume is not None:
         reject_conflicting_options()
-        result = resume_run(resume, ProgressBar, flags["trust_remote_code"])
+        result = open_run(resume).execute(ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
-        with ProgressBar(config.recipe.learner) as bar:
-            result = train.begin(config, output or fresh_folder(config.data.task, config.recipe.learner), bar)
+        folder = output or fresh_folder(config.data.task, config.recipe.learner)
+        result = TrainRun(config, folder).execute(ProgressBar)
     show(result, as_json)
 
 

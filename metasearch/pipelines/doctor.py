@@ -16,13 +16,13 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, study_of
 from metasearch.pipelines.environment import Finding, Section, bad, note
-from metasearch.pipelines.resume import CONFIGS, kind_of
+from metasearch.pipelines.resume import KINDS, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.index import Index
 from metasearch.retrieval.index.manifest import FILE as INDEX
 from metasearch.retrieval.index.manifest import Manifest as IndexManifest
 from metasearch.runs.folder import CONFIG, RunFolder
-from metasearch.runs.rows import read_rows, require_complete
+from metasearch.runs.rows import read_complete_rows
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
 _TITLES = {"train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study"}
@@ -65,7 +65,7 @@ def _check(about: str, check: Callable[[], str]) -> Finding:
 
 
 def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    files, begun = RunFolder.open(folder, CONFIGS[kind_of(folder)])
+    files, begun = RunFolder.open(folder, KINDS[kind_of(folder)].settings)
     yield Finding(CONFIG, "readable")
     if isinstance(begun.config, DistillConfig):
         for number, name, _ in begun.config.stages:
@@ -74,13 +74,11 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
                 yield Finding(f"{stage}/{each.about}", each.found, each.state, each.code)
 
     def scores() -> str:
-        path = folder / "results.jsonl"
-        rows = read_rows(path) if files.finished else files.results()
-        if files.finished:
-            tree = yaml.tree(folder / CONFIG)["config"]
-            assert isinstance(tree, dict)  # it has been read as a configuration
-            require_complete(path, rows, tree)
-        return f"{len(rows)} scores"
+        if not files.finished:
+            return f"{len(files.results())} scores"
+        tree = yaml.tree(folder / CONFIG)["config"]
+        assert isinstance(tree, dict)  # it has been read as a configuration
+        return f"{len(read_complete_rows(folder / 'results.jsonl', tree))} scores"
 
     found = _check("results.jsonl", scores)
     yield found

@@ -13,9 +13,8 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.pipelines.run import Row
-from metasearch.pipelines.score import evaluate_aloud, origin_of
+from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback
-from metasearch.runs.versions import processor, versions
 
 
 def evaluate_encoder(
@@ -27,17 +26,10 @@ def evaluate_encoder(
     precision: Precision = "fp32",
     device: Device = "auto",
 ) -> list[Row]:
-    """Return the scores of an encoder, as it is, on a part of a benchmark; rows say so where it is in bfloat16."""
+    """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`."""
     encoder = _opened(ref, benchmark, precision, device)
-    data = benchmark.part(split)
-    what = f"{ref.name} on {split} of {benchmark.task.task}"
-    results = evaluate_aloud(encoder, data, benchmark, pools, what, callback, precision)
-    facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
-    facts |= origin_of(encoder)
-    stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
-    if precision != "fp32":
-        facts["precision"] = precision
-    return [{**facts, "split": split, **row, **stamp} for row in results.rows()]
+    scorer = Scorer({"encoder": ref.name}, callback)
+    return scorer.score(ref.name, encoder, benchmark, split, pools=pools, precision=precision).rows
 
 
 def _opened(ref: EncoderConfig, benchmark: Benchmark, precision: Precision, device: Device) -> Encoder | OnnxEncoder:

@@ -22,10 +22,10 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import open_checkpoint
-from metasearch.encoders.protocols import ProgressEncoder, report_progress
+from metasearch.encoders.protocols import report_progress
 from metasearch.pipelines.cards import exported_card
 from metasearch.pipelines.publish.card import CARD
-from metasearch.pipelines.score import evaluate_aloud
+from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import Row
@@ -161,17 +161,13 @@ def _scores(
 ) -> list[Row]:
     """Return the scores before, of the vectors in float32 where they are others, as written, and the difference."""
     length = benchmark.task.max_length
-    stages: dict[str, ProgressEncoder] = {BEFORE: Encoder(encoder.model, encoder.name, length)}
+    stages: dict[str, Scorable] = {BEFORE: with_lengths(encoder, benchmark)}
     if changed is not encoder and form.int8:
         cut = [] if form.dimensions is None else [f"{form.dimensions} dimensions"]
-        stages[", ".join([*(["static"] if form.static else []), *cut])] = Encoder(changed.model, changed.name, length)
+        stages[", ".join([*(["static"] if form.static else []), *cut])] = with_lengths(changed, benchmark)
     stages[form.name] = OnnxEncoder(folder, length) if form.onnx else open_checkpoint(str(folder), length)
-    rows: list[Row] = []
-    for name, each in stages.items():
-        what = f"{name}: {_SPLIT} of {benchmark.task.task}"
-        results = evaluate_aloud(each, benchmark.part(_SPLIT), benchmark, ("multilingual",), what, callback)
-        facts = {"task": benchmark.task.task, "encoder": encoder.name, "learner": name, "fold": benchmark.fold}
-        rows += [{**facts, "split": _SPLIT, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
+    scorer = Scorer({"encoder": encoder.name}, callback)
+    rows = [row for name, each in stages.items() for row in scorer.score(name, each, benchmark, _SPLIT).rows]
     return rows + _differences(rows, form.name)
 
 

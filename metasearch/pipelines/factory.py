@@ -9,25 +9,28 @@ from typing import Any, get_args
 
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import losses_of, warn_of_unused
+from metasearch.compress.trimming import trim
 from metasearch.config import registry
+from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Loss, MaxLength, Recipe, Role
-from metasearch.config.run import Checkpointing, Device, EncoderConfig, Precision
+from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision, RunConfig, ScoreConfig
+from metasearch.config.study import StudyConfig
 from metasearch.config.task import Phase
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import Data
+from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.encoders.protocols import report_progress
 from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
+from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import require_map
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
-from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.hardware import device_of
 from metasearch.training.memory import log_memory
 from metasearch.training.outer_gradients import OuterGradients
@@ -73,6 +76,36 @@ def load_encoder(
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
         loaded.prompt(role)
     return loaded.to(target)
+
+
+def load_task_encoder(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchmark) -> Encoder:
+    """Return the encoder of a configuration with the lengths of its task, and trimmed to its words if configured so.
+
+    Raises:
+        EncoderError: it cannot be found, loaded or trimmed.
+        ConfigError: there is no such device, or the task has no such language.
+    """
+    # Train has what was translated, and the language it was translated from, which nothing else may have.
+    parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
+    known = {language for part in parts for language in part.languages}
+    asked = config.encoder.trim
+    languages = frozenset(known if asked == (WHOLE_TASK,) else map(normalise_tag, asked))
+    for language in sorted(languages):
+        require_known("language to trim to", language, sorted(known))
+    seed = config.seeds[0] if isinstance(config, StudyConfig) else config.seed
+    encoder = load_encoder(
+        config.encoder, benchmark.task.max_length, identify=True, device=config.compute.device, seed=seed
+    )
+    if not languages:
+        return encoder
+    before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
+    # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
+    texts = (text for part in parts for _, text, language in texts_of(part) if language in languages)
+    encoder = trim(encoder, dict.fromkeys(texts))
+    encoder.origin, encoder.seeded = origin, seeded
+    of = f"{encoder.parameter_count:,} parameters of {before:,}"
+    log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)
+    return encoder
 
 
 def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
@@ -121,10 +154,28 @@ def fit(
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
-    Arguments and errors are those of `trainer_of`; with `resume` it goes on from the store's checkpoint. And
-    `NonFiniteError` is raised where a loss or gradient is not finite.
+    Args:
+        learner: learner to train.
+        benchmark: benchmark that was loaded with a mode.
+        recipe: how episodes are drawn, how long to train and with which optimizer.
+        seed: random seed of episodes and dropout.
+        max_steps: outer steps at most.
+        precision: precision of training steps and of the dev scores between them, `fp32` or `bf16`.
+        checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
+        callback: called with steps and scores.
+        store: where checkpoints are kept.
+        resume: resume from the checkpoint in `store`.
+        baseline: dev score before the first step, if it is known.
+        dev: gives the dev scores; by default a new one.
+
+    Raises:
+        ConfigError: learner, mode and precision do not fit together.
+        DataError: the data is too small for the recipe.
+        NonFiniteError: a loss or gradient is not finite.
     """
-    trainer = trainer_of(
+    check_fit(recipe, benchmark, precision, checkpointing)
+    more: dict[str, Any] = {"callback": callback, "store": store, "baseline": baseline, "dev": dev}
+    trainer = build_trainer(
         learner,
         benchmark,
         recipe,
@@ -132,50 +183,30 @@ def fit(
         max_steps=max_steps,
         precision=precision,
         checkpointing=checkpointing,
-        callback=callback,
-        store=store,
-        baseline=baseline,
-        dev=dev,
+        **more,
     )
     return trainer.fit(resume)
 
 
-def trainer_of(
+def build_trainer(
     learner: Learner,
     benchmark: Benchmark,
     recipe: Recipe,
     *,
-    seed: int = 0,
-    max_steps: int | None = None,
     precision: str = "fp32",
     checkpointing: Checkpointing = "auto",
+    seed: int = 0,
+    max_steps: int | None = None,
     callback: Callback = SILENT,
-    store: CheckpointStore | None = None,
-    baseline: float | None = None,
     dev: DevEvaluator | None = None,
-    processes: ProcessGroup = SINGLE_PROCESS,
+    **more: Any,
 ) -> Trainer:
-    """Return what trains a learner on a benchmark, before its first step.
-
-    Args:
-        learner: what learns.
-        benchmark: loaded with a mode.
-        recipe: says how episodes are drawn, how long is trained and with which optimiser.
-        seed: of episodes and dropout.
-        max_steps: outer steps at most.
-        precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
-        checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
-        callback: hears of steps and scores.
-        store: where checkpoints go.
-        baseline: dev score before the first step, where it is known already.
-        dev: gives the dev scores, where it is asked for more than that afterwards.
-        processes: that train together.
+    """Return the trainer of a learner, before its first step; settings that passed `check_fit`, and `more` for it.
 
     Raises:
-        ConfigError: learner, mode and precision do not fit together.
+        ConfigError: the encoder lacks the projection that the recipe trains through.
         DataError: the data is too small for the recipe.
     """
-    check_fit(recipe, benchmark, precision, checkpointing)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _log_precision(precision)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
@@ -190,12 +221,10 @@ def trainer_of(
         recipe.budget,
         dev=dev or DevEvaluator(encoder, benchmark, recipe, chosen),
         callback=callback,
-        store=store,
         seed=seed,
         precision=chosen,
         dropout=recipe.dropout,
-        baseline=baseline,
-        processes=processes,
+        **more,
     )
     log_memory(trainer)
     return trainer

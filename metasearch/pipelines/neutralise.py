@@ -22,7 +22,7 @@ from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.publish.card import CARD
 from metasearch.pipelines.run import Row
-from metasearch.pipelines.score import evaluate_aloud
+from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language, markdown, percent
 
@@ -172,12 +172,8 @@ def _scores(
     rows: list[Row] = []
     ranked: dict[str, BiasFigures] = {}
     for benchmark, part in tasks:
-        # The same weights, with the lengths of this task.
-        own, task = Encoder(encoder.model, encoder.name, benchmark.task.max_length), benchmark.task.task
-        data, what = benchmark.part(part), f"{when}: {part} of {task}"
-        results = evaluate_aloud(own, data, benchmark, ("multilingual",), what, callback)
-        facts = {"task": task, "encoder": encoder.name, "learner": when, "fold": benchmark.fold, "split": part}
-        rows += [{**facts, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
-        if results.questions.ranking:
-            ranked[task] = bias_of_ranking(results.questions.ranking).figures
+        found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, part)
+        rows += found.rows
+        if found.questions.ranking:
+            ranked[benchmark.task.task] = bias_of_ranking(found.questions.ranking).figures
     return rows, ranked

@@ -1,35 +1,40 @@
-"""What all commands that fill a run folder share: how the work is done, and stopped."""
+"""A run from its configuration to its report: the steps that training, distillation and scoring have in common."""
 
+import shutil
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, NoReturn, Self
 
+from metasearch.config.base import Settings
+from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, ProcessLost, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import OutOfRoom, require_room
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder, RunMetadata
 from metasearch.runs.signals import interrupted
-from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, join_processes
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
 
 CallbackFactory = Callable[[str], AbstractContextManager[Callback]]
-"""Opens a callback for what is called so, a run or a stage of one."""
+"""Opens a callback for a run, or for a stage of one, by its name."""
 
 ENCODER = "encoder"
-"""What the encoder of a run is called beside its fingerprint; those of a distillation are called by their roles."""
+"""Key of the encoder's fingerprint in the metadata of a run; a distillation has one key for each role."""
 
 WAIT_SECONDS = 60.0
-"""How long a cell waits for the process of a runner that was killed to save its checkpoint and let go of the folder."""
+"""How long a cell waits for the process of a killed runner to save its checkpoint and to release the folder."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run gives back.
+    """The result of a finished run.
 
     Attributes:
         folder: the run folder.
@@ -42,40 +47,158 @@ class RunResult:
     report: str
 
     @classmethod
-    def of(cls, files: RunFolder) -> "RunResult":
-        """Return what stands in a finished run folder; `RunFolderError` where it is not what the run wrote."""
+    def read(cls, files: RunFolder) -> "RunResult":
+        """Read a finished run folder; `RunFolderError` if a file has changed since the run wrote it."""
         rows = files.results()
         files.require_unchanged()
         return cls(files.path, rows, files.report.read_text(encoding="utf-8"))
 
 
 def silent(name: str) -> AbstractContextManager[Callback]:
-    """Open a callback that says nothing."""
+    """Open a callback that does nothing."""
     return nullcontext(SILENT)
 
 
-def complete(
-    files: RunFolder, work: Callable[[], object], patience: float = 0, processes: ProcessGroup = SINGLE_PROCESS
-) -> RunResult:
-    """Do the work of a run that is not finished, alone in its folder; wait `patience` seconds for who is at work there.
+class Run(ABC, Generic[Config]):
+    """Fills a run folder; a run that was stopped resumes to the same bits.
 
-    The other processes of the run are let go when everything is written.
+    `TrainRun(config, folder)` is a new run, whose folder `execute` makes once every check has passed.
+    `TrainRun.open(folder)` is an existing one.
 
-    Raises:
-        Interrupted: by Ctrl-C or SIGTERM; it says how to go on.
-        RunFolderError: another process is at work in the folder, or the disk is full; it says how to go on.
+    Args:
+        config: settings of the run.
+        folder: run folder, new or empty.
+
+    Attributes:
+        files: the files of the run.
+        began: metadata of a run that is resumed, None for a new one.
+        processes: the processes that share the work.
     """
-    with resumable(files.path), files.held(patience):
-        # Asked under the lock only: the process that was waited for may have finished the run.
-        if not files.finished:
-            work()
-        processes.end()
-    return RunResult.of(files)
+
+    settings: ClassVar[type[Settings]]
+    """Class of the configuration."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self.config = config
+        self.files = RunFolder(folder)
+        self.began: RunMetadata[Config] | None = None
+        self.processes: ProcessGroup = SINGLE_PROCESS
+        self._start = 0.0
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Return the run in a folder.
+
+        Raises:
+            RunFolderError: there is none.
+            ConfigError: its configuration cannot be read.
+        """
+        _, began = RunFolder.open(folder, cls.settings)
+        run = cls(began.config, folder)  # type: ignore[arg-type]
+        run.began = began  # type: ignore[assignment]
+        return run
+
+    @abstractmethod
+    def load_data(self) -> str:
+        """Check names and options and load the data, but no weights; return the fingerprint of the data."""
+
+    @abstractmethod
+    def load_encoders(self) -> Mapping[str, str]:
+        """Load the encoders; return the fingerprint of each checkpoint by the encoder's part in the run."""
+
+    def validate(self) -> None:
+        """Check what could fail later, such as disk space; skipped for a run that has scores or steps already."""
+
+    @abstractmethod
+    def work(self, open_callback: CallbackFactory) -> None:
+        """Do what is not done yet, and write the report; `Interrupted` after saving what was reached."""
+
+    def follow(self) -> None:
+        """Take part in the work of the first process, which alone writes and scores."""
+
+    @property
+    def trusts_code(self) -> bool:
+        """Whether the run was created with permission to run code that comes with its encoders."""
+        return bool(self.config.encoder.trust_remote_code)  # type: ignore[attr-defined]
+
+    def execute(
+        self, open_callback: CallbackFactory = silent, trust_remote_code: bool = False, patience: float = 0
+    ) -> RunResult:
+        """Run to the end, alone in the folder. A finished run is only read.
+
+        Args:
+            open_callback: opens a callback for a run or for a stage by its name.
+            trust_remote_code: run code that comes with an encoder; a resumed run needs this permission again.
+            patience: seconds to wait for another process that works in the folder.
+
+        Raises:
+            Interrupted: by Ctrl-C or SIGTERM; the message has the command that resumes.
+            DataError: the data has changed since the run was created.
+            EncoderError: an encoder has changed since the run was created.
+            RunFolderError: the folder of a new run is not empty, another process works in it, or it cannot be written.
+            MetasearchError: of every kind; what was reached is saved.
+        """
+        if self.began:
+            # Before anything is loaded: a finished run needs neither data nor encoder.
+            if self.files.finished:
+                # A process that died right after the report has left checkpoints.
+                self.files.remove_checkpoint()
+                return RunResult.read(self.files)
+            require_trust(self.files.path, self.trusts_code, trust_remote_code)
+        with resumable(self.files.path):
+            data = self.load_data()
+            if self.began:
+                require_same_data(self.files.path, self.began.data_fingerprint, data)
+            weights = self.load_encoders()
+            if not self.files.begun:
+                self.validate()
+            self.processes = join_processes()
+            if not self.processes.first:
+                self.follow()
+                self.processes.end()
+                return RunResult(self.files.path, [], "")
+            if self.began:
+                check_weights(self.files, self.began, weights)
+                return self._complete(open_callback, patience)
+            self.files = RunFolder.create(self.files.path, self.config, data, weights)
+            try:
+                return self._complete(open_callback, patience)
+            except (ConfigError, DataError, EncoderError):
+                if not self.files.begun:
+                    self._discard()
+                raise
+
+    def _complete(self, open_callback: CallbackFactory, patience: float) -> RunResult:
+        with self.files.held(patience):
+            # Asked under the lock only: the process that was waited for may have finished the run.
+            if not self.files.finished:
+                self._start = time.monotonic()
+                self.work(open_callback)
+            self.processes.end()
+        return RunResult.read(self.files)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the work began or was resumed."""
+        return time.monotonic() - self._start
+
+    def stop(self, reached: str) -> NoReturn:
+        """Raise `Interrupted`, once every process has stopped after the same step."""
+        # A process that ended before this would be taken for lost.
+        self.processes.end()
+        raise stopped(self.files.path, reached)
+
+    def _discard(self) -> None:
+        """Delete a folder that holds nothing but the configuration, so that the corrected command can have it."""
+        for path in self.files.path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with suppress(OSError):  # a link, or a mounted folder, stays
+            self.files.path.rmdir()
 
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """While entered, whatever stops the work in the folder of a run or study says how to resume it.
+    """While entered, an error that stops the work in the folder of a run or study names the command that resumes it.
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM.
@@ -99,7 +222,7 @@ def stopped(folder: Path, what: str = "stopped") -> Interrupted:
 
 
 def holds_something(folder: Path) -> bool:
-    """Whether `metasearch resume` can go on with a folder."""
+    """Whether `metasearch resume` can resume a folder."""
     return any((folder / name).is_file() for name in (STUDY_FILE, "config.yaml"))
 
 
@@ -113,14 +236,14 @@ def require_disk_space(folder: Path, model: int) -> None:
 
 
 def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:
-    """Raise `ConfigError` where a run or study began with code of its encoder's, and that is not trusted again."""
+    """Raise `ConfigError` if a run or study needs code of its encoder that is not trusted again."""
     # A configuration is no consent: who wrote it need not be who resumes it.
     if began_with and not said:
         raise ConfigError(f"{folder}: the {what} began with --trust-remote-code; say it again to go on")
 
 
 def require_same_data(folder: Path, before: str, now: str, what: str = "run") -> None:
-    """Raise `DataError` where the fingerprint of the data is not the one that a run or study began with."""
+    """Raise `DataError` if the fingerprint of the data is not the one that a run or study began with."""
     if before != now:
         raise DataError(
             f"{folder}: the data has changed since the {what} began (fingerprint {before}, now {now}); it cannot go on "
@@ -129,17 +252,17 @@ def require_same_data(folder: Path, before: str, now: str, what: str = "run") ->
 
 
 def check_weights(files: RunFolder, began: RunMetadata[Any], now: Mapping[str, str]) -> None:
-    """Raise `EncoderError` where the weights of an encoder are not those that a run began with; note those not known.
+    """Raise `EncoderError` if the weights of an encoder are not those that a run began with; record unknown ones.
 
     Args:
-        files: of the run.
-        began: with what it did.
-        now: what an encoder is to the run → fingerprint of its checkpoint.
+        files: files of the run.
+        began: metadata of the run.
+        now: part of an encoder in the run → fingerprint of its checkpoint.
     """
     before = dict(began.weights)
     for row in files.results():
         if "weights" in row:
-            # Of a cell whose untrained scores another cell made, these say it first.
+            # A cell may have taken over its untrained scores from another cell before it loads an encoder.
             before.setdefault(ENCODER, row["weights"])
     for what, fingerprint in now.items():
         require_same_weights(f"{files.path}: its {what}", before.get(what, fingerprint), fingerprint)
@@ -149,7 +272,7 @@ def check_weights(files: RunFolder, began: RunMetadata[Any], now: Mapping[str, s
 
 
 def require_same_weights(what: str, before: str, now: str) -> None:
-    """Raise `EncoderError` where the fingerprint of an encoder, called `what`, is not the one that a run began with."""
+    """Raise `EncoderError` if the fingerprint of an encoder is not the one that a run began with."""
     if before != now:
         raise EncoderError(
             f"{what} has other weights, words or prompts than when the run began (fingerprint {before}, now {now}); it "

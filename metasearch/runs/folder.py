@@ -2,7 +2,7 @@
 
     config.yaml      the resolved configuration; `metasearch resume` reads it
     log.jsonl        one line an outer step or dev score
-    results.jsonl    one line a score, with versions, seed and data fingerprint
+    results.jsonl    one line a score, and lines of facts that scores share: `metasearch.runs.rows`
     queries/         the score of each test question, and what ranked where: `metasearch.runs.per_query_results`
     facts.json       time, memory and hardware
     SHA256SUMS       hashes of the files above, once the run is finished: `metasearch.runs.checksums`
@@ -28,7 +28,7 @@ from metasearch.io import NEW, atomic_write, held, move, read_bytes, share, take
 from metasearch.runs import checksums
 from metasearch.runs.log import read_events
 from metasearch.runs.per_query_results import query_results_path
-from metasearch.runs.rows import read_rows
+from metasearch.runs.rows import format_rows, read_rows
 
 CONFIG = "config.yaml"
 
@@ -178,8 +178,7 @@ class RunFolder:
             old = read_bytes(self._results) if self._results.exists() else b""
         except OSError as error:
             raise write_error(self._results, error) from None
-        new = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        atomic_write(self._results, old + new.encode())
+        atomic_write(self._results, old + format_rows(rows).encode())
 
     def results(self) -> list[dict[str, Any]]:
         """Return all scores; `DataError` names the line that is damaged."""

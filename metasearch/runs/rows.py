@@ -1,4 +1,8 @@
-"""Appends the scores of a results file and reads them back, every line checked and none missing."""
+"""Writes the scores of a results file and reads them back, every line checked and none missing.
+
+Scores of one evaluation have most facts in common, such as task, versions and weights. A line `{"facts": {...}}` holds
+them once for the rows after it, up to the next such line.
+"""
 
 import json
 import math
@@ -28,8 +32,52 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
 }
 
 
+_FACTS = "facts"
+"""Key of a line that holds facts of the rows after it."""
+
+
+def format_rows(rows: Iterable[Row]) -> str:
+    """Return the lines of rows that belong together, with the facts that they share in a line of their own."""
+    rows = list(rows)
+    first = rows[0] if rows[1:] else {}
+    shared = {
+        key: first[key]
+        for key in first
+        if key != "value" and all(key in row and row[key] == first[key] for row in rows)
+    }
+    own = [{key: value for key, value in row.items() if key not in shared} for row in rows]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in ({_FACTS: shared}, *own)) if rows else ""
+
+
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a results file; `DataError` names the file, and the line that is cut off or damaged."""
+    """Return the rows of a results file, each with all its facts.
+
+    Raises:
+        DataError: the file is missing, or a line is cut off or damaged; it is named.
+    """
+    return list(_numbered(path).values())
+
+
+def read_complete_rows(path: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a finished run.
+
+    Args:
+        path: path of `results.jsonl`.
+        config: configuration of the run, as a tree; it names the learner that must have scores.
+
+    Raises:
+        DataError: as `read_rows`, and where a row is no score, or scores are missing.
+    """
+    rows = _numbered(path)
+    scores = {number: row for number, row in rows.items() if row.get("task") != STAGE}
+    for number, row in scores.items():
+        _require_score(row, f"{path}:{number}")
+    _require_means(list(scores.values()), config, path, max(rows, default=1))
+    return list(rows.values())
+
+
+def _numbered(path: Path) -> dict[int, dict[str, Any]]:
+    """Return line number → row."""
     try:
         # Not `splitlines`, which also splits at U+2028 and the like; JSON may hold them.
         lines = read_bytes(path).decode().removesuffix("\n").split("\n")
@@ -39,21 +87,15 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         raise DataError(f"{path}: damaged, or not a results file: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    return [_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
-
-
-def require_complete(path: Path, rows: Sequence[Row], config: Mapping[str, Any]) -> None:
-    """Raise `DataError` if a row of a finished run is no score, or scores are missing.
-
-    Args:
-        path: path of `results.jsonl`, for the message.
-        rows: all rows of the file, those of a distillation's stages on their own data included.
-        config: configuration of the run, as a tree; it names the learner that must have scores.
-    """
-    for number, row in enumerate(rows, 1):
-        if row.get("task") != STAGE:
-            _require_score(row, f"{path}:{number}")
-    _require_means([row for row in rows if row["task"] != STAGE], config, path, len(rows))
+    rows: dict[int, dict[str, Any]] = {}
+    facts: dict[str, Any] = {}
+    for number, line in enumerate(lines, 1):
+        row = _row(line, f"{path}:{number}")
+        if row.keys() == {_FACTS} and isinstance(row[_FACTS], dict):
+            facts = row[_FACTS]
+        else:
+            rows[number] = {**facts, **row}
+    return rows
 
 
 def _row(line: str, where: str) -> dict[str, Any]:

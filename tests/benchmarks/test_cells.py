@@ -22,7 +22,7 @@ from metasearch.config.measure import RERANKED
 from metasearch.errors import DataError
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import train
+from metasearch.pipelines.train import TrainRun
 
 OPTIONS = {"task": "demo", "learner": "fine-tune", "recipe": None, "epochs": None, "include": (), "data": None}
 
@@ -38,7 +38,7 @@ def study(tmp_path_factory):
         device="cpu",
         **OPTIONS,
     )
-    return read_study([train.begin(config, tmp_path_factory.mktemp("runs") / "run").folder])
+    return read_study([TrainRun(config, tmp_path_factory.mktemp("runs") / "run").execute().folder])
 
 
 @pytest.fixture(scope="module")

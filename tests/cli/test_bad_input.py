@@ -1,6 +1,5 @@
 """Bad input: one clear line, a documented exit code, no traceback, and nothing lost."""
 
-import json
 import sys
 
 import click
@@ -9,6 +8,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.errors import DataError
+from metasearch.runs.rows import read_rows
 
 TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
 
@@ -161,7 +161,7 @@ def test_a_rate_that_blows_up_ends_with_code_4_and_keeps_what_was_written(tmp_pa
     sizes = ["--set=budget.meta_train=40", "--set=budget.meta_valid=4", "--set=budget.eval_every=1"]
     error = failing(*TRAIN, *sizes, "--set=options.inner_lr=1e38", "--set=options.inner_steps=2", "-o", folder, code=4)
     assert "Try a smaller rate" in error
-    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    rows = read_rows(folder / "results.jsonl")
     assert {row["learner"] for row in rows} == {"zero-shot"}
 
 

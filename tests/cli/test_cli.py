@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
 from metasearch.cli import main
+from metasearch.runs.rows import read_rows
 
 TINY = "--encoder=tiny"
 QUICK = [TINY, *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=1"))]
@@ -55,7 +56,7 @@ def test_train_writes_the_files_of_a_run_and_ends_with_the_table(trained):
 
 
 def test_results_carry_versions_seed_and_data_fingerprint(trained):
-    rows = [json.loads(line) for line in (trained[0] / "results.jsonl").read_text().splitlines()]
+    rows = read_rows(trained[0] / "results.jsonl")
     assert {(row["learner"], row["split"]) for row in rows} == {
         (learner, split) for learner in ("zero-shot", "maml-align") for split in ("dev", "test")
     }
@@ -73,7 +74,7 @@ def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained
 
     np.testing.assert_allclose(plain, load_encoder(str(folder / "model")).encode(texts, "candidate"), atol=1e-6)
     scores = json.loads(metasearch("evaluate", "--encoder", folder / "model", "--json").stdout)["results"]
-    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    rows = read_rows(folder / "results.jsonl")
     stored = {
         (row["measure"], row["language"]): row["value"]
         for row in rows

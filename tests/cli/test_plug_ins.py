@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from helpers.packages import install
+from metasearch.runs.rows import read_rows
 
 LEARNER = '''
 """Learns from the last set of each episode alone."""
@@ -184,7 +185,7 @@ def test_their_learner_trains_with_its_option(site, folder, tmp_path):
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert [event["last"] for event in log if "loss" in event] == [event["loss"] for event in log if "loss" in event]
     assert "weight: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
-    learners = {json.loads(line)["learner"] for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()}
+    learners = {row["learner"] for row in read_rows(tmp_path / "run" / "results.jsonl")}
     assert learners == {"zero-shot", "last-set"}
     compared = metasearch(site, "compare", tmp_path / "run", "--measure", "success@3", "--resamples", "200")
     assert "success@3" in compared

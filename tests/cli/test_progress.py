@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from helpers.configs import nested
+from helpers.configs import nested, through
 from metasearch.cli import _live_table, _progress
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.pipelines import score
+from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.study.plan import Cell
 from metasearch.pipelines.study.status import CellStatus
 from metasearch.runs.callbacks import Callback
@@ -35,7 +35,9 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
             announced.setdefault(what, [record.getMessage() for record in caplog.records])
 
     callback = Listening()
-    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run", callback)
+    ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run").execute(
+        through(callback)
+    )
     benchmark = load_benchmark("demo-sts")
     assert list(announced) == ["zero-shot on dev of demo-sts", "zero-shot on test of demo-sts"]
     for part, data in (("dev", benchmark.split.dev), ("test", benchmark.split.test)):

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from helpers.studies import Made, write_run, write_study
 from metasearch.cli import main
+from metasearch.runs.rows import read_rows
 
 FEW = "--resamples=200"
 
@@ -97,7 +98,7 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
 
 def test_translations_are_reported_with_both_directions(tmp_path):
     run = write_run(tmp_path / "run", Made(1.0, learner="1 student"))
-    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    rows = read_rows(run / "results.jsonl")
     (first, *_) = [row for row in rows if row["learner"] == "1 student" and row["split"] == "test"]
     made = [
         {

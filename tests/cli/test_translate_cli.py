@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.config.library import shipped
+from metasearch.runs.rows import read_rows
 
 TINY = ("--encoder", "tiny", "--device", "cpu")
 SMALL = ("episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "budget.meta_train=4", "budget.meta_valid=0")
@@ -62,7 +63,7 @@ def metasearch(*arguments):
 
 
 def rows_of(run):
-    return [json.loads(line) for line in (run / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return read_rows(run / "results.jsonl")
 
 
 @pytest.mark.slow

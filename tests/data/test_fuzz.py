@@ -24,7 +24,7 @@ from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import MetasearchError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.log import read_events, read_latest
-from metasearch.runs.rows import read_rows, require_complete
+from metasearch.runs.rows import read_complete_rows
 
 KEYS = re.findall(
     r"\w+",
@@ -103,7 +103,7 @@ PARSERS = {
     "parallel gz": ("en-de.tsv.gz", lambda path: read_corpus([path], CorpusSettings())),
     "texts": ("de.txt", lambda path: list(read_texts([path]))),
     "tagged": ("en-de.tsv", lambda path: read_tagged([path], 9)),
-    "results": ("results.jsonl", lambda path: require_complete(path, read_rows(path), {"label": "maml"})),
+    "results": ("results.jsonl", lambda path: read_complete_rows(path, {"label": "maml"})),
     "results of a run": ("results.jsonl", lambda path: RunFolder(path.parent).results()),
     "log": ("log.jsonl", read_events),
     "latest of a log": ("log.jsonl", read_latest),

@@ -19,7 +19,7 @@ from metasearch.encoders.e5.packed import read
 from metasearch.encoders.e5.tokenizer import tokenizer
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
-from metasearch.pipelines.task_encoder import encoder_of
+from metasearch.pipelines.factory import load_task_encoder
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "e5"
 KNOWN = json.loads((FIXTURES / "tokens.json").read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ def test_vectors_are_those_of_the_engine_within_a_cosine_of_0_999(encoder):
 def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
     benchmark = load_benchmark("demo")
     config = nested(ScoreConfig, task="demo", encoder="e5", trim=("task",), device="cpu")
-    trimmed = encoder_of(config, benchmark)
+    trimmed = load_task_encoder(config, benchmark)
     assert trimmed.parameter_count < encoder.parameter_count / 3
     texts = [candidate.text for candidate in benchmark.data.candidates[::40]]
     whole = Encoder(encoder.model, "e5", benchmark.task.max_length)

@@ -1,14 +1,13 @@
 """Runs `metasearch crossval` with its cells in this process, as the processes of cells would run them."""
 
-import json
-
 from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.errors import MetasearchError
-from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.study.launchers import local
 from metasearch.pipelines.study.process import begin_attempt
+from metasearch.runs.rows import read_rows
 
 STEPS = 8
 FLAGS = [
@@ -27,7 +26,7 @@ class Inline:
         self.begun.append(name)
         self.code = 0
         try:
-            resume_run(study.at(name), trust_remote_code=trust_remote_code)
+            open_run(study.at(name)).execute(trust_remote_code=trust_remote_code)
         except MetasearchError as error:
             begin_attempt(study, name, str(error))
             self.code = error.exit_code
@@ -57,5 +56,5 @@ def run(*args, code=0):
 
 def scores(folder):
     """Return what a study's scores depend on, without the versions."""
-    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(folder / "results.jsonl")
     return [{key: value for key, value in row.items() if key != "versions"} for row in rows]

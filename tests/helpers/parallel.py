@@ -16,6 +16,7 @@ from transformers import BertConfig, BertModel
 from metasearch.cli import main
 from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
+from metasearch.runs.rows import read_rows
 
 STAGES = ("assistant", "embedding", "student", "contrast")
 FOLDERS = ("1-assistant", "2-embedding", "3-student", "4-contrast")
@@ -105,4 +106,4 @@ def events(folder: Path):
 
 def results(run: Path):
     """Return the scores of a run."""
-    return [json.loads(line) for line in (run / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return read_rows(run / "results.jsonl")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested
+from helpers.configs import nested, through
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import Interrupted
-from metasearch.pipelines import train
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
@@ -36,13 +36,13 @@ class _Stopping(Callback):
 
 def run(folder: Path) -> None:
     """Make a finished run of two steps."""
-    train.begin(RUN, folder)
+    TrainRun(RUN, folder).execute()
 
 
 def stopped(folder: Path) -> None:
     """Make a run that was stopped after a step, with a checkpoint."""
     with pytest.raises(Interrupted):
-        train.begin(RUN, folder, _Stopping())
+        TrainRun(RUN, folder).execute(through(_Stopping()))
 
 
 def study(folder: Path) -> None:

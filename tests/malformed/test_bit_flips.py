@@ -10,14 +10,15 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested
+from helpers.configs import nested, through
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.errors import Interrupted
-from metasearch.pipelines import train
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
+from metasearch.runs.rows import read_rows
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 RUN = nested(
@@ -48,9 +49,9 @@ class Stopping(Callback):
 def place(tmp_path_factory):
     """A finished run, one that was stopped after a step, and a study of two cells."""
     folder = tmp_path_factory.mktemp("sound")
-    train.begin(RUN, folder / "finished")
+    TrainRun(RUN, folder / "finished").execute()
     with pytest.raises(Interrupted):
-        train.begin(RUN, folder / "stopped", Stopping())
+        TrainRun(RUN, folder / "stopped").execute(through(Stopping()))
     with pytest.MonkeyPatch.context() as patch:
         inline(patch)
         ran = CliRunner().invoke(main, ["crossval", *FLAGS, "--max-steps=2", "-o", str(folder / "study")])
@@ -72,7 +73,7 @@ def flipped(path, seed):
 
 def scores(folder):
     """Return what a run or study came to, without what differs from one time to the next."""
-    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(folder / "results.jsonl")
     return [{key: value for key, value in row.items() if key not in ("versions", "processor")} for row in rows]
 
 

@@ -12,6 +12,7 @@ from helpers.parallel import distill, flags, save_assistant, write_corpus
 from metasearch.cli import main
 from metasearch.pipelines import factory
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.rows import read_rows
 
 SMALL = [f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=0", "eval_every=1")]
 
@@ -44,8 +45,8 @@ def run(base, tmp_path_factory):
 
 
 def rows_of(run, learner, split="test"):
-    lines = (run / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if (row["learner"], row["split"]) == (learner, split)]
+    rows = read_rows(run / "results.jsonl")
+    return [row for row in rows if (row["learner"], row["split"]) == (learner, split)]
 
 
 def text_of(model):

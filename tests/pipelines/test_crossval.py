@@ -15,6 +15,7 @@ from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, inline, run, scores
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.process import attempts, last_error
+from metasearch.runs.rows import read_rows
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_a_study_can_be_read_back_and_its_table_is_printed(whole):
 
 def test_what_is_trained_takes_zero_shot_over_to_the_bit(whole):
     zero, tuned = (whole[0] / "cells" / name for name in (ZERO, TUNED))
-    rows = [[json.loads(line) for line in (at / "results.jsonl").read_text().splitlines()] for at in (zero, tuned)]
+    rows = [read_rows(at / "results.jsonl") for at in (zero, tuned)]
     same = ("split", "measure", "pool", "language", "value", "step", "seed", "fold", "data", "versions")
     taken = [row for row in rows[1] if row["learner"] == "zero-shot"]
     assert [[row[key] for key in same] for row in taken] == [[row[key] for key in same] for row in rows[0]]

@@ -15,7 +15,7 @@ from helpers.parallel import write_corpus
 from metasearch.config.study import StudyConfig
 from metasearch.errors import Interrupted
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import factory, score
+from metasearch.pipelines import factory, scorer
 from metasearch.pipelines.study.launchers import local
 from metasearch.pipelines.study.runner import begin as crossval
 from metasearch.pipelines.study.status import Watcher
@@ -85,8 +85,8 @@ def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_
 @pytest.fixture
 def evaluated(monkeypatch):
     """Return the parts of data that are evaluated."""
-    found, evaluate = [], score.evaluate
-    monkeypatch.setattr(score, "evaluate", lambda *args: found.append(args[1].fingerprint) or evaluate(*args))
+    found, evaluate = [], scorer.evaluate
+    monkeypatch.setattr(scorer, "evaluate", lambda *args: found.append(args[1].fingerprint) or evaluate(*args))
     return found
 
 

@@ -13,7 +13,6 @@ from metasearch.cli import main
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines import factory
-from metasearch.pipelines.task_encoder import encoder_of
 
 TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", "--json"]
 
@@ -24,7 +23,7 @@ def call(*words):
 
 def trimmed(*languages):
     config = nested(ScoreConfig, task="demo", encoder="tiny", trim=languages, device="cpu")
-    return encoder_of(config, load_benchmark("demo"))
+    return factory.load_task_encoder(config, load_benchmark("demo"))
 
 
 @pytest.mark.slow
@@ -64,7 +63,7 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
     assert "en" not in benchmark.data.languages
     questions = [question.text for question in benchmark.split.train.questions_by_language["en"]]
     whole = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
-    found = encoder_of(config, benchmark).encode(questions, "question")
+    found = factory.load_task_encoder(config, benchmark).encode(questions, "question")
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))
 
 

@@ -7,8 +7,8 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
-from metasearch.pipelines import train
 from metasearch.pipelines.compatibility import check_loss
+from metasearch.pipelines.train import TrainRun
 
 JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
 
@@ -37,7 +37,7 @@ def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, cha
     recipe = load_recipe("maml-tiny", changes)
     config = nested(RunConfig, task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
     with pytest.raises(ConfigError, match=f"recipe 'maml-tiny': {says}"):
-        train.begin(config, tmp_path / "run")
+        TrainRun(config, tmp_path / "run").execute()
     assert not (tmp_path / "run").exists()
 
 
@@ -49,7 +49,7 @@ def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path
     recipe = load_recipe("maml-tiny", [f"loss.name={loss}"])
     config = nested(RunConfig, task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
     with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
-        train.begin(config, tmp_path / "run")
+        TrainRun(config, tmp_path / "run").execute()
     assert not (tmp_path / "run").exists()
 
 

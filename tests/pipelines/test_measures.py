@@ -10,6 +10,7 @@ from metasearch.cli import main
 from metasearch.config.library import Library
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.evaluation.study.read import read_study
+from metasearch.runs.rows import read_rows
 
 MEASURES = ["ndcg@10", "mrr", "recall@5", "precision@5", "complete@10", "map@20"]
 
@@ -59,7 +60,7 @@ def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
 @pytest.mark.slow
 def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
     events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    rows = read_rows(run / "results.jsonl")
     before = [
         row["value"]
         for row in rows

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from helpers.configs import nested
+from helpers.configs import nested, through
 from helpers.training import Killed, kill
 from metasearch.compress.average import average
 from metasearch.config.library import load_recipe
@@ -13,10 +13,11 @@ from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError
-from metasearch.pipelines import factory, train
-from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines import factory
+from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, read_rows
 
 SMALL = (
     *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
@@ -35,14 +36,14 @@ def run_of(*changes):
 def runs(tmp_path_factory):
     """The same training without the stage and with it."""
     folder = tmp_path_factory.mktemp("runs")
-    train.begin(run_of(), folder / "plain")
-    train.begin(run_of("merge=[0.25,0.5,1]"), folder / "merged")
+    TrainRun(run_of(), folder / "plain").execute()
+    TrainRun(run_of("merge=[0.25,0.5,1]"), folder / "merged").execute()
     return folder
 
 
 def means(folder):
     """Return (learner, split) → the mean Pearson correlation of a run."""
-    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(folder / "results.jsonl")
     return {
         (row["learner"], row["split"]): row["value"]
         for row in rows
@@ -85,8 +86,8 @@ class Stop(Callback):
 @pytest.mark.slow
 def test_a_run_that_was_stopped_merges_with_the_weights_before_its_first_step(runs, tmp_path):
     with pytest.raises(Killed):
-        train.begin(run_of("merge=[0.25,0.5,1]"), tmp_path / "run", Stop())
-    resume_run(tmp_path / "run")
+        TrainRun(run_of("merge=[0.25,0.5,1]"), tmp_path / "run").execute(through(Stop()))
+    open_run(tmp_path / "run").execute()
     assert means(tmp_path / "run") == means(runs / "merged")
     made, whole = (open_checkpoint(str(place / "model")).fingerprint for place in (tmp_path / "run", runs / "merged"))
     assert made == whole

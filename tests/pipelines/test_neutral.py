@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.configs import nested
+from helpers.configs import nested, through
 from helpers.training import Killed, kill
 from metasearch.config.library import load_recipe
 from metasearch.config.postprocessing import NeutralSettings
@@ -18,11 +18,12 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import factory, train
+from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise, train_texts
-from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, read_rows
 
 SMALL = [
     *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
@@ -46,12 +47,12 @@ def runs(tmp_path_factory):
     """The same training without the stage, with it before, and with it after, each finished."""
     folder = tmp_path_factory.mktemp("runs")
     for name, changes in (("plain", ()), ("before", stage("before")), ("after", stage("after"))):
-        train.begin(run_of(*changes), folder / name)
+        TrainRun(run_of(*changes), folder / name).execute()
     return folder
 
 
 def rows_of(folder):
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return read_rows(folder / "results.jsonl")
 
 
 def mean(folder, learner, split="test"):
@@ -147,9 +148,9 @@ class Stop(Callback):
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, when, tmp_path):
     with pytest.raises(Killed):
-        train.begin(run_of(*stage(when)), tmp_path / "run", Stop(2))
+        TrainRun(run_of(*stage(when)), tmp_path / "run").execute(through(Stop(2)))
     assert (tmp_path / "run/checkpoint").is_dir()
-    resume_run(tmp_path / "run")
+    open_run(tmp_path / "run").execute()
     for name in ("model/model.safetensors", "model/3_Dense/model.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (runs / when / name).read_bytes()
     assert rows_of(tmp_path / "run") == rows_of(runs / when)
@@ -171,5 +172,5 @@ def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, when, tmp
 )
 def test_what_is_wrong_is_said_before_weights_are_loaded(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        train.begin(run_of(*changes, encoder="no-such-encoder"), tmp_path / "run")
+        TrainRun(run_of(*changes, encoder="no-such-encoder"), tmp_path / "run").execute()
     assert not (tmp_path / "run").exists()

@@ -8,7 +8,8 @@ from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import hold_out
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines import factory, train
+from metasearch.pipelines import factory
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.folder import RunFolder
 
 SMALL = ["budget.meta_train=4", "budget.meta_valid=4", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
@@ -39,9 +40,9 @@ def trained(tmp_path_factory):
     """A trained run, with its dev and its test data."""
     folder = tmp_path_factory.mktemp("parts") / "run"
     recipe = load_recipe("maml-tiny", SMALL)
-    train.begin(
+    TrainRun(
         nested(RunConfig, task=TASK, mode=MODE, encoder="tiny", recipe=recipe, max_steps=2, device="cpu"), folder
-    )
+    ).execute()
     return RunFolder(folder)
 
 

@@ -10,7 +10,7 @@ from helpers.prepared import prepared
 from metasearch.data.prepared.corpus import open_corpus
 from metasearch.data.prepared.manifest import Manifest
 from metasearch.errors import DataError, RunFolderError
-from metasearch.pipelines.distill.row_targets import row_targets
+from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup
 from metasearch.pipelines.factory import load_encoder
 
 ASKED = {"max_chars": 250}
@@ -66,10 +66,17 @@ def wanted(corpus):
     return [(shard, np.arange(shard.counts.texts)) for shard in corpus.shards]
 
 
+def targets_of(folder, encoder, rows, kind="fp32", on_progress=None):
+    """Return the vectors of rows of a corpus."""
+    cache = TargetCache(folder, encoder, "text", "pooled", kind)
+    cache.add(lambda: (TextGroup.of_rows(*each) for each in rows), on_progress)
+    return cache
+
+
 @pytest.mark.parametrize(("kind", "error"), [("fp32", 0), ("fp16", 2**-11), ("int8", 1 / 127)])
 def test_targets_are_the_encoders_vectors_up_to_rounding(place, tmp_path, kind, error):
     corpus, encoder = open_corpus(place / "prepared"), load_encoder("tiny")
-    targets = row_targets(tmp_path, encoder, wanted(corpus), "pooled", kind)
+    targets = targets_of(tmp_path, encoder, wanted(corpus), kind)
     for shard, rows in wanted(corpus):
         texts = shard.texts(rows)
         exact = encoder.encode(texts, "text", "pooled")
@@ -77,25 +84,25 @@ def test_targets_are_the_encoders_vectors_up_to_rounding(place, tmp_path, kind, 
         most = np.abs(exact).max(1, keepdims=True) if kind == "int8" else np.abs(exact)
         assert (np.abs(targets.vectors(texts) - exact) <= error * most + 1e-7).all()
     with pytest.raises(KeyError, match="no stored vector of the text"):
-        row_targets(tmp_path / "none", encoder, [], "pooled", kind).vectors(texts)
+        targets_of(tmp_path / "none", encoder, [], kind).vectors(texts)
 
 
 def test_targets_are_computed_once_and_damaged_ones_again(place, tmp_path, monkeypatch):
     corpus, encoder = open_corpus(place / "prepared"), load_encoder("tiny")
-    monkeypatch.setattr("metasearch.pipelines.distill.row_targets.PIECE", 20)
+    monkeypatch.setattr("metasearch.pipelines.distill.target_cache.PIECE", 20)
     done = []
-    first = row_targets(tmp_path, encoder, wanted(corpus), "pooled", "fp32", lambda *counts: done.append(counts))
+    first = targets_of(tmp_path, encoder, wanted(corpus), "fp32", lambda *counts: done.append(counts))
     total = sum(shard.counts.texts for shard in corpus.shards)
     assert done[-1] == (total, total)
     files = sorted(tmp_path.rglob("*.safetensors"))
     assert len(files) == sum(-(-shard.counts.texts // 20) for shard in corpus.shards)
-    again = row_targets(tmp_path, encoder, wanted(corpus), "pooled", "fp32", lambda *counts: pytest.fail("computed"))
+    again = targets_of(tmp_path, encoder, wanted(corpus), "fp32", lambda *counts: pytest.fail("computed"))
     texts = corpus.shards[0].texts(np.arange(30))
     assert np.array_equal(first.vectors(texts), again.vectors(texts))
     content = bytearray(files[0].read_bytes())
     content[-1] ^= 1
     files[0].write_bytes(content)
-    row_targets(tmp_path, encoder, wanted(corpus), "pooled")
+    targets_of(tmp_path, encoder, wanted(corpus))
     assert sorted(tmp_path.rglob("*.safetensors")) == files
 
 

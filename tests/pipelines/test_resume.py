@@ -11,7 +11,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested
+from helpers.configs import nested, through
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cli import main
@@ -19,8 +19,10 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import Interrupted, RunFolderError
-from metasearch.pipelines import factory, score, train
+from metasearch.pipelines import factory
 from metasearch.pipelines.resume import kind_of
+from metasearch.pipelines.score import ScoreRun
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
 
@@ -55,8 +57,8 @@ def contents(folder):
 def place(tmp_path_factory):
     """A run, a score, a distillation and a study, all finished."""
     folder = tmp_path_factory.mktemp("kinds")
-    train.begin(RUN, folder / "run")
-    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score")
+    TrainRun(RUN, folder / "run").execute()
+    ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score").execute()
     write_corpus(folder / "corpus")
     save_assistant(folder / "assistant")
     metasearch("distill", *flags(folder, "--stages=3", "--device=cpu", steps=2), "-o", folder / "distillation")
@@ -103,7 +105,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, 
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted, match=f"Go on with: metasearch resume {tmp_path / 'run'}"):
-        train.begin(RUN, tmp_path / "run", Stopping())
+        TrainRun(RUN, tmp_path / "run").execute(through(Stopping()))
     assert not RunFolder(tmp_path / "run").finished
     shown = json.loads(metasearch("resume", tmp_path / "run", "--json").stdout)
     assert shown["run"] == str(tmp_path / "run")

@@ -13,8 +13,8 @@ from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import score
-from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.score import ScoreRun
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import load
 from metasearch.runs.versions import versions
@@ -36,7 +36,7 @@ monitor: accuracy
 def scored(folder, **asked):
     """Score in a new run folder."""
     config = nested(ScoreConfig, encoder="tiny", **asked)
-    score.begin(config, folder)
+    ScoreRun(config, folder).execute()
     return RunFolder(folder), config
 
 
@@ -100,7 +100,7 @@ def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
     files, _ = similarity
     before = contents(files)
     monkeypatch.setattr("metasearch.pipelines.factory.load_encoder", never)
-    resume_run(files.path)
+    open_run(files.path).execute()
     assert contents(files) == before
 
 
@@ -113,7 +113,7 @@ def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
     else:
         rows = (files.path / NAMES[0]).read_text().splitlines(keepends=True)
         (files.path / NAMES[0]).write_text("".join(rows[: len(rows) // 2]))  # all of dev
-    resume_run(files.path)
+    open_run(files.path).execute()
     assert contents(files) == before
 
 

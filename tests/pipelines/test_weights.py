@@ -1,6 +1,5 @@
 """Another encoder under the same name: a run holds to the weights that it began with, and tables to one encoder."""
 
-import json
 import shutil
 
 import pytest
@@ -12,10 +11,13 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import factory, score, train
-from metasearch.pipelines.resume import resume_run
+from metasearch.pipelines import factory
+from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.pipelines.train import TrainRun
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.rows import read_rows
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 
@@ -37,12 +39,12 @@ def fingerprint(folder):
 
 
 def scored(encoder, folder, fold=0):
-    score.begin(nested(ScoreConfig, task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder)
+    ScoreRun(nested(ScoreConfig, task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder).execute()
     return folder
 
 
 def rows(folder):
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return read_rows(folder / "results.jsonl")
 
 
 @pytest.mark.slow
@@ -73,13 +75,13 @@ def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
         recipe=load_recipe("maml-tiny", SMALL),
         device="cpu",
     )
-    train.begin(config, tmp_path / "run")
+    TrainRun(config, tmp_path / "run").execute()
     (tmp_path / "run" / "report.md").unlink()
     replaced(encoder, seed=2)
     with pytest.raises(EncoderError, match="its encoder has other weights, words or prompts than when the run began"):
-        resume_run(tmp_path / "run")
+        open_run(tmp_path / "run").execute()
     replaced(encoder, seed=1)
-    assert resume_run(tmp_path / "run").rows
+    assert open_run(tmp_path / "run").execute().rows
 
 
 @pytest.mark.slow

@@ -54,12 +54,29 @@ def test_results_are_added_and_read_back_with_every_script(tmp_path):
     assert "θάλασσα" in (tmp_path / "run" / "results.jsonl").read_text()
 
 
+def test_facts_that_rows_share_are_written_once_and_read_back_with_each(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    versions = {"numpy": "2.0"}
+    rows = [{"split": "dev", "fold_seed": None, "language": at, "value": 0.5, "versions": versions} for at in "ab"]
+    files.add_results(rows)
+    files.add_results([{"split": "test", "value": 1}])
+    assert files.results() == [*rows, {"split": "test", "value": 1}]
+    lines = [json.loads(line) for line in (files.path / "results.jsonl").read_text().splitlines()]
+    assert lines == [
+        {"facts": {"split": "dev", "fold_seed": None, "versions": versions}},
+        {"language": "a", "value": 0.5},
+        {"language": "b", "value": 0.5},
+        {"facts": {}},
+        {"split": "test", "value": 1},
+    ]
+
+
 def test_a_damaged_line_of_the_results_is_named(tmp_path):
     files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
     files.add_results([{"a": 1}, {"b": 2}])
     path = tmp_path / "run" / "results.jsonl"
     path.write_text(path.read_text()[:-4])
-    with pytest.raises(DataError, match=r"results.jsonl:2: not JSON.*To score again, delete .*results.jsonl"):
+    with pytest.raises(DataError, match=r"results.jsonl:3: not JSON.*To score again, delete .*results.jsonl"):
         files.results()
     path.write_bytes(b"\xff")
     with pytest.raises(DataError, match=r"results.jsonl: damaged.*can't decode"):

@@ -12,7 +12,7 @@ def line_of(caplog, *changes, **more):
     learner, benchmark, recipe = start("fine-tune-tiny", "trans", *changes)
     caplog.set_level(logging.INFO)
     caplog.clear()
-    trainer = factory.trainer_of(learner, benchmark, recipe, max_steps=1, **more)
+    trainer = factory.build_trainer(learner, benchmark, recipe, max_steps=1, **more)
     (line,) = [message for message in caplog.messages if message.startswith("memory: ")]
     return line, trainer
 

@@ -17,7 +17,7 @@ from metasearch.evaluation.study.arms import Arm, arm_of, labelled, settings_of
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
 from metasearch.io import read_bytes
 from metasearch.runs.folder import CONFIG, RunFolder
-from metasearch.runs.rows import MEAN, STAGE, Row, read_rows, require_complete
+from metasearch.runs.rows import MEAN, STAGE, Row, read_complete_rows
 from metasearch.runs.versions import differing
 
 # Scores of several runs combined into arms, after a check that they may be compared.
@@ -209,8 +209,7 @@ def study_of(path: Path) -> Path | None:
 
 def _run(path: Path, source: str) -> Run:
     config = _config(path)
-    rows = read_rows(path / "results.jsonl")
-    require_complete(path / "results.jsonl", rows, config)
+    rows = read_complete_rows(path / "results.jsonl", config)
     run = Run(path, source, config, tuple(rows), _facts(path / "facts.json"))
     # After the reading, which names the line where it can.
     RunFolder(path).require_unchanged()

@@ -53,11 +53,6 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     for role in ("teacher", "assistant"):
         if config.encoders.named(role) and role not in config.used:
             log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
-    if config.target_type != "fp32" and prepared_folder(config.texts.corpus) is None:
-        log.warning(
-            "--teacher-cache-dtype %s does nothing: targets of texts in files are fp32",
-            config.target_type,
-        )
     RoleEncoders(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.data.include)

@@ -13,9 +13,8 @@ from metasearch.config.distill_run import DistillConfig, TargetType
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.prepared import PreparedSource
-from metasearch.pipelines.distill.row_targets import row_targets
 from metasearch.pipelines.distill.sources import StageData
-from metasearch.pipelines.distill.target_store import are_vectors, stored_targets
+from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup, are_vectors
 from metasearch.runs.callbacks import Callback
 from metasearch.training.packing import PackedEncoder, Parts
 
@@ -71,7 +70,7 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: Stag
 
     Raises:
         ConfigError: the outputs of the two encoders cannot be compared.
-        NonFiniteError, RunFolderError: as `stored_targets`.
+        NonFiniteError, RunFolderError: as `cached_targets`.
     """
     comparable(frozen, trained, wanted)
     if not are_vectors(wanted.output):
@@ -80,12 +79,15 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: Stag
     def told(done: int, total: int) -> None:
         store.callback.on_encode(f"targets by {frozen.name}", done, total)
 
+    cache = TargetCache(store.folder, frozen, "text", wanted.output, store.kind)
     if isinstance(data.source, PreparedSource):
-        rows = data.source.texts_seen(data.batches, data.steps, wanted.translations)
-        return row_targets(store.folder, frozen, rows, wanted.output, store.kind, told)
-    texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
-    log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
-    return stored_targets(store.folder, frozen, texts, "text", wanted.output, told)
+        seen = data.source.texts_seen(data.batches, data.steps, wanted.translations)
+        cache.add(lambda: (TextGroup.of_rows(shard, rows) for shard, rows in seen), told)
+    else:
+        texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
+        log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
+        cache.add(lambda: TextGroup.of_texts(texts), told)
+    return cache
 
 
 def texts_for(wanted: TargetSpec, pairs: Iterable[Any]) -> list[str]:

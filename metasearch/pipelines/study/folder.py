@@ -5,8 +5,7 @@ cells/NAME/      run folder of a cell
 cells/NAME.log   what its process wrote, attempt after attempt
 launcher.json    where its cells run, if not on one machine
 submitted/       what was handed to a cluster's queue: scripts, and the exit codes of cells
-vectors/         of the task's texts, by encoders that are scored as they are; may be deleted at any time
-scores/          zero-shot scores by weights, data and fold, for all cells; may be deleted at any time
+scores/          scores without training by weights, data and fold, for all cells; may be deleted at any time
 results.jsonl    the scores of all finished cells
 report.md        the main table
 """

@@ -15,7 +15,6 @@ from metasearch.pipelines.distill.checks import roles_of
 from metasearch.pipelines.run import ENCODER, WAIT_SECONDS
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.plan import Cell, CellConfig
-from metasearch.pipelines.task_encoder import encoder_of
 from metasearch.runs.folder import RunFolder
 from metasearch.training.hardware import device_of
 
@@ -28,14 +27,14 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
     It takes the seconds and the memory of one cell's start, on the CPU: what is loaded is let go of again.
 
     Raises:
-        ConfigError, EncoderError: as `encoder_of`, and for distillations as `roles_of`.
+        ConfigError, EncoderError: as `load_task_encoder`, and for distillations as `roles_of`.
         DataError: the task's data is missing or damaged, or a corpus of a distillation.
     """
     benchmark = load_benchmark(config.on(config.folds[0]))
     device_of(config.compute.device)
     # A GPU would keep some memory for this process as long as the study runs.
     cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
-    encoder = encoder_of(config.model_copy(update=cpu), benchmark)
+    encoder = factory.load_task_encoder(config.model_copy(update=cpu), benchmark)
     for each in config.distilled:
         roles_of(each.model_copy(update=cpu))
     return {} if encoder.seeded else {ENCODER: encoder.origin}

@@ -10,6 +10,7 @@ from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.per_query_results import query_results_path
+from metasearch.runs.rows import read_rows
 
 TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
 MAML = Made(1.5, learner="maml")
@@ -141,7 +142,7 @@ def test_arms_are_named_by_what_differs(tmp_path):
 def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_path):
     path = run(tmp_path / "d", Made(1.0, learner="zero-shot"))
     origin = query_results_path(path, "demo", "zero-shot", "test")
-    rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+    rows = read_rows(path / "results.jsonl")
     stages = []
     for number, label in enumerate(("assistant, before", "1 assistant", "4 contrast")):
         stages += [

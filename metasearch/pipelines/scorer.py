@@ -1,0 +1,206 @@
+"""The one writer of result rows: scores of an encoder on a part of a task, with the facts that they depend on."""
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from metasearch.config.measure import RETRIEVAL_POOLS, Pool
+from metasearch.config.run import Precision, RunConfig, ScoreConfig
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import Data, texts_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, report_progress
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.io import cached, sha256_of_bytes
+from metasearch.pipelines.run import Row
+from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.per_query_results import QueryResults, load
+from metasearch.runs.rows import MEAN
+from metasearch.runs.versions import processor, versions
+from metasearch.training.hardware import warn_if_bf16_is_slow
+
+log = logging.getLogger(__name__)
+
+VectorsOf = Callable[[str], TextEncoder]
+"""Part of the data → what gives the vectors of its texts."""
+
+
+class Scorable(ProgressEncoder, CheckpointInfo, Protocol):
+    """An encoder, or an export of one, that can be scored."""
+
+    @property
+    def name(self) -> str:
+        """Name of the encoder in results."""
+
+
+_Measured = tuple[list[Row], QueryResults]
+"""Rows of scores without facts of their run, and the results of each question."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of an encoder on a part of a task.
+
+    Attributes:
+        rows: the rows, as in `results.jsonl`.
+        questions: the results of each question.
+    """
+
+    rows: list[Row]
+    questions: QueryResults
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores encoders.
+
+    Args:
+        facts: facts of all rows, such as seed and recipe.
+        callback: called after each batch of encoded texts.
+    """
+
+    facts: Row = field(default_factory=dict)
+    callback: Callback = SILENT
+
+    def score(
+        self,
+        learner: str,
+        encoder: Scorable,
+        benchmark: Benchmark,
+        split: str,
+        pools: Sequence[Pool] = RETRIEVAL_POOLS[:1],
+        precision: Precision = "fp32",
+    ) -> Scored:
+        """Return the scores of an encoder on a part of a task.
+
+        Args:
+            learner: name of the encoder in the rows, such as `zero-shot` or the learner that trained it.
+            encoder: encoder to score.
+            benchmark: gives the data and the measures.
+            split: name of the part, such as `test`.
+            pools: pools to rank, of a retrieval task.
+            precision: precision of forward passes.
+        """
+        what = f"{learner} on {split} of {benchmark.task.task}"
+        rows, questions = self._measure(what, encoder, benchmark.part(split), benchmark, pools, precision)
+        facts = self._row_facts(learner, encoder, benchmark, split)
+        if precision != "fp32":
+            facts["precision"] = precision
+        return Scored([{**facts, **row} for row in rows], questions)
+
+    def add(
+        self,
+        files: RunFolder,
+        learner: str,
+        encoder: Encoder,
+        benchmark: Benchmark,
+        parts: Mapping[str, Data],
+        vectors_of: VectorsOf | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        """Add the scores of an encoder on parts of the data to the results of a run, unless the run has them.
+
+        On `test` a retrieval task is scored in all pools, and the results of each question are kept.
+
+        Args:
+            files: the run folder.
+            learner: name of the encoder in the rows.
+            encoder: encoder to score.
+            benchmark: gives the measures.
+            parts: name → data, such as `dev` and `test`.
+            vectors_of: gives the encoder's vectors on a part in its place.
+            cache: folder of scores that runs with the same weights and data share.
+        """
+        task = benchmark.task.task
+        known = scored(files, task, {str(measure) for measure in benchmark.measures})
+        for split, data in parts.items():
+            if (learner, split) in known:
+                continue
+            pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
+            vectors = partial(vectors_of, split) if vectors_of else None
+            what = f"{learner} on {split} of {task}"
+            compute = partial(self._measure, what, encoder, data, benchmark, pools, vectors=vectors)
+            rows, questions = _cached_scores(cache, encoder, data, benchmark, pools, compute) if cache else compute()
+            facts = self._row_facts(learner, encoder, benchmark, split)
+            if split == "test":
+                # Before the rows: a row in the results says that the results by question are there.
+                questions.save(files.queries(task, learner, split), facts)
+            files.add_results({**facts, **row} for row in rows)
+
+    def _row_facts(self, learner: str, encoder: Scorable, benchmark: Benchmark, split: str) -> Row:
+        of_task = {"task": benchmark.task.task, "encoder": encoder.name, "learner": learner, "fold": benchmark.fold}
+        facts = {**of_task, **self.facts, "split": split}
+        if encoder.origin:
+            # Weights that are drawn from the seed of the row differ from seed to seed.
+            facts |= {"weights": encoder.origin, **({"seeded": True} if encoder.seeded else {})}
+        return facts | {"data": benchmark.data.fingerprint, "versions": versions()}
+
+    def _measure(
+        self,
+        what: str,
+        encoder: Scorable,
+        data: Data,
+        benchmark: Benchmark,
+        pools: Sequence[Pool],
+        precision: Precision = "fp32",
+        vectors: Callable[[], TextEncoder] | None = None,
+    ) -> _Measured:
+        log.info("scoring %s: %s", what, data.describe())
+        if precision == "bf16":
+            warn_if_bf16_is_slow(encoder.device)
+        with report_progress(encoder, partial(self.callback.on_encode, what)):
+            given = vectors() if vectors else encoder
+            results = evaluate(given, data, benchmark.measures, pools, precision)
+        return [{**row, "processor": processor()} for row in results.rows()], results.questions
+
+
+def _cached_scores(
+    cache: Path,
+    encoder: Encoder,
+    data: Data,
+    benchmark: Benchmark,
+    pools: Sequence[Pool],
+    compute: Callable[[], _Measured],
+) -> _Measured:
+    """Return scores from a cache, computed if no run with the same weights, data and versions has computed them."""
+    about = {
+        "weights": encoder.fingerprint,
+        "limits": [encoder.limit(role) for role in sorted({role for role, _, _ in texts_of(data)})],
+        "data": data.fingerprint,
+        "fold": benchmark.fold,
+        "measures": [*map(str, benchmark.measures), *pools],
+        "versions": versions(),
+    }
+
+    def make(folder: Path) -> None:
+        rows, questions = compute()
+        questions.save(folder / "queries.npz", about)
+        (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+
+    key = sha256_of_bytes(json.dumps(about, sort_keys=True).encode())[:16]
+    folder = cached(key, make, cache)
+    return json.loads((folder / "rows.json").read_text(encoding="utf-8")), load(folder / "queries.npz")[0]
+
+
+def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:
+    """Return an encoder of the same weights with the lengths of a task, which may not be those of its training."""
+    own = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
+    own.origin, own.seeded = encoder.origin, encoder.seeded
+    return own
+
+
+def run_facts(config: RunConfig | ScoreConfig) -> Row:
+    """Return the facts that all rows of a run have in common: encoder, fold seed and seed."""
+    return {"encoder": config.encoder.name, "fold_seed": config.data.fold_seed, "seed": config.seed}
+
+
+def scored(files: RunFolder, task: str, measures: Collection[str]) -> set[tuple[str, str]]:
+    """Return learner and split of which the results have the mean of every measure on a task."""
+    rows = [row for row in files.results() if (row["task"], row["language"]) == (task, MEAN)]
+    means = {(row["learner"], row["split"], row["measure"]) for row in rows}
+    return {(learner, split) for learner, split, _ in means if all((learner, split, m) in means for m in measures)}
