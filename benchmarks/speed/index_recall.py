@@ -34,7 +34,6 @@ from metasearch.retrieval.index.fusion import fuse
 from metasearch.retrieval.index.index import Index
 from metasearch.retrieval.index.locations import FilePlaces, SourceFile
 from metasearch.retrieval.index.manifest import Kind
-from metasearch.retrieval.index.segment import STORAGES
 from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
@@ -44,13 +43,13 @@ DEPTH = 100
 Vectors = NDArray[np.float32]
 
 
-def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder, storage: Any) -> Index:
+def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder) -> Index:
     """Return an index of candidates, of which row i is candidate i."""
     hashes = [hashlib.sha256(candidate.id.encode()).digest()[:16] for candidate in data.candidates]
     keys = np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, 16)
     lines = np.arange(1, len(keys) + 1, dtype=np.int32)
     passages = [Passage(c.text, "lareqa", i + 1, c.language) for i, c in enumerate(data.candidates)]
-    with writing(folder, Kind(encoder.name, encoder.fingerprint, vectors.shape[1], storage)) as writer:
+    with writing(folder, Kind(encoder.name, encoder.fingerprint, vectors.shape[1])) as writer:
         writer.add(vectors, passages, keys)
         writer.finish([FilePlaces(SourceFile("lareqa", 0, ""), keys, lines)])
     index = Index.open(folder)
@@ -82,12 +81,11 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
         ours, queries = change(vectors), change(asked)
         exact = np.argsort(-(queries.astype(np.float64) @ ours.astype(np.float64).T), axis=1, kind="stable")
         near[f"{kind}float64"] = exact[:, :DEPTH]
-        for storage in STORAGES:
-            index = write(place / f"{kind}{storage}", data, ours, encoder, storage)
-            near[f"{kind}{storage}"] = index.search(queries, DEPTH)[0]
-            both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0].tolist(), strict=True)
-            shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
-            rows.append({"way": f"{kind}{storage}", "metric": f"recall@{TOP}", "value": round(shared, 4)})
+        index = write(place / f"{kind}int8", data, ours, encoder)
+        near[f"{kind}int8"] = index.search(queries, DEPTH)[0]
+        both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0].tolist(), strict=True)
+        shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
+        rows.append({"way": f"{kind}int8", "metric": f"recall@{TOP}", "value": round(shared, 4)})
     bm25 = Bm25.of(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
     words = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
     rankings = {way: found[:, :TOP].tolist() for way, found in near.items()}

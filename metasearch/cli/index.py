@@ -32,10 +32,6 @@ from metasearch.errors import quoted
 @click.option("--titles/--no-titles", default=None, help="Put a document's title before each of its passages; on.")
 @click.option("--column", metavar="NAME", help="Column with the text in jsonl, csv and tsv; by default text.")
 @click.option("--neutral/--no-neutral", default=None, help="Remove language bias from the embeddings; off.")
-@click.option(
-    "--storage", type=click.Choice(["int8", "bits"]),
-    help="Stored precision: int8, or for millions of passages bits, after which the best are scored with int8.",
-)  # fmt: skip
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
 @click.option("--prune", is_flag=True, help="Remove documents that were not named from the index, even if they exist.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))

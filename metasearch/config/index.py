@@ -23,7 +23,6 @@ class IndexSettings(FrozenConfig):
         language: of documents that do not tell it.
         detect: languages to choose from for texts that still have none; `all` for all that are known; None leaves them.
         neutral: take out of the vectors what their languages differ in.
-        storage: what a scan reads: eight bits of each dimension, or one, after which the best are scored with eight.
         prompts: what is put before texts of a role, in place of the encoder's own prompt.
     """
 
@@ -35,5 +34,4 @@ class IndexSettings(FrozenConfig):
     language: Language | None = None
     detect: tuple[Language, ...] | Literal["all"] | None = None
     neutral: bool = False
-    storage: Literal["int8", "bits"] = "int8"
     prompts: Mapping[Role, str] = {}

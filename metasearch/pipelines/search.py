@@ -51,7 +51,7 @@ def index_documents(
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
     """
     kind = Manifest.read(folder).kind if (folder / FILE).exists() else None
-    before = {**kind.settings, "storage": kind.storage} if kind else {}
+    before = kind.settings if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
     loaded = factory.load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)

@@ -52,13 +52,13 @@ def made(count=120, seed=0, dimension=DIMENSION, per_file=30):
     return Made(vectors, passages, np.array([key_of(passage) for passage in passages]).reshape(count, 16))
 
 
-def kind(dimension=DIMENSION, storage="int8", **settings):
-    return Kind("mini", "fingerprint-1", dimension, storage, settings)
+def kind(dimension=DIMENSION, **settings):
+    return Kind("mini", "fingerprint-1", dimension, settings)
 
 
-def write_index(folder, content, storage="int8", rows=50, portions=1):
+def write_index(folder, content, rows=50, portions=1):
     """Write an index of some content, added in so many portions."""
-    with writing(folder, kind(content.vectors.shape[1], storage), rows) as writer:
+    with writing(folder, kind(content.vectors.shape[1]), rows) as writer:
         for chosen in np.array_split(np.arange(len(content.passages)), portions):
             part = content.part(chosen)
             writer.add(part.vectors, part.passages, part.keys)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from metasearch.retrieval.index.locations import Locations
 from metasearch.retrieval.index.manifest import Part
-from metasearch.retrieval.index.segment import Rows, Segment, Storage
+from metasearch.retrieval.index.segment import Rows, Segment
 
 MOST_ROWS = 2**18
 """Rows of a segment at most: one is in memory while it is written."""
@@ -28,13 +28,12 @@ def rewritten(sizes: Sequence[int], live: Sequence[int]) -> list[int]:
 
 
 def compacted(
-    folder: Path, storage: Storage, segments: Sequence[Segment | None], locations: Locations
+    folder: Path, segments: Sequence[Segment | None], locations: Locations
 ) -> tuple[list[Segment], Locations]:
     """Write anew what is worth it, and return all segments and the locations in them.
 
     Args:
         folder: of the index.
-        storage: of the index.
         segments: None for one that is damaged, in which no place is.
         locations: of the documents.
 
@@ -56,13 +55,13 @@ def compacted(
         target[number][live[number]] = len(kept) + place // MOST_ROWS
         rows[number][live[number]] = place % MOST_ROWS
         done += len(place)
-    result += [part.save(folder, storage) for part in _merged([(segments[i], live[i]) for i in chosen])]
+    result += [part.save(folder) for part in _merged([(segments[i], live[i]) for i in chosen])]
     return result, _moved(locations, target, rows)
 
 
-def merged(folder: Path, storage: Storage, segments: Iterable[Segment]) -> list[Segment]:
+def merged(folder: Path, segments: Iterable[Segment]) -> list[Segment]:
     """Write segments anew as few, with all of their rows; `RunFolderError` where that fails."""
-    return [rows.save(folder, storage) for rows in _merged([(each, np.ones(len(each), np.bool_)) for each in segments])]
+    return [rows.save(folder) for rows in _merged([(each, np.ones(len(each), np.bool_)) for each in segments])]
 
 
 def parts_of(segments: Sequence[Segment]) -> tuple[Part, ...]:

@@ -76,7 +76,7 @@ class Contents:
             inside = [[group for group, tags in enumerate(groups) if tag in tags or not tags] for tag in segment.tags]
             of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
             own = np.where(numbers >= 0, of_tag[segment.languages], np.int16(-1))
-            found.append(ScanArrays(segment.codes, segment.steps, segment.arrays.get("bits"), numbers, own))
+            found.append(ScanArrays(segment.codes, segment.steps, numbers, own))
         self._last = key, found
         return found
 

@@ -22,14 +22,9 @@ from metasearch.retrieval.index.hit import Hit
 from metasearch.retrieval.index.locations import Locations
 from metasearch.retrieval.index.manifest import Manifest
 from metasearch.retrieval.index.quantise import Queries
-from metasearch.retrieval.index.scan import Rows, Scores, all_scores, processors, search_bits, search_int8
+from metasearch.retrieval.index.scan import Rows, Scores, all_scores, processors, search_int8
 from metasearch.retrieval.index.segment import Segment
 
-_RESCORED = 10
-"""How many times as many rows as are wanted the bits choose for scores by eight bits."""
-_RESCORED_LEAST = 200
-_RESCORED_SHARE = 2000
-"""One of so many rows is among them: of more rows more are alike."""
 _TRIES = 5
 
 
@@ -58,10 +53,7 @@ class Index:
         self.manifest = manifest
         self.kind = manifest.kind
         self.threads = threads or processors()
-        segments = [
-            Segment.open(folder, part.stored, part.rows, self.kind.dimension, self.kind.storage)
-            for part in manifest.segments
-        ]
+        segments = [Segment.open(folder, part.stored, part.rows, self.kind.dimension) for part in manifest.segments]
         self._contents = Contents(segments, Locations.open(folder, manifest.locations, manifest.sizes))
         self.arrays: Mapping[str, NDArray[Any]] = arrays.read_own(folder, manifest.arrays)
         """The caller's own arrays, such as a map of the vectors."""
@@ -144,8 +136,7 @@ class Index:
     ) -> tuple[Rows, Scores]:
         """Return the best rows and their scores, best first, `(q, K)` each; K is `top`, or fewer where there are fewer.
 
-        Exact, but for the rounding of vectors to eight bits; of an index of `bits`, exact among those that one bit of
-        each dimension chooses. Of equal scores the lower row comes first.
+        Exact, but for the rounding of vectors to eight bits. Of equal scores the lower row comes first.
 
         Args:
             vectors: of queries, `(q, D)`.
@@ -173,12 +164,7 @@ class Index:
         if not any(wanted) or not len(vectors):
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
         queries, searched = Queries.of(vectors), self._contents.searched(groups)
-        if self.kind.storage == "bits":
-            least = max(_RESCORED_LEAST, len(self) // _RESCORED_SHARE)
-            rescored = [max(_RESCORED * rows, least) for rows in wanted]
-            found = search_bits(searched, queries, wanted, rescored, self.threads, self._contents.at)
-        else:
-            found = search_int8(searched, queries, wanted, self.threads)
+        found = search_int8(searched, queries, wanted, self.threads)
         if not all(best.whole for best in found):
             raise RunFolderError(
                 f"{self.folder}: scores are not finite: a segment is damaged; Index.verify() says which"

@@ -12,11 +12,10 @@ from metasearch.data.formats.arrays import ArrayFile
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.io import atomic_write, read_bytes
 from metasearch.retrieval.index.arrays import LOCATIONS, OWN, SEGMENTS
-from metasearch.retrieval.index.segment import Storage
 
 FILE = "manifest.json"
 FORMAT = "metasearch index"
-SCHEMA = 1
+SCHEMA = 2
 """Changes whenever an index that this release writes could not be read by the one before, or the other way round."""
 _SEAL = "sha256"
 
@@ -29,14 +28,12 @@ class Kind:
         encoder: name of the encoder.
         fingerprint: hash of everything that its vectors depend on.
         dimension: of the vectors.
-        storage: what a scan reads.
         settings: of whoever cuts and encodes texts, such as the length of passages; JSON.
     """
 
     encoder: str
     fingerprint: str
     dimension: int
-    storage: Storage = "int8"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def require_encoder(self, where: Path, fingerprint: str, dimension: int, name: str) -> None:
@@ -50,7 +47,7 @@ class Kind:
 
     def require_settings(self, where: Path, other: "Kind") -> None:
         """Raise `ConfigError` where an index is to be continued with other settings."""
-        ours, theirs = ({"storage": kind.storage, **_json(kind.settings)} for kind in (self, other))
+        ours, theirs = _json(self.settings), _json(other.settings)
         for name in sorted(ours.keys() | theirs.keys()):
             before, now = ours.get(name), theirs.get(name)
             if before != now:

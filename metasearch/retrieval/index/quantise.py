@@ -1,4 +1,4 @@
-"""Vectors as whole numbers: eight bits a dimension with a step for each vector, and one bit a dimension.
+"""Vectors as whole numbers: eight bits a dimension with a step for each vector.
 
 A quantised vector is a function of the vector alone, of none of its neighbours: in whatever order and portions vectors
 come, and wherever compaction moves them, the result is the same bits.
@@ -15,8 +15,6 @@ MOST = 127
 """Greatest code: -128 is left out, so that codes are symmetric."""
 _LOW_BITS = 7
 _LARGEST_SUM = 2**31 - 1
-_PLANES = 8
-"""Bits of a query against which one bit of each dimension is scored."""
 
 Codes = NDArray[np.int8]
 
@@ -36,11 +34,6 @@ def to_int8(vectors: NDArray[np.float32]) -> tuple[Codes, NDArray[np.float32]]:
     length = np.sqrt(np.square(codes).sum(1))
     steps = np.sqrt(np.square(exact).sum(1)) / np.where(length > 0, length, 1.0)
     return codes.astype(np.int8), steps.astype(np.float32)
-
-
-def to_bits(codes: Codes) -> NDArray[np.uint8]:
-    """Return one bit a dimension, set where the code is above 0, eight to a byte: `(n, ⌈D / 8⌉)`."""
-    return np.packbits(codes > 0, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,26 +68,3 @@ class Queries:
         """Return dot products with numbers `(n, q)` from those with `halves()` `(n, 2q)`."""
         count = products.shape[1] // 2
         return (products[:, :count] << _LOW_BITS) + products[:, count:]
-
-    def rounded(self) -> Codes:
-        """Return the queries rounded to eight bits, `(q, D)`."""
-        largest = np.abs(self.numbers).max(1, initial=0, keepdims=True)
-        found: Codes = np.rint(self.numbers * (MOST / np.maximum(largest, 1))).astype(np.int8)
-        return found
-
-    def planes(self) -> NDArray[np.uint8]:
-        """Return the bits of the rounded queries, from the lowest to the sign: `(8q, ⌈D / 8⌉)`."""
-        rounded = self.rounded().view(np.uint8)
-        return np.concatenate([np.packbits(rounded >> bit & 1, axis=1) for bit in range(_PLANES)])
-
-    @staticmethod
-    def weighted(counts: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Return the sums `(n, q)` of a rounded query where a vector's bits are set, from the counts of bits
-        that a vector has in common with `planes()`, `(n, 8q)`.
-        """
-        weights = 2.0 ** np.arange(_PLANES, dtype=np.float32)
-        weights[-1] *= -1  # two's complement
-        # Whole numbers below 2²⁴: exact in any order of the sum.
-        of_planes = counts.reshape(len(counts), _PLANES, -1).astype(np.float32)
-        sums: NDArray[np.float32] = np.einsum("npq,p->nq", of_planes, weights)
-        return sums

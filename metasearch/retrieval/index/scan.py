@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numkong
 import numpy as np
@@ -23,8 +22,6 @@ _CELLS = 2**18
 """Scores of a block: with what they are made of they stay in a processor's own cache."""
 _LEAST_ROWS = 2**10
 _MOST_ROWS = 2**15
-_UNPACKED = 3
-"""Queries at once from which on bits are scored one by one."""
 _SPARSE = 4
 """Where fewer than one row of so many is searched, those are copied together first."""
 
@@ -41,14 +38,12 @@ class ScanArrays:
     Attributes:
         codes: `(n, D)`.
         steps: `(n,)`.
-        bits: `(n, ⌈D / 8⌉)`, where the scan is to read them.
         rows: number of each row in the index, -1 of a dead one, `(n,)`.
         groups: of rows that are ranked apart: the number of each row's, -1 of one that is not searched, `(n,)`.
     """
 
     codes: Codes
     steps: NDArray[np.float32]
-    bits: NDArray[np.uint8] | None
     rows: NDArray[np.int64]
     groups: NDArray[np.int16]
 
@@ -119,61 +114,6 @@ def _by_eight_bits(queries: Queries) -> Score:
     return score
 
 
-def search_bits(
-    parts: Sequence[ScanArrays],
-    queries: Queries,
-    tops: Sequence[int],
-    rescored: Sequence[int],
-    threads: int,
-    places: Places,
-) -> list[Best]:
-    """Return the best rows of each group by eight bits, among its `rescored` best by one bit of each dimension."""
-    score = _by_planes(queries) if len(queries.steps) < _UNPACKED else _by_numbers(queries)
-    likely = _scan(parts, score, len(queries.steps), rescored, threads)
-    return [_scored_again(parts, queries, each, top, places) for each, top in zip(likely, tops, strict=True)]
-
-
-def _scored_again(parts: Sequence[ScanArrays], queries: Queries, likely: Best, top: int, places: Places) -> Best:
-    """Return the best of some rows by eight bits a dimension."""
-    found, (segments, local) = Best(len(queries.steps), top), places
-    for query, rows in enumerate(likely.rows):
-        for number in np.unique(segments[rows]).tolist():
-            own = rows[segments[rows] == number]
-            part, chosen = parts[number], local[own]
-            products = part.codes[chosen].astype(np.int32) @ queries.numbers[query]
-            scores = scores_of(products[:, None], part.steps[chosen], queries.steps[query : query + 1])
-            found.of_query(query, scores[:, 0], own)
-    return found
-
-
-def _by_planes(queries: Queries) -> Score:
-    """Return the score of bits by counts of what they have in common with the bits of the queries."""
-    packed = numkong.dots_pack(_as_bits(queries.planes()))
-
-    def score(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> Scores:
-        counts = np.asarray(numkong.dots_packed(_as_bits(_bits_of(part, chosen)), packed))
-        return Queries.weighted(counts)
-
-    return score
-
-
-def _by_numbers(queries: Queries) -> Score:
-    """Return the same score by products of single bits with numbers of eight, which is faster for many queries."""
-    rounded = queries.rounded()
-    packed, dimension = numkong.dots_pack(rounded), rounded.shape[1]
-
-    def score(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> Scores:
-        single = np.unpackbits(_bits_of(part, chosen), axis=1, count=dimension).view(np.int8)
-        return np.asarray(numkong.dots_packed(single, packed)).astype(np.float32)
-
-    return score
-
-
-def _bits_of(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> NDArray[np.uint8]:
-    assert part.bits is not None
-    return np.ascontiguousarray(part.bits[chosen])
-
-
 def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) -> Scores:
     """Return scores `(b, q)` from dot products of codes and numbers `(b, q)` and the steps of rows and queries."""
     # Element by element, so that it rounds alike wherever a row is.
@@ -221,11 +161,6 @@ def _blocks(part: ScanArrays, rows: int) -> list[tuple[ScanArrays, slice | NDArr
     if len(searched) * _SPARSE < len(part.rows):
         return [(part, searched[i : i + rows]) for i in range(0, len(searched), rows)]
     return [(part, slice(i, i + rows)) for i in range(0, len(part.rows), rows)]
-
-
-def _as_bits(array: NDArray[np.uint8]) -> Any:
-    """Return an array of bytes, one after another in memory, as one of bits, for numkong; the array is not copied."""
-    return numkong.from_pointer(array.ctypes.data, array.shape, "uint1", owner=array)
 
 
 def processors() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,11 @@ from metasearch.data.formats.arrays import (
 )
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.arrays import SEGMENTS, damaged, open_arrays
-from metasearch.retrieval.index.quantise import to_bits, to_int8
+from metasearch.retrieval.index.quantise import to_int8
 
 KEY_BYTES = 16
 
 log = logging.getLogger(__name__)
-
-Storage = Literal["int8", "bits"]
-"""What a scan reads: eight bits of each dimension, or one, after which the best are scored with eight."""
-STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 Keys = NDArray[np.uint8]
 """Hashes of what a vector depends on, `(n, 16)`."""
@@ -74,7 +70,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def save(self, folder: Path, storage: Storage) -> "Segment":
+    def save(self, folder: Path) -> "Segment":
         """Write a segment of an index, whole or not at all; `RunFolderError` where that fails."""
         tags = sorted(set(self.languages))
         numbers = {tag: i for i, tag in enumerate(tags)}
@@ -87,10 +83,8 @@ class Rows:
             "language": np.array([numbers[tag] for tag in self.languages], np.int32),
             "tags": json_array(tags),
         }
-        if storage == "bits":
-            arrays["bits"] = to_bits(self.codes)
         stored = write(folder / SEGMENTS, arrays)
-        return Segment.open(folder, stored, len(self), self.codes.shape[1], storage)
+        return Segment.open(folder, stored, len(self), self.codes.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +98,7 @@ class Segment:
     file: MappedArrays
 
     @classmethod
-    def open(cls, folder: Path, stored: ArrayFile, rows: int, dimension: int, storage: Storage) -> "Segment":
+    def open(cls, folder: Path, stored: ArrayFile, rows: int, dimension: int) -> "Segment":
         """Open a segment of an index; `RunFolderError` where it is missing or its header or size is wrong."""
         wanted: ArraySpec = {
             "codes": (np.int8, (rows, dimension)),
@@ -115,8 +109,6 @@ class Segment:
             "language": (np.int32, (rows,)),
             "tags": (np.uint8, (-1,)),
         }
-        if storage == "bits":
-            wanted = {**wanted, "bits": (np.uint8, (rows, -(-dimension // 8)))}
         return cls(open_arrays(folder / SEGMENTS, stored, wanted))
 
     def __len__(self) -> int:
@@ -209,14 +201,14 @@ class Segment:
         return damaged(self.file.path, what)
 
 
-def sound(folder: Path, stored: ArrayFile, rows: int, dimension: int, storage: Storage) -> Segment | None:
+def sound(folder: Path, stored: ArrayFile, rows: int, dimension: int) -> Segment | None:
     """Return a segment that is whole; None of one that is damaged, whose texts are then encoded again.
 
     Raises:
         RunFolderError: its file may be sound, and cannot be read.
     """
     try:
-        segment = Segment.open(folder, stored, rows, dimension, storage)
+        segment = Segment.open(folder, stored, rows, dimension)
         segment.check()
     except ArrayReadError:
         raise

@@ -87,8 +87,8 @@ class Writer:
         """The caller's own arrays, such as a map of the vectors."""
         self._waiting: list[Rows] = []
         self._waiting_keys: set[bytes] = set()
-        how = self.manifest.kind.dimension, self.manifest.kind.storage
-        self._segments = [sound(folder, part.stored, part.rows, *how) for part in self.manifest.segments]
+        dimension = self.manifest.kind.dimension
+        self._segments = [sound(folder, part.stored, part.rows, dimension) for part in self.manifest.segments]
         self._settled = 0  # what follows is in no list of locations, and may be merged
         self.before: dict[str, SourceFile] = {}
         """The files of the documents when it was opened, with damaged segments, too; none where their list is."""
@@ -165,7 +165,7 @@ class Writer:
             return
         waiting = Rows.joined(self._waiting)
         for start in range(0, len(waiting), self.rows):
-            segment = waiting.part(start, start + self.rows).save(self.folder, self.manifest.kind.storage)
+            segment = waiting.part(start, start + self.rows).save(self.folder)
             self._commit(replace(self.manifest, segments=(*self.manifest.segments, *parts_of([segment]))))
             self._segments.append(segment)
             if len(self._segments) - self._settled >= _FRESH:
@@ -174,7 +174,7 @@ class Writer:
 
     def _merge(self) -> None:
         """Make few segments of those that were added: each is a file that stays open, of which a process has few."""
-        fresh = merged(self.folder, self.manifest.kind.storage, filter(None, self._segments[self._settled :]))
+        fresh = merged(self.folder, filter(None, self._segments[self._settled :]))
         parts = (*self.manifest.segments[: self._settled], *parts_of(fresh))
         self._commit(replace(self.manifest, segments=parts))
         self._segments[self._settled :] = fresh
@@ -192,7 +192,7 @@ class Writer:
         """
         self.flush()
         locations = located((each.file, *self._require(each), each.lines) for each in files)
-        segments, locations = compacted(self.folder, self.manifest.kind.storage, self._segments, locations)
+        segments, locations = compacted(self.folder, self._segments, locations)
         stored = locations.save(self.folder)
         self._commit(replace(self.manifest, segments=parts_of(segments), locations=stored))
         self._segments, self._locations, self._settled = list(segments), locations, len(segments)

@@ -69,7 +69,7 @@ class Expansion:
     ) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows and their scores, best first, `(K,)` each; arguments as `Index.search`.
 
-        Scores are by eight bits a dimension, also in an index of bits. The languages are those of the rows that are
+        The languages are those of the rows that are
         found; what they are expanded by may be in any.
 
         Raises:

@@ -93,8 +93,8 @@ def update(
     """
     settings = resolved(settings, encoder)
     cut = cutting(settings, encoder)
-    stored = settings.model_dump(mode="json", exclude={"storage"})
-    kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
+    stored = settings.model_dump(mode="json")
+    kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
     _say_idle(settings, documents)

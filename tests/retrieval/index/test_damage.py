@@ -16,7 +16,7 @@ from metasearch.retrieval.index.writer import writing
 def sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("damage") / "index"
     content = made(6, dimension=4, per_file=3)
-    with writing(folder, kind(4, "bits")) as writer:
+    with writing(folder, kind(4)) as writer:
         writer.keep({"centre": np.ones(4)})
         writer.add(content.vectors, content.passages, content.keys)
         writer.finish(content.files())
@@ -116,7 +116,7 @@ def test_verify_names_all_that_is_damaged(sound, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": 2}, "it has schema 2, and this release of metasearch reads schema 1"),
+        ({"schema": 3}, "it has schema 3, and this release of metasearch reads schema 2"),
         ({"format": "x"}, "is not the"),
     ],
 )

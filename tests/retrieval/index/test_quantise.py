@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metasearch.retrieval.index.quantise import Queries, to_bits, to_int8
+from metasearch.retrieval.index.quantise import Queries, to_int8
 
 
 def test_the_greatest_component_has_the_code_127_and_the_others_their_share_of_it():
@@ -30,27 +30,7 @@ def test_a_vector_is_rounded_alike_whatever_stands_beside_it():
         assert alone[1][0] == steps[i]
 
 
-def test_bits_are_set_above_0():
-    # 10010000 and, in the second byte, 1 before seven bits that are not used.
-    bits = to_bits(np.array([[5, 0, -1, 9, 0, 0, 0, -3, 2]], np.int8))
-    assert bits.tolist() == [[0b10010000, 0b10000000]]
-
-
 @pytest.mark.parametrize("dimension", [1, 24, 1024, 1100, 4096])
 def test_no_product_of_a_query_with_codes_leaves_32_bits(dimension):
     numbers = Queries.of(np.ones((1, dimension), np.float32)).numbers.astype(np.int64)
     assert 2**29 * min(1, dimension / 1024) <= abs(numbers.sum() * 127) < 2**31
-
-
-def test_planes_make_up_the_query_in_eight_bits():
-    asked = Queries.of(np.array([[1.0, -0.5, 0.25, 0.0, -1.0]], np.float32))
-    # A vector that has one bit set alone is scored by the query's number there.
-    vectors = np.packbits(np.eye(5, dtype=bool), axis=1)
-    counts = np.bitwise_count(vectors[:, None] & asked.planes()[None]).sum(-1)
-    assert Queries.weighted(counts.astype(np.uint32))[:, 0].tolist() == [
-        127,
-        round(-0.5 * 127),
-        round(0.25 * 127),
-        0,
-        -127,
-    ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.indexes import DIMENSION, expected, found_by, made, queries, texts_of, write_index
+from helpers.indexes import DIMENSION, expected, found_by, made, queries, write_index
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError
 from metasearch.retrieval.index import scan
 from metasearch.retrieval.index.index import Index
@@ -65,11 +65,10 @@ def test_neither_blocks_nor_threads_nor_other_queries_change_a_bit(index, monkey
         assert (np.concatenate([s for _, s in again]) == scores).all()
 
 
-@pytest.mark.parametrize("storage", ["int8", "bits"])
 @pytest.mark.parametrize("number", [1, 5])
-def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(content, tmp_path, storage, number):
+def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(content, tmp_path, number):
     groups, asked = [["el"], ["tr", "de"]], queries(number)
-    index = Index.open(write_index(tmp_path / "index", content, rows=70, storage=storage), threads=2)
+    index = Index.open(write_index(tmp_path / "index", content, rows=70), threads=2)
     together = index.search_each(asked, 25, groups)
     for languages, (rows, scores) in zip(groups, together, strict=True):
         wanted = index.search(asked, 25, languages)
@@ -88,32 +87,6 @@ def test_of_equal_scores_the_first_place_is_first(tmp_path):
     rows, scores = index.search(content.vectors[:1], 40)
     assert rows[0].tolist() == list(range(40))
     assert set(scores[0].tolist()) == {scores[0, 0]}
-
-
-def test_bits_find_what_eight_bits_find_where_all_are_scored_again(content, index, tmp_path):
-    bits = Index.open(write_index(tmp_path / "bits", content, "bits", rows=70), threads=2)
-    asked = queries(6)
-    # 30 are wanted, so that 300 are scored again, which is all.
-    for ours, theirs in zip(bits.search(asked, 30), index.search(asked, 30), strict=True):
-        assert (ours == theirs).all()
-    found = texts_of(found_by(bits, asked, 5, ["el"]))
-    assert found == texts_of(found_by(index, asked, 5, ["el"]))
-
-
-def test_both_ways_to_score_bits_find_the_same(tmp_path, monkeypatch):
-    bits = Index.open(write_index(tmp_path / "bits", made(900, dimension=20), "bits", rows=200), threads=2)
-    asked = queries(5, 20)
-    likely, scanned = [], scan._scan
-    for unpacked in (1, 99):
-        monkeypatch.setattr(scan, "_UNPACKED", unpacked)
-        found = []
-        monkeypatch.setattr(scan, "_scan", lambda *given, found=found: found.append(scanned(*given)) or found[-1])
-        bits.search(asked, 5)
-        likely += found[0]
-    for ours, theirs in zip(likely[0].rows, likely[1].rows, strict=True):
-        assert (ours == theirs).all()
-    for ours, theirs in zip(likely[0].scores, likely[1].scores, strict=True):
-        assert (ours == theirs).all()
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,10 @@ def named_by(folder):
     return sorted(f"{each['name']}.safetensors" for each in stored if each)
 
 
-@pytest.mark.parametrize("storage", ["int8", "bits"])
-def test_adding_at_once_or_in_ten_portions_gives_the_same_results(tmp_path, storage):
+def test_adding_at_once_or_in_ten_portions_gives_the_same_results(tmp_path):
     content, asked = made(230), queries(5)
-    once = Index.open(write_index(tmp_path / "once", content, storage, rows=1000))
-    often = Index.open(write_index(tmp_path / "often", content, storage, rows=9, portions=10))
+    once = Index.open(write_index(tmp_path / "once", content, rows=1000))
+    often = Index.open(write_index(tmp_path / "often", content, rows=9, portions=10))
     for ours, theirs in zip(once.search(asked, 30), often.search(asked, 30), strict=True):
         assert (ours == theirs).all()
     assert [once.passage(row) for row in range(230)] == [often.passage(row) for row in range(230)] == content.passages
@@ -86,13 +85,12 @@ def test_a_text_at_several_places_is_one_hit_at_the_first_of_them(tmp_path):
     assert (len(index), index.places) == (2, 4)
 
 
-@pytest.mark.parametrize("storage", ["int8", "bits"])
-def test_compaction_changes_no_result(tmp_path, monkeypatch, storage):
+def test_compaction_changes_no_result(tmp_path, monkeypatch):
     content, asked = made(240), queries(5)
     kept = np.array([i for i in range(240) if (i // 30) % 2])
     monkeypatch.setattr(compaction, "SMALL", 0)
     monkeypatch.setattr(compaction, "_DEAD", 1)
-    with writing(tmp_path, kind(storage=storage), rows=13) as writer:
+    with writing(tmp_path, kind(), rows=13) as writer:
         writer.add(content.vectors, content.passages, content.keys)
         writer.finish(content.part(kept).files())
     before = Index.open(tmp_path)
@@ -147,11 +145,6 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path):
     with (
         pytest.raises(ConfigError, match=r"made with words 90, not 50; leave that as it was"),
         writing(tmp_path, kind(words=50)),
-    ):
-        pass
-    with (
-        pytest.raises(ConfigError, match=r'made with storage "int8", not "bits"'),
-        writing(tmp_path, kind(words=90, storage="bits")),
     ):
         pass
 

@@ -42,7 +42,7 @@ def balanced(scores, tags):
     return own
 
 
-@pytest.mark.parametrize("keys", [{}, {"storage": "bits"}, {"rows": 7, "portions": 3}])
+@pytest.mark.parametrize("keys", [{}, {"rows": 7, "portions": 3}])
 @pytest.mark.parametrize("expand", [False, True])
 def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, expand):
     content, asked = made(60), queries()

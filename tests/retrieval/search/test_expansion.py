@@ -33,7 +33,7 @@ def by_hand(content, asked, known=LANGUAGES):
     return asked @ vectors.T
 
 
-@pytest.mark.parametrize("keys", [{}, {"storage": "bits"}, {"rows": 7, "portions": 3}])
+@pytest.mark.parametrize("keys", [{}, {"rows": 7, "portions": 3}])
 def test_scores_are_those_of_the_vectors_that_are_moved(tmp_path, keys):
     content, asked = made(60), queries()
     index = opened(tmp_path / "index", content, **keys)

@@ -138,7 +138,6 @@ def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs, damaged, caplog)
     [
         ({"length": 20}, r"it was made with length 128, not 20"),
         ({"overlap": 4}, r"it was made with overlap 0, not 4"),
-        ({"storage": "bits"}, r'it was made with storage "int8", not "bits"'),
         ({"language": "fr"}, r'it was made with language null, not "fr"'),
         ({"neutral": True}, r"it was made with neutral false, not true"),
     ],
