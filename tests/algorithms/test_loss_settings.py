@@ -79,34 +79,6 @@ def test_of_several_losses_the_first_that_fits_the_examples_is_taken():
     assert fitting((contrast, pairs), {"text1": (), "text2": ()}) is pairs
 
 
-@pytest.mark.parametrize(
-    ("written", "says"),
-    [
-        ("{name: []}", r"mine\.yaml:5: loss\.name\.tuple.* at least 1 item"),
-        ("{name: [infonce, triplte]}", r"unknown loss 'triplte'\. Did you mean 'triplet'\?"),
-        ("{name: [infonce, cosine-mse], temprature: 1}", r"temprature: .* no such option\. Did you mean 'temperature'"),
-        ("{magrin: 1}", r"mine\.yaml:5: loss\.magrin: unknown key\. Did you mean 'margin'\?"),
-        ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
-        ("{name: infonec}", r"unknown loss 'infonec'\. Did you mean 'infonce'\?"),
-        (
-            "{name: infonce, temprature: 1}",
-            r"recipe 'mine': loss: temprature: loss infonce has no such option\. Did you mean 'temperature'",
-        ),
-        ("{name: infonce, temperature: 0}", r"recipe 'mine': loss: temperature: .* \(got '0'\)"),
-        ("{name: infonce, align: jds}", r"recipe 'mine': loss: align: .*'none', 'infonce' or 'jsd' \(got 'jds'\)"),
-        ("{name: infonce, align_weight: -1}", r"recipe 'mine': loss: align_weight: .* \(got '-1'\)"),
-        ("{name: triplet, align: jsd}", r"recipe 'mine': loss: align: loss triplet has no such option"),
-        (
-            "{name: cosine-mse, temperature: 1}",
-            r"temperature: loss cosine-mse has no such option\. Known: none\. null leaves it out: --set loss.temp",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_path, written, says):
-    with pytest.raises(ConfigError, match=says):
-        factory.resolved(read(tmp_path, written))
-
-
 def test_an_option_that_a_recipe_has_for_its_own_loss_is_left_out_with_null_for_another():
     assert load_recipe("maml-e5").loss.options({"temperature"}) == {"temperature": "0.05"}
     recipe = load_recipe("maml-e5", ["loss.name=triplet", "loss.margin=0.4", "loss.temperature=null"])

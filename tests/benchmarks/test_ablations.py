@@ -4,15 +4,12 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from benchmarks.common.rows import read_rows
-from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables, ablations
+from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables
 from benchmarks.paper import distillation_papers as papers
 from metasearch.cli.distill import command, configure
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import DataError
 from metasearch.evaluation.metrics.correlation import spearman
-from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults
 
 
@@ -76,17 +73,6 @@ def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, exp
     # The values of a stage that an arm does not train are those of the recipe as it ships.
     idle = {key for key in differs if key.startswith(("stages.embedding", "stages.student")) and name == "without-mcl"}
     assert {key: value for key, value in differs.items() if key not in idle} == expected
-
-
-def test_a_run_does_not_go_on_with_other_flags(tmp_path):
-    folder, flags = tmp_path / "full", tmp_path / "full.flags"
-    ablations.same_flags(flags, ["--steps", "1"], folder)
-    ablations.same_flags(flags, ["--steps", "2"], folder)  # it has not begun
-    folder.mkdir()
-    (folder / "config.yaml").touch()
-    ablations.same_flags(flags, ["--steps", "2"], folder)
-    with pytest.raises(ConfigError, match="begun with other flags"):
-        ablations.same_flags(flags, ["--steps", "3"], folder)
 
 
 @pytest.mark.parametrize(
@@ -167,47 +153,8 @@ def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():
     assert lines[3][0] == "second (not in the paper)"
 
 
-def test_a_finished_study_is_not_run_again_and_its_rows_are_kept_once(tmp_path, monkeypatch):
-    called = []
-    monkeypatch.setattr(ablations, "metasearch", lambda *words: called.append(words[0]))
-    monkeypatch.setattr(
-        ablations, "score", lambda model, name, data, folder: called.append(name) or _scored(folder, name)
-    )
-    monkeypatch.setattr(ablations, "measure", lambda names, places, rounds, threads: False)
-    (tmp_path / "parallel").mkdir()
-    words = ["--data", tmp_path, "-o", tmp_path / "out", "--only", "without-mcl", "--resamples", 100]
-    words += ["--results", tmp_path / "rows.jsonl"]
-    for _ in range(2):
-        result = CliRunner().invoke(ablations.main, [str(word) for word in words], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-    assert called == ["tokenizer", "distill", "assistant", "distill", "full", "distill", "without-mcl"]
-    rows = read_rows(tmp_path / "rows.jsonl")
-    tests, orderings = len(ablation_arms.TESTS), ("with MCL > without", "assistant > student")
-    assert len(rows) == 3 * (tests + 3) + len(orderings) * tests  # three sizes of each arm
-    assert {row["study"] for row in rows} == {"assistant", "full", "without-mcl", *orderings}
-    assert all(row["steps"]["student"] == 60 and row["revision"] and row["machine"] and row["versions"] for row in rows)
-    assert "| full " in result.output
-    assert "with MCL > without" in result.output
-
-
 def flat(tree, prefix=""):
     found = {}
     for key, value in tree.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return found
-
-
-def _scored(folder, label):
-    """Write what scoring an encoder leaves: items of every task, and sizes."""
-    files = RunFolder(folder)
-    items = ("1", "2", "3", "4")
-    values = np.array([0.1, 0.2, 0.3, 0.4])
-    for test in {test.task: test for test in ablation_arms.TESTS.values()}.values():
-        names = ("predicted", "gold") if test.measure == "spearman" else (test.measure,)
-        languages = papers.MONO + papers.CROSS if test.measure == "spearman" else ("de",)
-        cells = [(test.pool, language, "") for language in languages]
-        results = QueryResults(
-            {cell: items for cell in cells}, {(name, *cell): values for name in names for cell in cells}
-        )
-        results.save(files.queries(test.task, label, "test"), {"data": "d"})
-    files.finish("scored", {"parameters": 10, "float32_mib": 2.0, "int8_mib": 1.0})

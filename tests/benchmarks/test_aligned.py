@@ -2,16 +2,13 @@
 
 import shutil
 
-import pytest
 import torch
 
-from benchmarks.common.begun import begin
 from benchmarks.mini.corpus_lines import read_lines
 from benchmarks.paper import aligned
 from helpers.mini import small_data, written
 from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError
 from metasearch.pipelines.compress import write
 from metasearch.pipelines.factory import load_encoder
 
@@ -35,13 +32,6 @@ def test_the_encoder_learns_from_itself_without_its_language(tmp_path, monkeypat
     assert called[2][:7] == ["distill", "--recipe", "align", "--teacher", neutral, "--student", neutral]
     assert called[2][7:] == ["--corpus", corpus, "--seed", "1", "-o", run]
     assert called[3] == ["distill", "--resume", run]  # a stopped run goes on
-
-
-def test_other_settings_need_another_folder(tmp_path):
-    begin(tmp_path / "settings.json", {"share": 1.0, "data": "here"})
-    begin(tmp_path / "settings.json", {"share": 1.0, "data": "there"}, free=("data",))
-    with pytest.raises(ConfigError, match=r"begun with share 1.0, not 0.25; choose another folder with -o"):
-        begin(tmp_path / "settings.json", {"share": 0.25, "data": "here"})
 
 
 def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_path, capsys):

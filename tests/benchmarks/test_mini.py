@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mini import assistants, build, card, distilled, joined
+from benchmarks.mini import assistants, build, card, distilled
 from helpers.mini import MINI, small_data
 from metasearch.config.library import load_distillation
-from metasearch.config.recipe import MaxLength
-from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError
 
 
@@ -80,51 +78,3 @@ def test_a_build_runs_its_steps_in_order_and_never_twice(data, commands, tmp_pat
     assert len(commands.called) == 6
     with pytest.raises(ConfigError, match="begun with seed 0, not 1"):
         build.build(replace(settings, seed=1), tmp_path / "out", "command")
-
-
-def test_the_card_counts_pairs_by_corpus_and_language_and_means_by_task_and_encoder():
-    assert [
-        [cell.strip() for cell in row.split("|")[1:-1]]
-        for row in card.sizes({("ntrex", "de"): 1200, ("tico19", "el"): 3}).splitlines()
-    ] == [
-        ["pairs of English with", "de", "el"],
-        ["-" * 21, "----:", "--:"],
-        ["ntrex", "1,200", "0"],
-        ["tico19", "0", "3"],
-        ["all", "1,200", "3"],
-    ]
-    rows = [
-        {"task": "t", "measure": "accuracy", "learner": name, "pool": pool, "language": "mean", "value": value}
-        for name, pool, value in [("a", "xx-en", 0.1), ("a", "both", 0.25), ("b", "both", 0.5)]
-    ]
-    assert [cell.strip() for cell in card.means(rows).splitlines()[-1].split("|")[1:-1]] == [
-        "t, accuracy",
-        "25.00",
-        "50.00",
-    ]
-
-
-def test_the_card_is_made_of_the_build_alone(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(card, "load_encoder", lambda *arguments, **named: tiny.build(MaxLength(), 0))
-    joined.make(data / "parallel", tmp_path / "joined", joined.Settings())
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "weights").write_bytes(b"\0" * 2_300_000)
-    made = {"command": "build it", "seed": 7, "steps": None, "recipe": "mini"}
-    teacher = card.TEACHERS["e5"]
-    text = card.render(data / "parallel", tmp_path / "joined", tmp_path / "model", [], teacher, made)
-    front = text.split("---\n")[1]
-    assert "language: [de, en]" in front
-    assert "license: cc-by-sa-4.0" in front
-    assert f"{tiny.build(MaxLength(), 0).parameter_count:,} parameters in 2.3 MB" in text
-    assert "33 pairs of English" in text
-    assert "Licence CC BY 2.0 FR" in text
-    assert "Licence CC BY-SA 4.0" in text
-    assert "TICO-19" not in text
-    assert "base_model: intfloat/multilingual-e5-small" in front
-    assert "Teacher, and where the layers begin: multilingual-e5-small (Wang et al. 2024, MIT)" in text
-    assert "\n# metasearch-mini-e5\n" in text
-    assert 'load_encoder("mini-e5")' in text
-    assert "lower case" not in text
-    assert "such as emoji and rare scripts, are unknown to it" in text
-    assert "spelt as bytes" not in text
-    assert "build it\n```\n\nseed 7" in text

@@ -136,19 +136,6 @@ def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatc
             assert part in error
 
 
-@pytest.mark.parametrize(
-    ("setting", "says"),
-    [
-        ("episodes.k=9999", "meta-train, episodes.k=9999: 9999 triplets of el_el need 9999 questions"),
-        ("episodes.q=40", "meta-valid, episodes.q=40"),
-        ("episodes.n_neg=500", "500 negatives in el need as many different answers"),
-    ],
-)
-def test_more_examples_than_the_data_has_are_refused_before_anything_is_written(tmp_path, setting, says):
-    assert says in failing(*TRAIN, "--set", setting, "-o", tmp_path / "run", code=3)
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_folder_with_something_else_in_it_is_kept(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     assert f"{tmp_path} exists already and is no run; choose another" in failing(*TRAIN, "-o", tmp_path, code=5)

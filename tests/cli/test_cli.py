@@ -144,12 +144,6 @@ def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():
         assert any(first <= character <= last for character in shown)
 
 
-def test_folds_can_be_shuffled_by_a_seed_of_their_own():
-    flags = [[], ["--fold-seed", 1], ["--fold-seed", 2]]
-    scores = [metasearch("evaluate", TINY, "--json", *fold).stdout for fold in flags]
-    assert len(set(scores)) == 3
-
-
 @pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "losses", "metrics", "readers", "encoders"])
 def test_ls_lists_each_kind(kind):
     assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")

@@ -77,24 +77,6 @@ def test_csv_is_one_table_with_the_values_of_json(folder):
     assert float(rows[2]["these models to"]) == maml["languages"]["ar"]["interval"]["high"]
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (["--baseline", "mamml"], 2, "no learner 'mamml'. Did you mean 'maml'?"),
-        (["--measure", "map@10"], 2, "no scores of measure 'map@10'. Did you mean 'map@20'?"),
-        (["--pool", "bilingal"], 2, "no scores of pool 'bilingal'. Did you mean 'bilingual'?"),
-        (["--task", "lareqa"], 2, "no scores on task 'lareqa'"),
-        (["--confidence", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
-        (["--confidence", "0.9999"], 2, "level 0.9999 lies beyond the outermost of 10000 resamples"),
-        (["--resamples", "10"], 2, "10 resamples are too few"),
-    ],
-)
-def test_wrong_options_name_the_right_ones(args, code, said, folder):
-    result = run(folder, *args)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert said in result.stderr
-
-
 @pytest.mark.slow
 def test_comparing_loads_no_torch_and_not_all_of_scipy(folder):
     code = (

@@ -116,36 +116,6 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
     assert both["after"]["words"] * 16 == printed["after"]["words"] * 4
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "says"),
-    [
-        (["--bottleneck", 16], 2, "bottleneck 16: the word table has 16 columns; choose a number from 1 to 15"),
-        (["--recurrent", 4], 2, "recurrent 4: 6 layers are no multiple of it; choose 1 or 2 or 3 or 6"),
-        (["--repeats", 2], 2, "which layers?"),
-        (
-            ["--vocabulary", 100, "--bottleneck", 4],
-            2,
-            "vocabulary 100: which tokens? Name texts with --trim-vocab",
-        ),
-        (["--recurrent", 3, "--init", "random"], 2, "initial random is for a bottleneck"),
-        (
-            [],
-            2,
-            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, ",
-        ),
-        (["--dimensions", 4], 2, "dimensions 4: they are those of word vectors; say --static, too"),
-        (["--vocabulary", 100], 2, "vocabulary 100: which tokens? Name texts with --trim-vocab"),
-        (["--bottleneck", 4, "--sizes-only"], 2, "one of them"),
-        (["--trim-vocab", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
-    ],
-)
-def test_a_plan_that_does_not_fit_is_refused_and_nothing_is_written(assistant, tmp_path, args, code, says):
-    result = metasearch("compress", assistant, *args, "-o", tmp_path / "student", code=code)
-    assert says in result.stderr
-    assert result.stdout == ""
-    assert not (tmp_path / "student").exists()
-
-
 @pytest.mark.parametrize("command", [["compress", "--bottleneck", 4], ["export", "--sentence-transformers"]])
 def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
     (tmp_path / "mine.txt").write_text("keep")
@@ -154,20 +124,3 @@ def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
         in metasearch(command[0], assistant, *command[1:], "-o", tmp_path, code=5).stderr
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "says"),
-    [
-        ("{", 6, "no configuration that can be read"),
-        ('{"model_type": "vit"}', 6, "kind 'vit' cannot be compressed"),
-        ('{"model_type": "bert", "hidden_size": 10}', 6, "no model can be made of this configuration: The hidden size"),
-        ('{"model_type": "bert"}', 2, "--trim-vocab needs an encoder with its tokenizer"),
-    ],
-)
-def test_a_configuration_that_is_no_use_is_refused_with_its_reason(tmp_path, text, code, says):
-    path = tmp_path / "config.json"
-    path.write_text(text)
-    trim = ["--trim-vocab", path] if "trim" in says else []
-    result = metasearch("compress", path, "--bottleneck", 4, *trim, "--sizes-only", code=code)
-    assert says in result.stderr

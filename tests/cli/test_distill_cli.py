@@ -14,7 +14,6 @@ from helpers.parallel import (
     flags,
     results,
     save_assistant,
-    small,
     write_corpus,
 )
 from metasearch.algorithms.distill import Distill
@@ -144,60 +143,6 @@ def test_json_prints_one_object_and_nothing_else(place, tmp_path):
     found = json.loads(result.stdout)
     assert found["run"] == str(tmp_path / "run")
     assert {row["learner"] for row in found["results"]} == {"assistant, before", "1 assistant"}
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (["--recipe=compres"], "unknown distillation 'compres'. Did you mean 'compress'?"),
-        (["--stages=5"], "--stages 5: recipe 'compress' has the stages 1 to 4"),
-        (["--stages=studnt"], "--stages studnt: no such stage. Did you mean 'student'?"),
-        (["--stages=,"], "--stages: expected numbers or names such as 2-4 or contrast"),
-        (["--set=stages.student.options.ouput=pooled"], "stages.student: options: ouput: unknown key. Did you mean"),
-        (["--set=stages.student.learner=distil"], "unknown learner 'distil'. Did you mean 'distill'?"),
-        (["--set=stages.student.learner=maml"], "learner 'maml' learns from episodes; it is run by `metasearch train`"),
-        (["--set=stages.student.learner=fine-tune"], "learner 'fine-tune' learns from scored data, not parallel"),
-        (
-            ["--set=stages.contrast.options.contrast=sfot"],
-            "options: contrast: no such contrastive loss. Did you mean 'soft'?",
-        ),
-        (["--set=stages.contrast.options.temperature=0"], "temperature: input should be greater than 0"),
-        (["--set=stages.student.monitor=spearman"], "parallel data has no 'spearman'; known: accuracy, cosine, loss"),
-        (["--set=stages.student.max_length=2"], "max_length: input should be greater than or equal to 3"),
-        (["--set=stages.student.corpus.dev=0"], "the dev score needs some pairs held out"),
-        (["--set=stages.assistant.against=assistant"], "the assistant cannot be its own frozen teacher"),
-        (
-            ["--set=stages.embedding.options.contrast=soft", *small("embedding", options__output="tokens")],
-            "'soft' is over sentences, options.output is not",
-        ),
-        (["--set=stages.embedding.options.output=tokens"], "monitor: cosine is between vectors of texts"),
-        (["--evaluate=dmo"], "unknown task 'dmo'. Did you mean 'demo'?"),
-        (["--recipe=ema"], "recipe 'ema': stages.align"),
-        (["--max-steps=0"], "0 is not in the range x>=1"),
-        (["--corpus=nowhere"], "--corpus nowhere: no such file or folder"),
-    ],
-)
-def test_a_wrong_name_or_value_ends_with_code_2_before_anything_is_written(place, tmp_path, change, says):
-    given = flags(place)
-    if change == ["--recipe=ema"]:  # whose teacher is no frozen one
-        given = [f"--corpus={place / 'corpus'}", f"--student={place / 'assistant'}"]
-        change = [*change, "--set=stages.align.against=teacher"]
-    assert says in distill(*given, *change, "-o", tmp_path / "run", code=2).stderr
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("left", "says"),
-    [
-        (["teacher", "corpus"], "its stages need --assistant ENCODER"),
-        (["assistant", "corpus"], "its stages need --teacher ENCODER"),
-        (["teacher", "assistant"], "stage 'assistant' needs --corpus FILES"),
-    ],
-)
-def test_what_is_missing_is_named_with_its_flag(place, tmp_path, left, says):
-    given = [flag for flag in flags(place) if flag.startswith(("--set", *(f"--{name}=" for name in left)))]
-    assert says in distill(*given, "-o", tmp_path / "run", code=2).stderr
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -47,22 +47,3 @@ def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
     told = json.loads(done.stdout)
     assert [part["share"] for part in told["parts"]] == [0.5, 0.25, 0.25]
     assert told["fingerprint"] == open_checkpoint(str(tmp_path / "m")).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["0", "1"], 2, "Missing option '-o'"),
-        (["0", "1", "--alpha", "1.5", "-o", "made"], 2, "1.5 is not in the range"),
-        (["0", "1", "--weights", "a,b", "-o", "made"], 2, "--weights a,b: expected numbers such as 0.5,0.3,0.2"),
-        (["0", "-o", "made"], 2, "name two encoders or more"),
-        (["0", "minii", "-o", "made"], 6, "Did you mean 'mini'"),
-        (["0", "mini", "-o", "made"], 6, "0 and mini cannot be merged: "),
-        (["0", "1", "-o", "0"], 5, "exists already"),
-    ],
-)
-def test_what_cannot_be_merged_is_refused_and_nothing_is_written(models, monkeypatch, arguments, code, message):
-    monkeypatch.chdir(models)
-    done = run(*arguments)
-    assert (done.exit_code, message in done.output) == (code, True), done.output
-    assert not (models / "made").exists()

@@ -62,33 +62,6 @@ def test_it_prints_scores_bias_and_variance_before_and_after(made):
     assert printed.removesuffix(f"\nmodel: {folder}\n") in (folder / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("flags", "code", "message"),
-    [
-        (["tiny", "-o", "{new}"], 2, "say what to estimate from: --texts PATH, or --task TASK; one of them"),
-        (["tiny", "--texts", "{corpus}", "--task", "demo", "-o", "{new}"], 2, "one of them"),
-        (["tiny", "--texts", "{corpus}"], 2, "Missing option '-o'"),
-        (["tiny", "--texts", "{corpus}", "-o", "{corpus}"], 5, "exists already; choose another folder with -o"),
-        (["tiny", "--texts", "{corpus}/de.txt", "-o", "{new}"], 3, "there are texts of de alone"),
-        (["tiny", "--texts", "{corpus}", "--max-texts-per-language", "9", "-o", "{new}"], 2, "language: texts: "),
-        (["tiny", "--texts", "{corpus}", "--fold", "1", "-o", "{new}"], 2, "--fold: no task is read; say --task or"),
-        (["tiny", "--texts", "{corpus}", "--fold-seed", "0", "-o", "{new}"], 2, "--fold-seed: no task is read"),
-        (["tiny", "--texts", "{corpus}", "--rank", "4", "-o", "{new}"], 2, "rank 4 is out of range, 1 to 3"),
-        (["tiny", "--texts", "{corpus}", "--languages", "ar,dd", "-o", "{new}"], 3, "no texts of language 'dd'"),
-        (["tiny", "--texts", "{corpus}", "--languages", "ar,12", "-o", "{new}"], 2, "'12' is not a language tag"),
-        (["tiny", "--texts", "{corpus}/no", "-o", "{new}"], 3, "no such file or folder"),
-        (["tiny", "--task", "demmo", "-o", "{new}"], 2, "Did you mean 'demo'"),
-        (["tinny", "--texts", "{corpus}", "-o", "{new}"], 6, "Did you mean 'tiny'"),
-        (["{made}", "--texts", "{corpus}", "-o", "{new}"], 6, "takes the language out already; name the"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_one_line_with_its_exit_code(flags, code, message, corpus, made, tmp_path):
-    places = {"new": tmp_path / "new", "corpus": corpus, "made": made[0]}
-    result = metasearch(*(flag.format(**places) for flag in flags), code=code)
-    assert message in result.output
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.slow
 def test_crossval_has_the_neutral_encoder_as_an_arm_and_takes_its_scores_over(monkeypatch, tmp_path):
     begun = crossval.inline(monkeypatch)

@@ -184,21 +184,6 @@ def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tm
     assert not [name for name in read(folder) if name.endswith(".new")]
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (["--baseline", "mamml (trans)"], 2, "Did you mean 'maml (trans)'?"),
-        (["--measure", "map@2"], 2, "no scores of measure 'map@2'. Did you mean 'map@20'?"),
-        (["--task", "lareqa"], 2, "no scores on task 'lareqa'; there are some on demo"),
-        (["--confidence", "95"], 2, "level 95"),
-        (["--resamples", "10"], 2, "10"),
-    ],
-)
-def test_a_wrong_choice_is_an_error_that_names_the_nearest_one(study, tmp_path, args, code, said):
-    assert said in metasearch("report", study, "-o", tmp_path / "report", *args, code=code).output
-    assert not (tmp_path / "report").exists()
-
-
 def test_a_report_loads_no_torch(study, tmp_path):
     args = ["report", str(study / "cells" / "maml-trans" / "fold-0-seed-0"), "-o", str(tmp_path / "report"), FEW]
     code = (

@@ -38,15 +38,3 @@ def test_a_table_is_never_taller_than_the_terminal(height, stopping):
         ["c50", "running"],
         ["c98", "failed"],
     ]
-
-
-def test_what_is_waited_for_is_said(capsys):
-    shown, lines = board(2, c0="running"), _live_table.Lines()
-    assert "Ctrl-C" not in drawn(shown)[-1]
-    lines.ticked(shown)
-    assert capsys.readouterr().err == ""
-    shown.stopping = True
-    assert "Ctrl-C again kills what is at work" in drawn(shown)[-1]
-    lines.ticked(shown)
-    lines.ticked(shown)
-    assert capsys.readouterr().err.count("Ctrl-C again kills what is at work") == 1

@@ -14,7 +14,6 @@ from metasearch.compress.texts import read_texts
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import DataError
 
 
 def metasearch(*args, code=0):
@@ -91,46 +90,3 @@ def test_both_sides_of_a_parallel_corpus_are_read_and_other_files_are_mentioned(
     assert [record.getMessage() for record in caplog.records] == [
         f"{corpus}: 4 files are no texts and are passed over: LICENSE, notes.md, ted/TED.en-th.ids, ..."
     ]
-
-
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_a_size_beyond_all_memory_is_refused_with_what_the_texts_have(kind):
-    texts = ["hello world this is it"] * 3
-    with pytest.raises(DataError, match=r"size 2147483647: the texts have pieces for \d+ only"):
-        train_tokenizer(texts, 2**31 - 1, kind)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("bad.txt", b"gut\nschlecht \xff\n", r"bad\.txt:2: not UTF-8: byte 0xff"),
-        ("empty.txt", b"", r"empty\.txt: the file has no text"),
-        ("blank.txt", b"\n \n", r"blank\.txt: the file has no text"),
-        ("none.txt.gz", b"no gzip", r"none\.txt\.gz: damaged gzip file after line 0"),
-        (
-            "cut.txt.gz",
-            gzip.compress(b"das Haus\n" * 999, mtime=0)[:-12],
-            r"cut\.txt\.gz: damaged gzip file after line \d+",
-        ),
-    ],
-)
-def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=says):
-        list(read_texts([tmp_path / name]))
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "says"),
-    [
-        (["--size", "90000"], 3, "size 90000: the texts have pieces for "),
-        (["--size", "100"], 2, "261 special tokens and bytes"),
-        (["--init", "random"], 2, "name the encoder with --encoder"),
-        (["--seed", "5"], 2, "--seed: no encoder is written; say --encoder, too, or leave it out"),
-        (["--encoder", "tiny", "--max-length", "64"], 2, "an encoder keeps its own"),
-        (["--encoder", "tini"], 6, "Did you mean 'tiny'?"),
-        (["--kind", "wordpiece"], 2, "Known: bpe, unigram"),
-    ],
-)
-def test_a_wrong_option_ends_with_its_code_and_the_reason(corpus, tmp_path, args, code, says):
-    assert says in metasearch("tokenizer", corpus, *args, "-o", tmp_path / "out", code=code).stderr

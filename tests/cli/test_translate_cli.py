@@ -85,19 +85,6 @@ def test_a_language_that_no_file_has_is_trained_on(shop):
 
 
 @pytest.mark.slow
-def test_the_cache_deleted_gives_the_same_bits(shop):
-    folder = shop(BY_PROGRAM)
-    for name in ("first", "second"):
-        done = metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / name)
-        assert done.exit_code == 0, done.output
-        shutil.rmtree(folder / "cache")
-    first, second = ([{**row, "versions": None} for row in rows_of(folder / name)] for name in ("first", "second"))
-    assert first == second
-    weights = [(folder / name / "model/model.safetensors").read_bytes() for name in ("first", "second")]
-    assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
 def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
     folder = shop(BY_PROGRAM)
     metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "run")

@@ -1,9 +1,5 @@
 """What commands write is there whole or not at all, and mistakes in their flags are found at once."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from metasearch.compress import output
@@ -85,49 +81,3 @@ def test_a_place_that_cannot_be_written_is_found_before_work_begins(tmp_path, mo
         with pytest.raises(RunFolderError, match=f"x cannot be written: no permission to write to {tmp_path}$"):
             check(tmp_path / "new" / "x")
     assert names(tmp_path) == ["file"]
-
-
-MISTAKES = [
-    (["compress", "tiny", "--bottleneck", "8"], 2, "say where the student goes with -o DIR"),
-    (["compress", "tiny", "-o", "{}/new"], 2, "nothing to compress"),
-    (["compress", "tiny", "--repeats", "2", "-o", "{}/new"], 2, "which layers?"),
-    (["compress", "tiny", "--recurrent", "1", "--init", "random", "--sizes-only"], 2, "random is for a bottleneck"),
-    (["compress", "tiny", "--bottleneck", "8", "-o", ""], 2, "-o is empty"),
-    (["compress", "tiny", "--bottleneck", "8", "-o", "{}"], 5, "exists already"),
-    (["compress", "tiny", "--trim-vocab", "{}/none.txt", "-o", "{}/new"], 3, "none.txt: no such file or folder"),
-    (["compress", "tiny", "--bottleneck", "8", "--seed", "9" * 23, "-o", "{}/new"], 2, "--seed"),
-    (["compress", "tiny", "--bottleneck", "8", "--seed", "-1", "-o", "{}/new"], 2, "--seed"),
-    (["export", "tiny", "-o", "{}/new"], 2, "--sentence-transformers"),
-    (["export", "tiny", "--sentence-transformers", "-o", "{}"], 5, "exists already"),
-    (["export", "tiny", "--sentence-transformers", "-o", ""], 2, "-o is empty"),
-    (["tokenizer", "{}", "-o", "{}"], 5, "exists already"),
-    (["tokenizer", "{}", "-o", ""], 2, "-o is empty"),
-    (["tokenizer", "{}", "--seed", "9" * 23, "-o", "{}/new"], 2, "--seed"),
-    (["tokenizer", "{}", "--size", str(2**31), "-o", "{}/new"], 2, "--size"),
-    (["tokenizer", "{}", "--init", "random", "-o", "{}/new"], 2, "name the encoder with --encoder"),
-    (["augment", "x-en.csv", "--encoder", "tiny", "--cross-encoder", "x", "-o", "{}/mine.txt"], 5, "exists already"),
-    (["augment", "x-en.csv", "--encoder", "tiny", "--cross-encoder", "x", "-o", "{}/mine.txt/x"], 5, "is a file"),
-    (["augment", "x-en.csv", "--encoder", "tiny", "--cross-encoder", "x", "-o", ""], 2, "-o is empty"),
-]
-
-PROGRAM = """
-import json, sys
-from click.testing import CliRunner
-from metasearch.cli import main
-results = [CliRunner().invoke(main, args) for args in json.loads(sys.argv[1])]
-heavy = [name for name in ("torch", "transformers") if name in sys.modules]
-print(json.dumps([heavy, [[result.exit_code, result.stderr] for result in results]]))
-"""
-
-
-def test_mistakes_in_flags_are_named_without_waiting_for_torch(tmp_path):
-    (tmp_path / "mine.txt").write_text("keep")
-    commands = json.dumps([[part.format(tmp_path) for part in args] for args, _, _ in MISTAKES])
-    done = subprocess.run([sys.executable, "-c", PROGRAM, commands], capture_output=True, text=True, check=True)
-    heavy, results = json.loads(done.stdout)
-    for (args, code, says), (reached, stderr) in zip(MISTAKES, results, strict=True):
-        assert reached == code, (args, stderr)
-        assert says in stderr, args
-        assert "Traceback" not in stderr
-    assert heavy == []
-    assert names(tmp_path) == ["mine.txt"]

@@ -186,34 +186,3 @@ def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_pat
     attention, norms = 4 * (16 * 16 + 16), 2 * 2 * 16
     assert printed["after"]["encoder: layers"] == 3 * (attention + norms + 2 * 16 * 8 + 8 + 16)
     assert json.loads(metasearch(*arguments, "--sizes-only").stdout) == {**printed, "student": None}
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "says"),
-    [
-        (["--feed-forward", 8], 2, "feed-forward 8: fitted on which texts? Name some with --texts"),
-        (["--merge", 3], 2, "merge 3: fitted on which texts? Name some with --texts"),
-        (["--merge", "2,6"], 2, "merge 2,6: fitted on which texts?"),
-        (["--bottleneck", 4, "--init", "random", "--texts", "TEXTS"], 2, "--texts weigh words for --init svd"),
-        (["--merge", 3, "--layers", 3, "--texts", "TEXTS"], 2, "choose one of them"),
-        (["--merge", 6, "--texts", "TEXTS"], 2, "merge 6: the encoder has 6 layers; choose a number from 1 to 5"),
-        (
-            ["--merge", "2,4", "--texts", "TEXTS"],
-            2,
-            "merge 2,4: expected rising numbers from 1 to 6, of which the last",
-        ),
-        (
-            ["--texts", "TEXTS"],
-            2,
-            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, ",
-        ),
-        (["--layers", 4, "--texts", "TEXTS"], 2, "say --merge, --feed-forward, --bottleneck or"),
-        (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),
-        (["--feed-forward", 8, "--texts", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
-    ],
-)
-def test_a_plan_that_does_not_fit_is_refused_and_nothing_is_written(files, tmp_path, args, code, says):
-    given = [files[1] if arg == "TEXTS" else arg for arg in args]
-    result = metasearch("compress", files[0], *given, "-o", tmp_path / "student", code=code)
-    assert says in result.stderr
-    assert not (tmp_path / "student").exists()

@@ -12,7 +12,6 @@ from metasearch.cli import main
 from metasearch.compress.merging import chosen_layers, thin
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import layers_of
-from metasearch.errors import ConfigError
 
 
 def metasearch(*args, code=0):
@@ -43,22 +42,6 @@ def test_of_a_number_the_first_and_the_last_stay_and_others_between_them(count, 
     config = CONFIGS["bert"](10)
     config.num_hidden_layers = 12
     assert chosen_layers(config, count) == kept
-
-
-@pytest.mark.parametrize(
-    ("layers", "says"),
-    [
-        (0, "layers 0: the encoder has 6 layers; choose a number from 1 to 5"),
-        (6, "layers 6: the encoder has 6 layers; choose a number from 1 to 5"),
-        ((1, 7), "layers 1,7: expected rising numbers from 1 to 6"),
-        ((2, 1), "layers 2,1: expected rising numbers from 1 to 6"),
-        ((0, 1), "layers 0,1: expected rising numbers from 1 to 6"),
-        ((1, 1), "layers 1,1: expected rising numbers from 1 to 6"),
-    ],
-)
-def test_layers_that_are_not_there_are_refused(layers, says):
-    with pytest.raises(ConfigError, match=says):
-        thin(make("bert"), layers)
 
 
 def test_the_command_writes_a_stock_model_and_says_beforehand_what_it_weighs(tmp_path):

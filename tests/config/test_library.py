@@ -107,15 +107,6 @@ def test_a_task_as_it_is_shown_can_be_declared_again(task):
     assert Task.model_validate(declared.model_dump(mode="json", exclude_none=True)) == declared
 
 
-@pytest.mark.parametrize(
-    ("kind", "wrong", "right"),
-    [("task", "lareka", "lareqa"), ("mode", "mono-by", "mono-bi"), ("recipe", "mamll", "maml")],
-)
-def test_an_unknown_name_is_refused_with_the_nearest_right_one(kind, wrong, right):
-    with pytest.raises(ConfigError, match=f"^unknown {kind} '{wrong}'. Did you mean '{right}'\\? Known: "):
-        getattr(LIBRARY, kind)(wrong)
-
-
 def test_a_folder_of_the_users_own_adds_a_task_a_mode_and_a_recipe(write, tmp_path):
     write(TASK, "fjord")
     write("mode: north\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi]\n", "modes/north")
@@ -126,21 +117,6 @@ def test_a_folder_of_the_users_own_adds_a_task_a_mode_and_a_recipe(write, tmp_pa
     assert library.recipe("small").episodes.k == 2
     assert library.names("task") == sorted([*LIBRARY.names("task"), "fjord"])
     assert library.path("task", "fjord") == tmp_path / "fjord.yaml"
-
-
-@pytest.mark.parametrize(
-    ("kind", "file", "text"),
-    [("task", "fjord.yaml", TASK), ("recipe", "recipes/small.yaml", RECIPE)],
-)
-def test_a_path_in_the_place_of_a_name_is_refused_with_the_folder_to_include(write, tmp_path, kind, file, text):
-    path = write(text, file.removesuffix(".yaml"))
-    with pytest.raises(ConfigError) as caught:
-        LIBRARY.path(kind, str(path))
-    advice = f"unknown {kind} '{path}'; to use the file {path}, write: {path.stem} --include {tmp_path}"
-    assert str(caught.value) == advice
-    assert Library([tmp_path]).path(kind, path.stem) == path
-    with pytest.raises(ConfigError, match=f"write: {path.stem}$"):
-        Library([tmp_path]).path(kind, str(path))
 
 
 def test_a_file_in_the_working_directory_is_found_by_its_name(write, tmp_path, monkeypatch):

@@ -31,38 +31,6 @@ def test_every_plug_in_says_what_it_is_in_one_line(kind):
         assert len(registry.summary(kind, name)) > 10
 
 
-@pytest.mark.parametrize(
-    ("source", "summary"),
-    [
-        ('"""What it is.\n\nMore."""\n', "What it is."),
-        ("'What it is.'\n", "What it is."),
-        ("import re\n", ""),
-        ('"""\n    What it is.\n"""\n', "What it is."),
-    ],
-)
-def test_the_summary_is_the_first_line_of_a_docstring_if_there_is_one(tmp_path, monkeypatch, source, summary):
-    path = tmp_path / "recall.py"
-    path.write_text(source, encoding="utf-8")
-    monkeypatch.setattr(registry, "_shipped", lambda kind: {"recall": (path, "")})
-    assert registry.summary("metrics", "recall") == summary
-
-
-@pytest.mark.parametrize("find", [registry.load, registry.require])
-@pytest.mark.parametrize(
-    ("kind", "wrong", "right"),
-    [
-        ("readers", "semeval2018", "semeval2017"),
-        ("learners", "maml-aling", "maml-align"),
-        ("encoders", "tinu", "tiny"),
-        ("metrics", "ngcd", "ndcg"),
-    ],
-)
-def test_an_unknown_plug_in_is_refused_with_the_nearest_one(find, kind, wrong, right):
-    message = rf"^unknown {kind.removesuffix('s')} '{wrong}'\. Did you mean '{right}'\? Known: .*{right}"
-    with pytest.raises(ConfigError, match=message):
-        find(kind, wrong)
-
-
 @pytest.mark.parametrize("name", ["base", "_rows", "__init__", "../library", ""])
 def test_what_is_no_plug_in_is_not_loaded(name):
     with pytest.raises(ConfigError, match=f"^unknown reader '{name}'"):

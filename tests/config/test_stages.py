@@ -84,21 +84,6 @@ def test_the_encoders_that_must_be_given_are_those_of_the_chosen_stages(compress
     assert compress.only(stages).roles(student_given) == roles
 
 
-@pytest.mark.parametrize(
-    ("recipe", "stages", "given_roles", "missing"),
-    [
-        ("compress", "1-4", {"assistant": "tiny"}, "teacher"),
-        ("compress", "1-4", {"teacher": "tiny"}, "assistant"),
-        ("compress", "4", {"teacher": "tiny"}, "assistant"),
-        ("ema", "1", {"teacher": "tiny", "assistant": "tiny"}, "student"),
-    ],
-)
-def test_an_encoder_that_is_missing_is_named_with_its_flag(recipe, stages, given_roles, missing):
-    config = nested(DistillConfig, recipe=LIBRARY.distillation(recipe).only(stages), **given_roles)
-    with pytest.raises(ConfigError, match=f"^recipe '{recipe}': its stages need --{missing} ENCODER$"):
-        RoleEncoders(config)
-
-
 def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goes_on(compress, tmp_path):
     config = nested(DistillConfig, recipe=compress, teacher="tiny", assistant="tiny")
     load_encoder("tiny", device="cpu").save(tmp_path)

@@ -132,21 +132,6 @@ def test_a_recipe_is_found_by_name_with_values_put_over_it(compress):
     assert recipe.stages["assistant"] == compress.stages["assistant"]
 
 
-@pytest.mark.parametrize(
-    ("assignment", "says"),
-    [
-        ("student.botleneck=64", "--set: student.botleneck: unknown key. Did you mean 'bottleneck'?"),
-        ("stages.contrast.corpus.dve=1", "--set: stages.contrast.corpus.dve: unknown key. Did you mean 'dev'?"),
-        ("stages.contrast.outer.lr=fast", "--set: stages.contrast.outer.lr: input should be a valid number"),
-        ("stages.contrats.outer.lr=1", "--set stages.contrats: no such stage. Did you mean 'contrast'?"),
-    ],
-)
-def test_a_wrong_value_put_over_a_recipe_is_refused(assignment, says):
-    with pytest.raises(ConfigError) as caught:
-        LIBRARY.distillation("compress", overrides([assignment]))
-    assert says in str(caught.value)
-
-
 def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):
     folder = written(tmp_path)
     library = Library([folder])

@@ -44,20 +44,6 @@ def test_a_duplicate_key_is_refused_where_it_stands_again(write):
     assert problems(path) == [f"{path}:7: learner: duplicate key"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "key", "nearest"),
-    [
-        ("learner:", "leaner:", "leaner", "learner"),
-        ("k: 2", "n_negs: 2", "episodes.n_negs", "n_neg"),
-        ("  lr:", "  weight_decai: 0\n  lr:", "outer.weight_decai", "weight_decay"),
-    ],
-)
-def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(write, old, new, key, nearest):
-    path = write(RECIPE.replace(old, new))
-    place = line_of(path, key.split(".")[-1])
-    assert any(p.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'?") for p in problems(path))
-
-
 def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
     path = write(RECIPE.replace("  lr: 1e-3", "  eps: 1"))
     assert problems(path) == [f"{path}:5: outer.lr: this key is missing"]
@@ -104,14 +90,6 @@ def test_a_value_that_contradicts_another_key_is_refused_with_its_own_line(write
     (message,) = problems(path, Task)
     assert message.startswith(f"{line_of(path, new)}: {key}")
     assert problem in message
-
-
-@pytest.mark.parametrize("length", ["{question: 1}", "{candidate: 2}", "{text: 0}"])
-def test_a_length_that_the_special_tokens_alone_fill_is_refused(write, length):
-    path = write(f"{TASK}max_length: {length}\n")
-    key, _, value = length.strip("{}").partition(": ")
-    says = f"input should be greater than or equal to 3 (got '{value}')"
-    assert problems(path, Task) == [f"{line_of(path, 'max_length')}: max_length.{key}: {says}"]
 
 
 def test_the_languages_of_pairs_are_those_of_the_task(write):

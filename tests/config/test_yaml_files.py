@@ -56,29 +56,6 @@ def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write,
     assert message.startswith(f"--set: {problem}")
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("recipe: a: b\n", 1),
-        ("recipe: small\nouter: {lr: 1\n", 3),
-        ("recipe: small\n\tlearner: maml\n", 2),
-        ("recipe: small\nlearner: *nowhere\n", 2),
-        ("recipe: small\n---\nrecipe: other\n", 2),
-        ("recipe: small\ndescription: bell \x07\n", 2),
-    ],
-)
-def test_what_is_no_yaml_is_refused_with_its_line(write, text, line):
-    path = write(text)
-    (message,) = problems(path)
-    assert message.startswith(f"{path}:{line}: not YAML: ")
-
-
-@pytest.mark.parametrize("text", ["", "# a comment\n", "- recipe\n", "recipe\n"])
-def test_a_file_without_keys_is_refused_with_an_example(write, text):
-    path = write(text)
-    assert problems(path) == [f"{path}:1: expected keys and values, such as 'task: small'"]
-
-
 @pytest.mark.parametrize("text", ["outer: &a [*a]\n", "outer: &a {lr: *a}\n", "outer: " + 3000 * "[" + 3000 * "]"])
 def test_a_file_that_nests_without_end_is_refused(write, text):
     path = write(text)
@@ -99,20 +76,6 @@ def test_aliases_that_stand_for_more_than_a_file_can_hold_are_refused_at_once(wr
     (message,) = problems(path)
     assert message.startswith(f"{path}:1: a4.")
     assert message.endswith(": aliases (*name) make over 10,000 values")
-
-
-@pytest.mark.parametrize(
-    ("text", "key"), [('recipe: "a\\0b"\n', "recipe"), ('episodes:\n  k: ["\\x00"]\n', "episodes.k.0")]
-)
-def test_a_nul_character_is_refused_with_its_line_and_key(write, text, key):
-    path = write(text)
-    assert problems(path) == [f"{path}:{text.count(chr(10))}: {key}: NUL character"]
-
-
-@pytest.mark.parametrize("text", [RECIPE.encode("utf-16"), b"recipe: \xff\n"])
-def test_a_file_in_another_encoding_is_refused(write, text):
-    path = write(text)
-    assert problems(path)[0].startswith(f"{path}: cannot be read: ")
 
 
 @pytest.mark.parametrize("text", ["no", "null", "1e-3", "012", "", "ελ ไทย हि", "a: b # c", "two\nlines"])

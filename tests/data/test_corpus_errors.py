@@ -35,17 +35,6 @@ def test_a_missing_path_names_the_nearest_one(folder):
     assert failing(path / "no" / "x.tsv") == f"{path / 'no' / 'x.tsv'}: no such file or folder."
 
 
-def test_a_language_or_corpus_that_is_not_there_names_the_nearest_one(folder):
-    path = folder(**{"TED2020-en-de.tsv": LINE, "Europarl-en-fil.tsv": LINE})
-    assert failing(path, languages=("fi",)) == (
-        "no parallel text of language 'fi'. Did you mean 'fil'? Known: de, fil."
-    )
-    assert failing(path, only=("TED2002",)) == (
-        "no parallel text of corpus 'TED2002'. Did you mean 'TED2020'? Known: Europarl, TED2020."
-    )
-    assert failing(path, only=("TED2020",), languages=("fil",)) == "no parallel text of language 'fil'. Known: de."
-
-
 def test_a_missing_side_is_named(folder):
     path = folder(**{"X.de-en.de": "eins\n", "X.de-en.ids": "1\n"})
     assert failing(path) == (

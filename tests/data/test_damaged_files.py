@@ -1,8 +1,6 @@
 """Damaged data is refused with a `DataError` that names the file, the line or key path, and what was expected."""
 
 import contextlib
-import json
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -26,15 +24,6 @@ def spoil(form, name, damage, tmp_path):
     return str(caught.value)
 
 
-def refusal(folder, *languages):
-    """Write rows of paragraphs, a list of each language in turn, and return what reading them says."""
-    for language, rows in zip(("de", "el"), languages, strict=True):
-        (folder / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        read("jsonl-paragraphs", folder)
-    return str(caught.value)
-
-
 def swap(old, new):
     """Return a damage that puts one text in the place of another."""
 
@@ -44,134 +33,6 @@ def swap(old, new):
         return text.replace(old, new, 1).encode()
 
     return damage
-
-
-@pytest.mark.parametrize(("form", "name"), FILES)
-def test_an_empty_file_is_refused_by_name(form, name, tmp_path):
-    assert spoil(form, name, lambda sound: b"", tmp_path).startswith(str(tmp_path / form / name))
-
-
-@pytest.mark.parametrize(("form", "name"), FILES)
-def test_a_file_that_is_no_utf_8_is_refused_with_the_place_of_the_first_wrong_byte(form, name, tmp_path):
-    message = spoil(form, name, lambda sound: b"a\nb\n\xfe\xff" + sound, tmp_path)
-    assert message == f"{tmp_path / form / name}:3: not UTF-8: byte 0xfe"
-
-
-@pytest.mark.parametrize(("form", "name"), FILES)
-def test_a_file_cut_in_half_is_refused_by_name(form, name, tmp_path):
-    """Cut at a byte that ends neither a line nor a character, as an interrupted download does."""
-    assert str(tmp_path / form) in spoil(form, name, lambda sound: sound[: len(sound) // 2 - 1] + b"\xd8", tmp_path)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_missing_file_is_refused_by_name(form, tmp_path):
-    path = copy(form, tmp_path) / files(form)[-1]
-    path.unlink()
-    with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: No such file or directory$"):
-        read(form, path.parent)
-
-
-FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
-
-
-@pytest.mark.parametrize(
-    ("form", "name", "damage", "place", "expected"),
-    [
-        ("xquad-r", "el.json", swap('"data": [', '"data": [,'), ":2", "not JSON"),
-        ("xquad-r", "el.json", swap('"data"', '"date"'), ": data", "field required"),
-        ("xquad-r", "el.json", lambda sound: b"[]", ": top level", "input should be"),
-        ("xquad-r", "el.json", lambda sound: b'{"data": []}', ": data", "expected articles with questions, found none"),
-        ("xquad-r", "ar.json", swap('"question"', '"ask"'), f": {FIRST_QUESTION}.question", "field required"),
-        ("xquad-r", "ar.json", swap('"question": "', '"question": "\\ud800'), f": {FIRST_QUESTION}.question", "U+D800"),
-        ("xquad-r", "ar.json", swap('"answers": [', '"answers": [], "old": ['), f": {FIRST_QUESTION}.answers", "got 0"),
-        ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": 9'), f": {FIRST_QUESTION}", "0 sentences"),
-        ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": -'), f": {FIRST_QUESTION}", "0 sentences"),
-        (
-            "xquad-r",
-            "el.json",
-            swap('"answer_start": 28', '"answer_start": 29'),
-            f": {FIRST_QUESTION}.answers[0]: the answer to 'q-queen' is 'Η βασίλισσα', ",
-            "but at 29 the text is ' βασίλισσα '",
-        ),
-        ("xquad-r", "el.json", swap('"text": "έ', '"text": "Έ'), f": {FIRST_QUESTION[:-2]}1]", "is 'έξι εβδομάδες'"),
-        ("xquad-r", "el.json", swap('"answer_start": 28', '"answer_start": true'), f": {FIRST_QUESTION}", "integer"),
-        ("xquad-r", "tr.json", swap("q-weeks", "q-queen"), f": {FIRST_QUESTION[:-2]}1]", "duplicate id 'q-queen'"),
-        ("semeval2017", "STS.input.track1.ar-ar.txt", swap("\t", " "), ":1", "two sentences with a tab between them"),
-        ("semeval2017", "STS.input.track5.en-en.txt", swap("A man is reading.", " "), ":3", "expected a sentence"),
-        ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75\n", ""), "", "expected 3 scores"),
-        ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75", "3,75"), ":3", "a score from 0 to 5, got '3,75'"),
-        ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "5.1"), ":1", "a score from 0 to 5, got '5.1'"),
-        ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "nan"), ":1", "a score from 0 to 5, got 'nan'"),
-        (
-            "stsb-multi-mt",
-            "stsb-en-dev.csv",
-            swap(",5.0", ""),
-            ":1",
-            "sentence, sentence, score; got 2 columns",
-        ),
-        ("stsb-multi-mt", "stsb-en-dev.csv", swap("1.2", "-1"), ":2", "a score from 0 to 5, got '-1'"),
-        ("stsb-multi-mt", "stsb-en-test.csv", swap("A dog runs.", ""), ":2", "expected a sentence, got nothing"),
-        ("jsonl-paragraphs", "de.jsonl", swap("}]}\n", "}]\n"), ":1", "not JSON"),
-        ("jsonl-paragraphs", "de.jsonl", lambda sound: sound + b"7\n", ":4", "expected an object in braces"),
-        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": 2'), ":1: questions.0.answer", "0 to 1, got 2"),
-        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": -1'), ":1: questions.0.answer", "0"),
-        (
-            "jsonl-paragraphs",
-            "el.jsonl",
-            swap('"sentences"', '"sentence"'),
-            ":1",
-            "sentence: unknown field. Did you mean 'sentences'?",
-        ),
-        (
-            "jsonl-paragraphs",
-            "el.jsonl",
-            swap('"article"', '"artikel"'),
-            ":1: artikel",
-            "unknown field. Did you mean 'article'?",
-        ),
-        ("jsonl-paragraphs", "el.jsonl", swap("Ο Νείλος ρέει βόρεια.", " "), ":3: sentences.0", "a text, got nothing"),
-        (
-            "jsonl-paragraphs",
-            "el.jsonl",
-            swap('"honey"', '"queen"'),
-            ":1",
-            "duplicate id 'queen', first in ",
-        ),
-        ("csv-labelled", "de.csv", swap("nile,", "queen,"), ":3", "duplicate id 'queen', first in "),
-        (
-            "csv-labelled",
-            "de.csv",
-            lambda sound: sound.replace(b",", b";"),
-            ":1",
-            "expected columns between commas, got semicolons in the header",
-        ),
-        ("jsonl-paragraphs", "el.jsonl", lambda sound: b'{"sentences": ["a"]}\n', "", "expected rows with questions"),
-        ("jsonl-labelled", "de.jsonl", swap('"answer": "Honig."', '"answer": ["Honig."]'), ":3: answer", "string"),
-        ("jsonl-labelled", "de.jsonl", swap('"Honig."', "true"), ":3: answer", "string"),
-        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": true'), ":1: questions.0.answer", "integer"),
-        ("jsonl-paragraphs", "de.jsonl", swap('"id": "queen"', '"id": true'), ":1: questions.0.id", "string"),
-        ("jsonl-pairs", "de-de.jsonl", swap("4.5", "true"), ":1: score", "number"),
-        ("jsonl-pairs", "de-de.jsonl", swap("4.5", '"high"'), ":1", "a score from 0 to 5, got 'high'"),
-        ("jsonl-pairs", "de-de.jsonl", swap("4.5", "NaN"), ":1", "a score from 0 to 5, got 'nan'"),
-        ("csv-labelled", "de.csv", swap("queen,bee", "queen"), ":2", "expected 5 columns, got 4"),
-        ("csv-labelled", "de.csv", swap("question,", "frage,"), ":2", "frage: unknown field"),
-        ("csv-labelled", "de.csv", swap("context", "answer"), ":1", "the header names the column 'answer' twice"),
-        ("csv-labelled", "de.csv", swap('"Wohin', '"Wohin" '), ":3", "not CSV"),
-        ("csv-pairs", "el-de.csv", swap("4.5", "4.5.0"), ":2", "a score from 0 to 5, got '4.5.0'"),
-        ("csv-pairs", "el-de.csv", swap("Es regnet.", ""), ":2: text2", "field required"),
-        (
-            "csv-pairs",
-            "el-de.csv",
-            lambda sound: sound.splitlines()[0],
-            "",
-            "expected rows with text1, text2 and score",
-        ),
-    ],
-)
-def test_damage_is_refused_with_its_place_and_what_was_expected(form, name, damage, place, expected, tmp_path):
-    message = spoil(form, name, damage, tmp_path)
-    assert message.startswith(f"{tmp_path / form / name}{place}")
-    assert expected in message
 
 
 def test_files_of_different_length_are_refused_with_their_rows(tmp_path):
@@ -200,20 +61,6 @@ def test_rows_without_ids_are_refused_where_languages_have_not_equally_many(tmp_
     message = spoil("jsonl-labelled", "de.jsonl", lambda sound: b"".join(sound.splitlines(True)[1:]), tmp_path)
     assert message.startswith(f"{tmp_path / 'jsonl-labelled' / 'el.jsonl'}:3: a question without an id is a transl")
     assert "in its place (3) in other languages, and de has none there" in message
-
-
-def test_questions_of_paragraphs_without_ids_are_refused_where_one_is_missing(tmp_path):
-    """As many questions are in both languages, of which the second is in another paragraph each."""
-    one, two = ({"sentences": [text], "questions": [{"question": text, "answer": 0}]} for text in ("One.", "Two."))
-    message = refusal(tmp_path, [one, two], [one, {"sentences": ["A paragraph that nothing is asked of."]}, two])
-    assert message.startswith(f"{tmp_path / 'el.jsonl'}:3: a question without an id is a translation of that in its")
-    assert "(3-1) in other languages, and de has none there" in message
-
-
-def test_two_paragraphs_with_one_name_are_refused(tmp_path):
-    message = spoil("jsonl-paragraphs", "de.jsonl", swap('"bee-2"', '"bee-1"'), tmp_path)
-    path = tmp_path / "jsonl-paragraphs" / "de.jsonl"
-    assert message == f"{path}:2: duplicate paragraph 'bee-1', first in {path}:1"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from helpers.files import write
 from metasearch.data.entailment import LABELS, EntailmentPair, read_entailment
 from metasearch.data.formats.blank import blank
-from metasearch.errors import DataError
 
 SNLI = [
     {"gold_label": "neutral", "sentence1": "A man rides.", "sentence2": "He trains.", "captionID": "1"},
@@ -68,40 +67,6 @@ def test_damaged_lines_are_counted_by_kind_with_their_places(file):
     }
     assert entailments.report.examples[0] == f"{path}:1: not JSON"
     assert f"{path}:4: a sentence is missing" in entailments.report.examples
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        (
-            "x.jsonl",
-            lines([{**SNLI[0], "gold_label": "entailmnt"}]),
-            r"x\.jsonl:1: unknown label 'entailmnt'\. Did you",
-        ),
-        ("x.tsv", ALL_NLI.replace("entailment", "Neutral"), r"x\.tsv:2: unknown label 'Neutral'.*'neutral'"),
-        ("x.tsv", ALL_NLI.replace("sentence2", "sentenc2"), r"x\.tsv:1: the header names no column 'sentence2'\. Did"),
-        (
-            "x.tsv",
-            ALL_NLI.replace("sentence2", "sentence1"),
-            r"x\.tsv:1: .* names the column 'sentence1' twice",
-        ),
-        ("x.csv", "sentence1,sentence2\na,b\n", r"x\.csv:1: the header names no column 'label'"),
-        (
-            "x.jsonl",
-            "nothing\nat all\n",
-            r"x\.jsonl: 2 lines .*: there is no pair to use; such as .*x\.jsonl:1: not JSON",
-        ),
-        ("x.jsonl", lines(SNLI[1:2]), r"1 no consensus: there is no pair to use$"),
-        ("x.jsonl", "", r"x\.jsonl: the file has no pairs"),
-        ("x.tsv", "sentence1\tsentence2\tlabel\n", r"x\.tsv: the file has no pairs"),
-        ("x.tsv", b"\xff\n", r"x\.tsv:1: the header is not UTF-8"),
-        ("x.csv", b"sentence1,sentence2,label\n\xff\n", r"x\.csv:2: not UTF-8: byte 0xff"),
-        ("x.parquet", "PAR1", r"x\.parquet: expected \.jsonl, \.tsv or \.csv"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_with_its_place(file, name, content, says):
-    with pytest.raises(DataError, match=says):
-        read_entailment([file(name, content)])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -126,14 +126,6 @@ def test_any_content_is_read_or_refused_with_an_error_of_our_own(name, content, 
     hold(name, content, tmp_path)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", PARSERS)
-@given(content=CONTENTS)
-@settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_more_content_is_read_or_refused_with_an_error_of_our_own(name, content, tmp_path):
-    hold(name, content, tmp_path)
-
-
 @pytest.mark.parametrize("name", PARSERS)
 @pytest.mark.parametrize(
     "content",

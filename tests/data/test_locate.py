@@ -66,20 +66,6 @@ def test_data_wins_over_beside_and_beside_over_the_environment(tmp_path, declare
     assert locate(TASK, declared_in, EXPECTED) == other
 
 
-@pytest.mark.parametrize("case", ["none named", "no such folder", "nothing there", "part of it there"])
-def test_what_is_said_ends_with_where_to_get_the_data_its_licence_and_the_folder_expected(tmp_path, declared_in, case):
-    folders = {
-        "none named": None,
-        "no such folder": tmp_path / "nowhere",
-        "nothing there": fill(tmp_path / "empty", []),
-        "part of it there": fill(tmp_path / "part", ["de.csv"]),
-    }
-    last = said(declared_in, folders[case]).splitlines()[-1]
-    assert last == (
-        "Get it from https://example.org/small (licence: CC0 1.0); expected is a folder with de.csv, el.csv"
-    )
-
-
 def test_a_part_of_the_data_says_which_files_are_missing(tmp_path, declared_in):
     folder = fill(tmp_path / "data" / "texts", ["de.csv"])
     message = said(declared_in, tmp_path / "data", expected=("de.csv", "el.csv", "th.csv"))

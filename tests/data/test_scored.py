@@ -81,25 +81,6 @@ def test_rows_of_the_same_number_share_a_group_across_languages_and_in_no_other_
     assert len(set(groups)) == 2 + 2
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("x-en.csv", "a,b,1\na,b\n", r"x-en.csv:2: expected sentence, sentence, score; got 2 columns"),
-        ("x-en.csv", "a,b,1\na,,2\n", r"x-en.csv:2: expected a sentence, got nothing"),
-        ("x-en.csv", "a,b,5.1\n", r"x-en.csv:1: expected a score from 0 to 5, got '5.1'"),
-        ("x-en.csv", "sentence1,sentence2,score\n", r"expected a score from 0 to 5, got 'score'"),
-        ("x-en.csv", "a,b,nan\n", r"expected a score from 0 to 5, got 'nan'"),
-        ("x-en.csv", 'a,b,1\na,"b\n', r"x-en.csv:2: not CSV"),
-        ("x-en.csv", "", r"x-en.csv: the file is empty"),
-        ("x-en.csv", b"a,b\xff,1\n", r"x-en.csv:1: not UTF-8: byte 0xff"),
-        ("x-en.json", "{}", r"x-en.json: expected a file of scored pairs in .csv"),
-    ],
-)
-def test_damage_is_named_with_file_and_line(file, name, content, says):
-    with pytest.raises(DataError, match=says):
-        read_scored([file(name, content)])
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(sentences, sentences, golds), min_size=1, max_size=8))
 def test_what_is_written_is_read_back_to_the_last_bit(tmp_path, rows):

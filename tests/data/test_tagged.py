@@ -7,7 +7,6 @@ import pytest
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.texts_by_language import read_tagged, tagged_of
-from metasearch.errors import DataError
 
 
 def texts(tagged):
@@ -45,23 +44,6 @@ def test_texts_are_limited_distinct_and_every_other_one_is_a_question(corpus):
         "de": [("question", "zwei"), ("candidate", "eins"), ("question", "drei")],
         "tr": [("question", "bir")],
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "languages", "message"),
-    [
-        ("notes.md", "text", (), r"notes\.md: its language is not known; expected names .* such as de\.txt"),
-        ("de.txt", "", (), r"de\.txt: the file has no text"),
-        ("en-de.tsv", "no tab", ("de",), r"en-de\.tsv:1: expected two columns"),
-        ("de.txt", "x", ("dee",), "no texts of language 'dee'.*Did you mean 'de'"),
-        ("missing.txt", None, (), r"missing\.txt: no such file or folder"),
-    ],
-)
-def test_what_is_wrong_is_named(tmp_path, name, content, languages, message):
-    if content is not None:
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        read_tagged([tmp_path / name], 10, languages)
 
 
 def test_the_train_part_gives_questions_and_candidates_of_each_language_evenly_spread():

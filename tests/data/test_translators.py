@@ -74,44 +74,6 @@ def test_any_text_is_found_again_in_a_tsv_file(tmp_path_factory, rows):
     assert found == [first[a.strip()] if a.strip() != "x0" else "y0" for a, _ in shown]
 
 
-COLUMNS = "{source}-{target}.tsv"
-
-
-@pytest.mark.parametrize(
-    ("path", "contents", "message"),
-    [
-        (
-            "{source}-{target}.tsv",
-            {"en_de__tsv": "a\tb\n"},
-            "en-de.tsv: no translation from en into de of 1 of 1 texts",
-        ),
-        (
-            "{source}-{target}.tsv",
-            {"en_de__tsv": "a key\n"},
-            "en-de.tsv:1: expected a text and its translation, got one",
-        ),
-        (
-            "{source}-{target}.tsv",
-            {"en_de__tsv": "a key\t \n"},
-            "en-de.tsv:1: expected a text and its translation, got ",
-        ),
-        (COLUMNS, {"en_de__tsv": "\n"}, "en-de.tsv: the file is empty"),
-        (COLUMNS, {}, "en-de.tsv: cannot be read"),
-        ("{language}.csv", {"en__csv": "a key\nb\n", "de__csv": "x\n"}, "as many rows in both; there are 2 and 1"),
-        ("{language}.csv", {"en__csv": "a key,1\n", "de__csv": "x\n"}, "de.csv:1: expected 2 columns"),
-        (
-            "{language}.csv",
-            {"en__csv": "a key,1\n", "de__csv": " ,1\n"},
-            "de.csv:1: expected the translation of 'a",
-        ),
-    ],
-)
-def test_files_that_do_not_have_a_translation(place, path, contents, message):
-    with pytest.raises(DataError) as caught:
-        files_in(place, path, **contents).translate(["a key"], "en", "de")
-    assert message in str(caught.value)
-
-
 @pytest.mark.parametrize("path", ["x.tsv", "{source}.tsv", "{language}.txt", "{source}-{target}"])
 def test_a_path_that_names_no_languages_or_no_table_is_refused(path):
     with pytest.raises(ValidationError, match="expected"):

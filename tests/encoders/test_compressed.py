@@ -7,14 +7,13 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import AutoModel, ViTConfig, XLMRobertaConfig
+from transformers import AutoModel, ViTConfig
 
 from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
-from metasearch.compress.sizes import planned_sizes
 from metasearch.compress.student import make_student
 from metasearch.encoders.compressed import CompressedConfig, FactorisedEmbedding
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.errors import EncoderError
 
 WORDS, WIDTH = 20, 6
 
@@ -46,15 +45,6 @@ def test_the_vector_of_a_word_is_its_row_times_the_projection():
     assert sum(p.numel() for p in embedding.parameters()) == WORDS * 3 + 3 * WIDTH
 
 
-@pytest.mark.parametrize("bottleneck", [1, 3, 5])
-def test_the_first_approximation_is_the_truncated_singular_value_decomposition(bottleneck):
-    embedding = FactorisedEmbedding(WORDS, bottleneck, WIDTH).double()
-    embedding.approximate(drawn())
-    u, s, v = np.linalg.svd(drawn().numpy(), full_matrices=False)
-    best = u[:, :bottleneck] * s[:bottleneck] @ v[:bottleneck]
-    np.testing.assert_allclose(embedding.multiplied_out().numpy(), best, atol=1e-12)
-
-
 def test_an_approximation_with_weights_has_the_least_weighted_squares():
     weights = torch.tensor([1.0 + i % 4 for i in range(WORDS)], dtype=torch.float64)
     embedding = FactorisedEmbedding(WORDS, 3, WIDTH).double()
@@ -71,13 +61,6 @@ def test_a_large_table_is_approximated_part_by_part(monkeypatch):
     monkeypatch.setattr("metasearch.encoders.compressed._ROWS", 7)  # 20 rows are 7 + 7 + 6
     parts.approximate(drawn())
     torch.testing.assert_close(parts.multiplied_out(), whole.multiplied_out(), rtol=0, atol=1e-12)
-
-
-def test_padding_gets_no_gradient_as_in_a_whole_table():
-    embedding = FactorisedEmbedding(WORDS, 3, WIDTH, padding=1)
-    embedding(torch.tensor([[1, 2]])).sum().backward()
-    assert embedding.table.weight.grad[1].abs().sum() == 0
-    assert embedding.table.weight.grad[2].abs().sum() > 0
 
 
 @pytest.mark.parametrize(("order", "same"), [([0, 1, 2, 0, 1, 2], True), ([0, 0, 1, 1, 2, 2], False)])
@@ -171,43 +154,6 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
         assert table.num_embeddings == model.config.vocab_size == model.config.backbone.vocab_size == new
         torch.testing.assert_close(model(ids).last_hidden_state, before)
     assert model.get_input_embeddings().table.weight.shape == (50, 4)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"bottleneck": 16}, "bottleneck 16: the word table has 16 columns; choose a number from 1 to 15"),
-        ({"bottleneck": 0}, "bottleneck 0: the word table has 16 columns"),
-        ({"recurrent": 4}, "recurrent 4: 6 layers are no multiple of it; choose 1 or 2 or 3 or 6"),
-        ({"recurrent": 7}, "recurrent 7: the encoder has 6 layers; choose 1 or 2 or 3 or 6"),
-        ({"recurrent": 0}, "recurrent 0: the encoder has 6 layers"),
-        ({"repeats": 2}, "repeats 2: which layers"),
-        ({"recurrent": 3, "repeats": 0}, f"with 3 recurrent ones choose a number from 1 to {4 * 6 // 3}"),
-        ({"recurrent": 3, "repeats": 9}, "repeats 9: the encoder has 6 layers, and at most 4 times as many may run"),
-        ({"recurrent": 5, "repeats": 10**9}, f"with 5 recurrent ones choose a number from 1 to {4 * 6 // 5}"),
-        ({"bottleneck": 4.0}, "bottleneck 4.0: expected a whole number"),
-        ({"bottleneck": "4"}, "bottleneck '4': expected a whole number"),
-        ({"recurrent": True}, "recurrent True: expected a whole number"),
-        ({"recurrent": 3, "repeats": 2.0}, "repeats 2.0: expected a whole number"),
-        ({}, "nothing to compress: give a bottleneck, or how many recurrent layers to keep"),
-        ({"bottleneck": 4, "initial": "sdv"}, "unknown initial 'sdv'. Did you mean 'svd'?"),
-        ({"recurrent": 3, "initial": "random"}, "initial random is for a bottleneck"),
-    ],
-)
-def test_a_number_that_does_not_fit_is_named_with_those_that_do(assistant, arguments, says):
-    with pytest.raises(ConfigError) as caught:
-        make_student(assistant, **arguments)
-    assert says in str(caught.value)
-
-
-@pytest.mark.parametrize(("words", "warns"), [(16, True), (17, False)])
-def test_a_bottleneck_that_saves_no_weights_is_mentioned_with_the_number_that_does(caplog, words, warns):
-    """With H = 16 columns and V = 16 words, K = 8 columns take V·K + K·H = 256 weights, as many as V·H."""
-    config = XLMRobertaConfig(vocab_size=words, hidden_size=16, num_attention_heads=2, num_hidden_layers=1)
-    with caplog.at_level("WARNING", "metasearch.compress.student"):
-        planned_sizes(config, 8, None)
-    assert warns == ("two factors have 256 weights and the table itself has 256" in caplog.text)
-    assert warns == ("below V*H/(V+H) = 8.0 columns" in caplog.text)
 
 
 def test_a_kind_that_cannot_be_compressed_is_named_with_those_that_can():

@@ -1,7 +1,5 @@
 """Encoders stored in int8: what is lost, what loads them, and what is said of damaged ones."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -96,17 +94,6 @@ def test_what_is_loaded_is_the_transformer_itself_in_float32_with_its_lengths_an
     assert (found.model.prompts, found.model.max_seq_length) == (student.model.prompts, student.model.max_seq_length)
     for text in TEXTS:
         assert found.model.tokenizer(text)["input_ids"] == student.model.tokenizer(text)["input_ids"]
-
-
-def test_saved_again_it_is_an_ordinary_folder_with_the_same_vectors_to_the_bit(folder, tmp_path):
-    loaded = opened(folder)
-    loaded.save(tmp_path / "model")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    assert config["model_type"] == "metasearch-compressed"
-    assert {tensor.dtype for tensor in load_file(tmp_path / "model" / "model.safetensors").values()} == {torch.float32}
-    again = opened(tmp_path / "model")
-    np.testing.assert_array_equal(again.encode(TEXTS, "text"), loaded.encode(TEXTS, "text"))
-    assert again.fingerprint == loaded.fingerprint
 
 
 @pytest.mark.parametrize("kind", ["xlm-roberta", "distilbert", "mpnet", "modernbert"])

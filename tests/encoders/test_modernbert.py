@@ -11,8 +11,6 @@ from helpers.backbones import LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from metasearch.cli import main
 from metasearch.compress.export import check
 from metasearch.compress.merging import thin
-from metasearch.compress.sizes import config_sizes
-from metasearch.compress.student import make_student
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.layers import describe
 from metasearch.encoders.open import open_checkpoint
@@ -68,30 +66,6 @@ def test_the_older_way_to_say_which_layers_are_global_goes_where_it_would_be_wro
     describe(config, numbers)
     assert (config.num_hidden_layers, config.layer_types) == (len(numbers), types)
     assert ("global_attn_every_n_layers" in config.to_dict()) == stays
-
-
-def test_the_first_layers_of_a_student_run_once(tmp_path):
-    encoder = make("modernbert")
-    student = make_student(encoder, recurrent=4, repeats=1)
-    assert differ(student, thin(encoder, (1, 2, 3, 4))) == 0
-    assert config_of(make_student(encoder, 4, LAYERS)).repeats == 1
-    student.save(tmp_path / "student")
-    assert differ(open_checkpoint(str(tmp_path / "student"), LENGTHS), student) == 0
-
-
-def test_sizes_are_those_of_the_parts_written_out():
-    """H columns, F neurons of GeGLU, V words: no bias, no position, no LayerNorm before the first attention."""
-    width, neurons, words, layers = 64, 96, 1000, 5
-    config = ModernBertConfig(
-        vocab_size=words, hidden_size=width, intermediate_size=neurons, num_hidden_layers=layers, num_attention_heads=4,
-        pad_token_id=0,
-    )  # fmt: skip
-    sizes = config_sizes(config)
-    attention, feed_forward, norms = 4 * width * width, 3 * width * neurons, (2 * layers - 1) + 1
-    assert sizes.counts["words"] == words * width
-    assert sizes.counts["LayerNorm"] == width
-    assert sizes.counts["layers"] == layers * (attention + feed_forward) + norms * width
-    assert sizes.total == sum(sizes.counts[part] for part in ("words", "LayerNorm", "layers"))
 
 
 def test_another_vocabulary_renumbers_all_special_tokens_of_the_configuration():

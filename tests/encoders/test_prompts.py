@@ -42,16 +42,6 @@ def opened(folder):
     return SentenceTransformer(str(folder), device="cpu")
 
 
-@pytest.mark.parametrize("prompts", PUBLISHED)
-def test_each_role_of_a_model_that_is_loaded_is_encoded_as_by_the_method_for_it(prompts, tmp_path):
-    encoder = make("bert")
-    encoder.model.save(str(tmp_path / "plain"), create_model_card=False)
-    table, default = PUBLISHED[prompts]
-    model = SentenceTransformer(str(tmp_path / "plain"), prompts=table, default_prompt_name=default, device="cpu")
-    encoder.model.prompts, encoder.model.default_prompt_name = model.prompts, model.default_prompt_name
-    assert_alike(encoder, model)
-
-
 @pytest.mark.parametrize("prompts", others_slow(PUBLISHED))
 def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_saved_to(prompts, tmp_path):
     """A model that is loaded has an empty prompt under a name that is not in its files, and one in memory has none."""

@@ -14,7 +14,6 @@ from metasearch.compress.static import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete
-from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.pipelines.factory import load_encoder
 
@@ -49,16 +48,6 @@ def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_wit
     read = {role: len(encoder.tokens(TEXTS[2:], role)[0][0]) for role in ROLES}
     assert read == LENGTHS  # the last text is longer than all of them
     assert [each for each in caplog.records if each.levelno > logging.INFO] == []
-
-
-@pytest.mark.parametrize("published", [5, 17, POSITIONS, 4 * POSITIONS, 10**30])
-def test_a_published_model_is_read_as_far_as_it_was_published_with(tmp_path, published):
-    made = make("bert")
-    made.model.max_seq_length = published
-    made.write(tmp_path)
-    opened = open_checkpoint(str(tmp_path))
-    assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, min(published, POSITIONS))
-    assert_alike(opened, tmp_path)
 
 
 def test_a_length_that_leaves_no_word_is_refused():

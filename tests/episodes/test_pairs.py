@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.corpus import episodes_of, similarity
-from metasearch.errors import DataError
 
 ENGLISH = "en_en -> ar_en -> en_{ar,en,es}"
 
@@ -50,17 +49,3 @@ def test_an_episode_is_a_function_of_seed_phase_and_index():
         episodes_of(similarity(), ENGLISH, seed=3, phase="meta-valid"),
     ]
     assert first.episode(0) not in [first.episode(1), *(other.episode(0) for other in others)]
-
-
-@pytest.mark.parametrize(
-    ("arrangement", "sizes", "says"),
-    [
-        ("en_en -> ar_en", {"k": 11}, r"meta-train, episodes\.k=11: .* need 11 pairs en-en; there are 10"),
-        ("en_en -> ar_en", {"q": 11}, r"meta-train, episodes\.q=11: .* need 11 pairs ar-en; there are 10"),
-        ("en_en -> tr_en", {}, r"meta-train, episodes\.q=4: .* need 4 pairs tr-en; there are 0"),
-        ("en_en -> en_{ar,es,tr}", {}, r"meta-train, episodes\.q=4: .* need 1 pairs en-tr; there are 0"),
-    ],
-)
-def test_data_that_is_too_small_is_named_with_its_phase_and_key(arrangement, sizes, says):
-    with pytest.raises(DataError, match=says):
-        episodes_of(similarity(), arrangement, **sizes)

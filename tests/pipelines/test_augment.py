@@ -220,21 +220,3 @@ def test_the_command_writes_the_file_and_prints_its_counts(files, model, encoder
         f"{len(pairs)} written to {output}\nscores 0 to 1: "
     )
     assert "exists already" in command(files["train"], *options, code=5).stderr
-
-
-@pytest.mark.parametrize(
-    ("change", "says", "code"),
-    [
-        ({"--encoder": "tinny"}, "unknown encoder 'tinny'. Did you mean 'tiny'?", 6),
-        ({"--cross-encoder": "tiny"}, "cross-encoder 'tiny' is no folder here", 6),
-        ({"--exclude": "none.csv"}, "none.csv: cannot be read", 3),
-        ({"--top-k": 0}, "--top-k", 2),
-        ({"-o": "augmented-en.tsv"}, "-o augmented-en.tsv: a CSV file is written; give it a name that ends in .csv", 2),
-        ({"-o": "augmented.csv"}, "augmented.csv: its name tells no language; name it such as stsb-en-train.csv", 3),
-    ],
-)
-def test_a_wrong_argument_ends_with_its_code_and_one_line(files, model, tmp_path, change, says, code):
-    options = {"--encoder": "tiny", "--cross-encoder": model, "-o": tmp_path / "out-en.csv", **change}
-    result = command(files["train"], *itertools.chain(*options.items()), code=code)
-    assert says in result.stderr
-    assert not (tmp_path / "out-en.csv").exists()

@@ -114,19 +114,6 @@ def test_a_licence_changes_the_header_alone_and_the_run_stays_whole(run):
     assert text_of(run / "model") == before
 
 
-@pytest.mark.parametrize(
-    ("flags", "code", "message"),
-    [
-        (["{run}", "--licence", "Apache 2.0"], 2, "Did you mean 'apache-2.0'?"),
-        (["{run}/queries"], 5, "queries has no README.md, its model card"),
-        (["{run}/no"], 5, "does not exist"),
-    ],
-)
-def test_what_has_no_card_is_refused(run, flags, code, message):
-    result = metasearch("card", *(flag.format(run=run) for flag in flags), code=code)
-    assert message in result.stderr
-
-
 @pytest.mark.slow
 def test_a_map_after_training_is_the_model_whose_figures_are_shown(base, tmp_path):
     run = train(base, tmp_path / "run", "--set", "neutralise=after")

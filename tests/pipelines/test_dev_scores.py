@@ -8,7 +8,6 @@ from metasearch.algorithms.entailment import Entailment
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.config.recipe import Loss
 from metasearch.data.entailment import LABELS, EntailmentPair
-from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 
 
@@ -35,13 +34,6 @@ def test_accuracy_is_that_of_both_directions_in_each_language_and_languages_coun
     assert score == pytest.approx(sum(expected) / 2)
     assert 0 < score < 1
     assert expected[0] != expected[1]
-
-
-def test_a_translation_is_looked_for_among_those_of_its_language_alone(encoder):
-    """The same texts as another language would take the place of half of them."""
-    twice = [*PAIRS[:5], *(Translation(p.source, p.target, ("en", "nl")) for p in PAIRS[:5])]
-    learner = distilled(encoder)
-    assert dev(learner, twice, "accuracy")() == dev(learner, PAIRS[:5], "accuracy")()
 
 
 @pytest.mark.parametrize("target", ["source", "own"])

@@ -42,39 +42,7 @@ def ema(place, *more):
 # Values put over a recipe.
 
 
-@pytest.mark.parametrize(
-    ("assignment", "says"),
-    [
-        ("stages.student.corpus.languages=[de, no", "expected a list such as [de, fr], got '[de, no'"),
-        ("student.botleneck=8", "--set: student.botleneck: unknown key. Did you mean 'bottleneck'?"),
-        ("stages.student.corpus.dve=8", "--set: stages.student.corpus.dve: unknown key. Did you mean 'dev'?"),
-        ("stages.student.budget.batches=8", "--set: stages.student.budget.batches: unknown key. Did you mean 'batch'?"),
-        ("stages.studnt.learner=ema", "--set stages.studnt: no such stage. Did you mean 'student'?"),
-    ],
-)
-def test_a_wrong_value_over_a_recipe_ends_with_code_2_and_the_nearest_right_key(place, tmp_path, assignment, says):
-    assert says in distill(*flags(place, f"--set={assignment}"), "-o", tmp_path / "run", code=2).stderr
-    assert not (tmp_path / "run").exists()
-
-
 # What is given in vain, and what no stage could begin with.
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (["--scored=CORPUS"], "--scored: no chosen stage of recipe 'compress' reads it"),
-        (["--entailment=CORPUS"], "--entailment: no chosen stage of recipe 'compress' reads it"),
-        (["--stages=1", "--student=tiny"], "--student: no chosen stage of recipe 'compress' trains it"),
-        (["--recipe=similarity", "--student=tiny", "--stages=2", "--scored=CORPUS"], "--corpus: no chosen stage"),
-    ],
-)
-def test_files_and_a_student_that_no_stage_looks_at_are_refused(place, tmp_path, change, says):
-    given = [flag.replace("CORPUS", str(place / "corpus/en-de.tsv")) for flag in change]
-    settings = [] if "similarity" in change[0] else small("student")
-    roles = [f"--assistant={place / 'assistant'}", "--teacher=tiny", f"--corpus={place / 'corpus'}"]
-    assert says in distill(*roles, *settings, *given, "-o", tmp_path / "run", code=2).stderr
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_before_the_first_one(place, tmp_path):

@@ -65,17 +65,3 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
     whole = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
     found = factory.load_task_encoder(config, benchmark).encode(questions, "question")
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("query: ", r"'query: ': expected ROLE=TEXT"),
-        ("questions=a", "no role 'questions'. Did you mean 'question'"),
-        ("=a", "no role ''"),
-    ],
-)
-def test_a_prompt_that_is_none_is_refused(written, said):
-    ended = call(*TRAIN, "--prompt", written)
-    assert ended.exit_code == 2
-    assert said in ended.output

@@ -1,7 +1,6 @@
 """A task names its measures, and what comes after a run takes any of them: tables, comparison and report."""
 
 import json
-import re
 
 import pytest
 from click.testing import CliRunner
@@ -79,17 +78,3 @@ def test_runs_are_compared_by_any_of_the_measures(run, measure):
     values = scored.values(measure, "multilingual").values()
     assert found["measure"] == measure
     assert arm["value"]["mean"] == pytest.approx(sum(values) / len(values))
-
-
-@pytest.mark.parametrize(
-    ("measure", "says"),
-    [
-        ("ndgc@10", "unknown retrieval measure 'ndgc@10'. Did you mean 'ndcg@10'?"),
-        ("recall", "measure 'recall' needs a cut-off; write 'recall@10'"),
-        ("pearson@3", "unknown retrieval measure 'pearson@3'."),
-    ],
-)
-def test_a_wrong_measure_names_the_declaration_and_the_nearest_right_one(tmp_path, measure, says):
-    flags = declare(tmp_path, [measure], measure)
-    result = metasearch("evaluate", *flags, "--encoder", "tiny", code=2)
-    assert re.search(rf"mine\.yaml:\d+: measures: {re.escape(says)}", result.stderr)

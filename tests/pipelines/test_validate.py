@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import DataError
 from metasearch.pipelines.validate import validate
 
 TASK = """
@@ -48,20 +48,6 @@ def test_the_encoder_is_named_with_where_it_is_from(encoder, says, tmp_path):
     lines = validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}"))
     assert next(lines).startswith("declaration")
     assert next(lines) == f"encoder: {says}"
-
-
-@pytest.mark.parametrize(
-    "written", ["measures: [map@0, map@20, pearson]", "measures:\n  - map@0\n  - map@20\n  - pearson"]
-)
-def test_every_wrong_measure_is_named_with_its_line(tmp_path, written):
-    task = TASK.replace("measures: [map@20]", written)
-    with pytest.raises(ConfigError) as caught:
-        list(validate_own(tmp_path, task))
-    lines = task.splitlines()
-    expected = [1 + next(i for i, line in enumerate(lines) if name in line) for name in ("map@0", "pearson")]
-    first, second = str(caught.value).splitlines()
-    assert first.startswith(f"{tmp_path / 'own.yaml'}:{expected[0]}: measures: unknown retrieval measure 'map@0'.")
-    assert second.startswith(f"{tmp_path / 'own.yaml'}:{expected[1]}: measures: unknown retrieval measure 'pearson'.")
 
 
 def test_scores_of_a_part_that_are_all_the_same_are_refused(tmp_path):

@@ -159,17 +159,6 @@ def test_damaged_lines_within_a_log_are_named_in_one_warning_and_the_last_line_m
     assert read_latest(path) == files.events()
 
 
-def test_damaged_lines_of_a_log_are_named_at_resume_and_not_in_the_live_table(tmp_path, caplog):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    path = tmp_path / "run" / "log.jsonl"
-    path.write_text("?\n" * 7 + '{"step": 1}\n')
-    assert read_latest(path) == [{"step": 1}]
-    assert caplog.messages == []
-    files.log({"step": 2})
-    assert caplog.messages == [f"{path}: damaged lines are left out: 1, 2, 3, 4, 5 and 2 more"]
-    assert files.events() == [{"step": 1}, {"step": 2}]
-
-
 @pytest.mark.parametrize("line", ["3", "[]", "[" * 100_000, '{"phase": "mono"}', '{"step": "2"}', '{"step": null}'])
 def test_a_line_of_a_log_that_is_no_event_is_left_out(tmp_path, line):
     files = RunFolder.create(tmp_path / "run", CONFIG, "abc")

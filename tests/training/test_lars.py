@@ -69,23 +69,6 @@ def test_at_a_constant_rate_it_is_the_lars_of_torch_optimizer():
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-13, atol=0)
 
 
-def test_exempt_biases_take_the_steps_of_plain_momentum_sgd_without_decay():
-    settings = Outer(optimizer="lars", lr=0.1, weight_decay=0.5, trust=0.01, momentum=0.8, exempt_bias_and_norm=True)
-    weights, plain, scaled = parameters(), parameters(), parameters()
-    optimizers = [
-        (outer.build(weights, settings), weights),
-        (torch.optim.SGD(plain.values(), lr=0.1, momentum=0.8), plain),
-        (LARS(scaled.values(), 0.1, 0.8, 0.5, 0.01), scaled),
-    ]
-    for i in range(3):
-        for optimizer, found in optimizers:
-            take(optimizer, found, drawn(i + 1))
-    torch.testing.assert_close(weights["bias"], plain["bias"], rtol=1e-13, atol=0)
-    for name in ("table", "matrix"):
-        assert torch.equal(weights[name], scaled[name])
-        assert not torch.allclose(weights[name], plain[name])
-
-
 def test_adamw_decays_all_parameters_unless_biases_and_norms_are_exempt():
     """Without a gradient AdamW does nothing but w ← w (1 − lr · decay)."""
     shrunk = 1 - 0.1 * 0.5

@@ -1,6 +1,5 @@
 """Packed texts, groups of padded ones, slices of the word table: the same vectors, whatever stands beside a text."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -108,27 +107,6 @@ def test_attention_is_within_each_text_and_its_window(at_once, window):
         expected.append(torch.einsum("hqk,hkd->qhd", shares, v))
     assert weights is None
     torch.testing.assert_close(found, torch.cat(expected)[None], **EXACT)
-
-
-def test_token_types_are_packed_with_their_tokens():
-    encoder = encoder_of("bert")
-    backbone, plan = encoder.model[0].auto_model, packing_plan(encoder)
-    rows = [
-        np.array([[2, 300, 3, 400, 500, 3], [1] * 6, [0, 0, 0, 1, 1, 1]], np.int32),
-        np.array([[2, 300, 3], [1] * 3, [0, 0, 1]], np.int32),
-    ]
-    columns = ("input_ids", "attention_mask", "token_type_ids")
-    (texts,), _ = lay_out(encoder, plan, [of_role(["a", "b"])])
-    part = packed(rows, columns, plan.first, plan.padding)
-    with torch.no_grad():
-        found = Network(encoder, plan).run(
-            weights_of(encoder), replace(texts, parts=(part,), order=torch.arange(2)), "pooled"
-        )
-        for vector, row in zip(found, rows, strict=True):
-            features = {name: torch.tensor(row[None, i], dtype=torch.long) for i, name in enumerate(columns)}
-            torch.testing.assert_close(vector, backbone(**features).last_hidden_state[0].mean(0), **EXACT)
-            without = backbone(**features | {"token_type_ids": None}).last_hidden_state[0].mean(0)
-            assert (vector - without).norm() > 0.1
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet", "xlm-roberta"])

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.config import yaml
 from metasearch.config.recipe import Outer
-from metasearch.errors import ConfigError
 from metasearch.training.schedule import rate
 
 
@@ -45,9 +43,3 @@ def test_every_step_moves_and_the_rate_rises_and_then_falls(total, warmup, decay
     assert found[top] == 1
     assert found[: top + 1] == sorted(found[: top + 1])
     assert found[top:] == sorted(found[top:], reverse=True)
-
-
-@pytest.mark.parametrize(("key", "value"), [("warmup", 1), ("warmup", -0.1), ("decay", "step"), ("optimizer", "sgd")])
-def test_a_setting_out_of_range_is_refused_by_name(key, value):
-    with pytest.raises(ConfigError, match=key):
-        yaml.check({"lr": 1, key: value}, Outer, "recipe: outer")

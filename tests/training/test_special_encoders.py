@@ -201,13 +201,6 @@ def test_every_way_of_pooling_is_packed(bert, mode):
     assert notes == ()
 
 
-@pytest.mark.parametrize("kind", ["roberta", "electra", "electra-narrow"])
-def test_other_families_of_the_compressed_students_are_packed_too(kind):
-    notes, found = assert_same(encoder_of(kind))
-    assert notes == ()
-    assert sparse(found) == {"word_embeddings.weight"}
-
-
 def test_a_text_may_have_no_token_at_all(bert):
     """An empty one, where the tokenizer adds none of its own; its vector is zero, which has no second derivative."""
     bert.model.prompts = {}

@@ -62,14 +62,6 @@ def test_any_document_is_read_or_refused_with_an_error_of_our_own(suffix, conten
     hold(suffix, content, tmp_path, caplog)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("suffix", [*SUFFIXES, ".txt.gz"])
-@given(content=CONTENTS)
-@settings(max_examples=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_more_documents_are_read_or_refused_with_an_error_of_our_own(suffix, content, tmp_path, caplog):
-    hold(suffix, content, tmp_path, caplog)
-
-
 def hold(suffix, content, folder, caplog):
     """Read a document; what is read is text of a line of the file."""
     caplog.set_level(logging.CRITICAL)

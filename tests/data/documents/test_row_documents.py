@@ -100,21 +100,6 @@ def test_a_row_whose_language_is_no_tag_is_read_without_it(name, content, line, 
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.jsonl", '{"txt": "b"}\n\n{}', ":1: no 'text', which holds the text. Did you mean 'txt'? Known: txt."),
-        ("a.csv", "title,txt\na,b\n", ":1: the header has no column 'text' with the text. Did you mean 'txt'? Known: "),
-        ("a.csv", "text,text\na,b\n", ":1: the header names the column 'text' twice"),
-        ("a.csv", 'text\n"a\nb\nc', ":2: not CSV: unexpected end of data"),
-    ],
-)
-def test_a_document_of_rows_that_cannot_be_read_is_an_error(name, content, says, tmp_path):
-    with pytest.raises(DataError) as caught:
-        shown(tmp_path / name, content)
-    assert str(caught.value).startswith(f"{tmp_path}/{name}{says}")
-
-
-@pytest.mark.parametrize(
     ("text", "line"),
     [("x" * 60, 1), ("x" * 90 + "\n", 1), ("text\n" + "x" * 60, 2), ("text\n" + "x" * 90 + "\nb\n", 2)],
 )

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.formats import copy, read
-from metasearch.compress.texts import read_texts
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.formats.blank import blank, remove_invisible
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import DataError
 
 UNSEEN = " \u200b\u200c\u200d\u2060\ufeff"
@@ -82,11 +80,3 @@ def test_a_line_of_a_parallel_corpus_with_such_a_side_is_dropped_and_counted(tmp
     assert [pair.texts for pair in corpus] == [("one", "eins")]
     assert corpus.report.describe() == "3 lines read, 1 kept; dropped: 2 empty side"
     assert corpus.report.examples == [f"{path}:2: empty side", f"{path}:3: empty side"]
-
-
-@pytest.mark.parametrize("reading", [lambda path: list(read_texts([path])), lambda path: read_tagged([path], 9)])
-def test_a_file_of_nothing_else_has_no_text(reading, tmp_path):
-    path = tmp_path / "de.txt"
-    path.write_text(f"{UNSEEN}\n\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"de\.txt: the file has no text"):
-        reading(path)

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.formats import copy, read
 from metasearch.data.formats.strict_json import RepeatedKey, parse
-from metasearch.errors import DataError
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -36,34 +34,3 @@ def test_a_repeated_key_is_named_with_its_object(text, says):
     with pytest.raises(RepeatedKey) as caught:
         parse(text)
     assert str(caught.value) == says
-
-
-@pytest.mark.parametrize(
-    ("form", "name", "old", "new", "says"),
-    [
-        (
-            "xquad-r",
-            "el.json",
-            '"id": "q-wax"',
-            '"id": "q-wax", "id": "q"',
-            ": data[0].paragraphs[1].qas[0]: the key 'id'",
-        ),
-        (
-            "jsonl-paragraphs",
-            "de.jsonl",
-            '"answer": 1',
-            '"answer": 1, "answer": 0',
-            ":1: questions[0]: the key 'answer'",
-        ),
-        ("jsonl-labelled", "el.jsonl", '"question"', '"question": "a", "question"', ":1: the key 'question'"),
-        ("jsonl-pairs", "de-de.jsonl", '"score": 0', '"score": 5, "score": 0', ":2: the key 'score'"),
-    ],
-)
-def test_a_reader_refuses_it_with_file_and_place(form, name, old, new, says, tmp_path):
-    path = copy(form, tmp_path) / name
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        read(form, path.parent)
-    assert str(caught.value) == f"{path}{says} stands twice"

@@ -2,16 +2,13 @@
 
 import json
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.studies import Made, write_run, write_study
-from metasearch.errors import ConfigError
+from helpers.studies import write_study
 from metasearch.evaluation.report.explorer import (
     DEPTH,
     Explorer,
@@ -19,7 +16,6 @@ from metasearch.evaluation.report.explorer import (
     Question,
     Side,
     Version,
-    changed_pairs,
     explore,
     explorers,
 )
@@ -101,34 +97,14 @@ class TestTheQuestions:
         assert [q.id for q in swapped.questions] == [q.id for q in explorer.questions]
         assert swapped.questions[0].difference == -explorer.questions[0].difference
 
-    def test_the_first_ones_are_taken(self, study, explorer):
-        few = explore(study, study.arm("zero-shot"), study.arm("maml"), 3)
-        assert few.questions == explorer.questions[:3]
-        assert few.compared == explorer.compared
-
-    def test_another_measure_may_choose(self, study):
-        whole = explore(study, study.arm("zero-shot"), study.arm("maml"), MANY, "map")
-        assert whole.measure == "map"
-        with pytest.raises(ConfigError, match="map@20"):
-            explore(study, study.arm("zero-shot"), study.arm("maml"), measure="map@2")
-
     def test_pairs_are_the_baseline_and_each_other_learner(self, study):
         found = explorers(study, study.arm("maml"))
         assert [(e.baseline, e.other) for e in found] == [("maml", "zero-shot"), ("maml", "fine-tune")]
-
-    def test_a_run_has_zero_shot_beside_it(self, tmp_path):
-        study = read_study([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
-        assert [(e.baseline, e.other) for e in explorers(study, study.baseline)] == [("zero-shot", "maml")]
 
     def test_only_folds_of_both_are_compared(self, tmp_path):
         folder = write_study(tmp_path / "study", {"zero-shot": 0.5, "maml": 2.0}, unfinished=("maml/fold-1-seed-0",))
         study = read_study([folder])
         assert {q.fold for q in explorers(study, study.baseline, MANY)[0].questions} == {0, 2}
-
-    def test_no_fold_of_both_is_nothing(self, tmp_path):
-        runs = [write_run(tmp_path / str(i), Made(1.0, learner=f"learner-{i}"), fold=i) for i in range(2)]
-        study = read_study(runs)
-        assert explore(study, study.arm("learner-0"), study.arm("learner-1")) is None
 
 
 class TestTheRankings:
@@ -160,22 +136,6 @@ class TestTheRankings:
 
 
 class TestTheSection:
-    def test_says_what_is_shown(self, study):
-        section = explorer_section(study, study.baseline, count=5)
-        assert section.key == "explorer"
-        assert "the 5 questions of 16" in section.paragraphs[0]
-        assert "first seed" in section.paragraphs[1]
-        assert "all 16 questions" in explorer_section(study, study.baseline).paragraphs[0]
-
-    def test_the_data_has_each_text_once(self, study):
-        data = island(explorer_section(study, study.baseline).html)
-        texts = [tuple(text) for text in data["texts"]]
-        assert len(texts) == len(set(texts))
-        assert [(p["baseline"], p["other"]) for p in data["pairs"]] == [
-            ("zero-shot", "maml"),
-            ("zero-shot", "fine-tune"),
-        ]
-
     def test_the_data_has_what_was_ranked(self, study, explorer):
         data = island(explorer_section(study, study.baseline).html)
         question, expected = data["pairs"][0]["questions"][0], explorer.questions[0]
@@ -194,23 +154,6 @@ class TestTheSection:
         assert f"{100 * explorer.questions[0].values[1]:.1f}" in listed
         assert 'lang="ar" dir="auto"' in listed
 
-    def test_nothing_needs_a_style_attribute_a_handler_or_a_script_that_runs(self, study):
-        found = []
-
-        class Reader(HTMLParser):
-            def handle_starttag(self, tag, attributes):
-                found.append((tag, dict(attributes)))
-
-        Reader().feed(explorer_section(study, study.baseline).html)
-        assert not [name for _, a in found for name in a if name == "style" or name.startswith("on") or name == "src"]
-        assert [a["type"] for tag, a in found if tag == "script"] == ["application/json"]
-
-    def test_a_single_learner_has_nothing_to_explore(self, tmp_path):
-        study = read_study([write_run(tmp_path / "run", Made(learner="zero-shot"))])
-        section = explorer_section(study, study.baseline)
-        assert section.paragraphs == (sections.NOTHING,)
-        assert not section.html
-
     @given(st.lists(st.text(), min_size=1, max_size=4))
     def test_any_text_stays_data(self, texts):
         texts = [*texts, "</script><script>alert(1)</script><!--", "a & b", "\u202e \u2028 \x00 \ud800"]
@@ -228,57 +171,6 @@ class TestTheSection:
         assert "<b>" not in html
         assert "&lt;b&gt;zero-shot" in html
         assert "Where is &lt;it&gt; &amp; why" not in html.split("</noscript>")[1]
-
-    @given(st.integers(1, 40), st.integers(1, 20_000))
-    def test_the_data_stays_below_the_limit_or_has_one_question(self, questions, limit):
-        pairs = [made("question", *map(str, range(9)), questions=questions), made("other", questions=3)]
-        kept, data = sections._within(pairs, limit)
-        longest = max(len(explorer.questions) for explorer in kept)
-        assert len(data.encode()) <= limit or longest == 1
-        assert [e.questions for e in kept] == [e.questions[:longest] for e in pairs]
-
-    def test_a_report_on_seven_languages_stays_small(self):
-        rng = np.random.default_rng(0)
-        words = [chr(0x0E01 + i) * 6 for i in range(40)]  # Thai: three bytes a letter
-        texts = [" ".join(rng.choice(words, 40)) for _ in range(4000)]
-        pair = made(*texts[:10])
-        side = pair.questions[0].versions[0].sides[0]
-        versions = []
-        for i in range(20 * 7):
-            hits = tuple(h._replace(candidate=Text("", "th", texts[(i * 10 + h.rank) % 4000])) for h in side.hits)
-            versions.append(Version(Text("", "th", texts[i]), (replace(side, hits=hits),) * 2))
-        questions = tuple(Question(str(i), 0, (0.2, 0.4), tuple(versions[i * 7 : i * 7 + 7])) for i in range(20))
-        _, data = sections._within([replace(pair, questions=questions)] * 3, sections.LIMIT)
-        assert len(data.encode()) <= 1_500_000
-
-
-class TestPairsOfSimilarity:
-    @pytest.fixture
-    def study(self, tmp_path):
-        arms = {"zero-shot": 0.2, "maml": 3.0}
-        return read_study([write_study(tmp_path / "sts", arms, (0,), kind="similarity", task="demo-sts", questions=5)])
-
-    def test_the_largest_change_stands_first(self, study):
-        table = changed_pairs(study, study.arm("zero-shot"), study.arm("maml"), MANY)
-        nearer = [line.cells[3].value for line in table.lines]
-        assert len(nearer) == 5 * 6  # rows x pairs of three languages
-        assert [abs(n) for n in nearer] == sorted((abs(n) for n in nearer), reverse=True)
-
-    def test_nearer_is_the_lost_distance_of_the_ranks(self, study):
-        table = changed_pairs(study, study.arm("zero-shot"), study.arm("maml"))
-        for line in table.lines:
-            gold, before, after, nearer = (cell.value for cell in line.cells)
-            assert nearer == pytest.approx(abs(before - gold) - abs(after - gold))
-            assert {gold * 4, before * 4, after * 4} <= {0, 1, 2, 3, 4}  # ranks among five, without ties
-
-    def test_the_section_has_the_table(self, study):
-        section = explorer_section(study, study.baseline)
-        assert [table.key for table in section.tables] == ["pairs-1"]
-        assert not section.html
-
-    def test_a_task_that_ranks_has_none(self, tmp_path):
-        study = read_study([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
-        assert changed_pairs(study, *study.arms) is None
 
 
 def test_what_is_explored_does_not_depend_on_the_order_of_sets(tmp_path):

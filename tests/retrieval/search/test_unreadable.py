@@ -13,7 +13,6 @@ from metasearch.retrieval.search.update import update
 ENCODER = tiny.build(seed=0)
 DE = '{"text": "Der Schlüssel liegt unter der Matte."}\n'
 EN = '{"text": "The key is under the mat."}\n{"text": "The bus leaves at noon."}\n'
-MATTER = "---\ntitle: Keys: where\n---\nUnder the mat.\n"
 
 
 @pytest.fixture
@@ -80,21 +79,6 @@ def test_a_new_document_of_a_folder_that_cannot_be_read_is_skipped_and_the_other
     assert {file for file, _ in texts(tmp_path)} == {"docs/a.de.jsonl", "docs/old/b.en.jsonl"}
 
 
-def test_a_folder_that_cannot_be_read_keeps_its_documents(docs, tmp_path, caplog):
-    (docs / "old" / "c.txt").write_text("Old.", encoding="utf-8")
-    index()
-    before = texts(tmp_path)
-    (docs / "old").rename(tmp_path / "elsewhere")
-    (docs / "old").symlink_to("old")
-    for drop in (False, True):
-        done = index(drop=drop)
-        assert (done.documents, done.kept, done.dropped) == (3, 2, 0)
-        assert texts(tmp_path) == before
-    assert "kept as indexed before, 2 documents: docs/old: cannot be read: Too many levels" in caplog.text
-    (docs / "old").unlink()
-    assert index().dropped == 2
-
-
 def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all_and_changes_nothing(docs, tmp_path):
     index()
     before = texts(tmp_path)
@@ -108,33 +92,6 @@ def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all
     ]
     assert texts(tmp_path) == before
     assert index().skipped == 2
-
-
-def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_change(docs, tmp_path, caplog):
-    (docs / "c.md").write_text(MATTER, encoding="utf-8")
-    (docs / "d.jsonl").write_text(f'{EN}half\n{{"text": "a", "language": "german"}}\n', encoding="utf-8")
-    (docs / "e.csv").write_text("name\nRex\n", encoding="utf-8")
-    (docs / "f.txt").symlink_to("nothing")
-    expected = [
-        "docs/c.md:2: not YAML: ",
-        "docs/d.jsonl:3: not JSON: ",
-        "docs/d.jsonl:4: language: 'german' is not a language tag",
-        "docs/e.csv:1: the header has no column 'text'",
-        "docs/f.txt: cannot be read: No such file",
-    ]
-    for _ in range(2):
-        with pytest.raises(DataError) as caught:
-            index(strict=True)
-        lines = str(caught.value).splitlines()
-        assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
-        # The first time there is no index yet; the second time all of these documents are in it as they are.
-        caplog.clear()
-        done = index()
-        assert (done.documents, done.skipped) == (4, 2)
-    assert ("docs/c.md", "Keys: where\nUnder the mat.") in texts(tmp_path)
-    for name in ("c.md", "d.jsonl", "e.csv", "f.txt"):
-        (docs / name).unlink()
-    assert index(strict=True).documents == 2
 
 
 def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_it(docs, tmp_path):

@@ -98,23 +98,6 @@ class TestSearching:
         assert hits.page.locator("#hits .tag").all_text_contents() == [hit["language"] for hit in expected]
         assert hits.page.locator("#hits .score").all_text_contents() == [f"{hit['score']:.3f}" for hit in expected]
 
-    def test_the_shares_of_the_languages_are_those_of_the_hits(self, hits):
-        tags = hits.page.locator("#hits .tag").all_text_contents()
-        counts = sorted((tags.count(tag) for tag in set(tags)), reverse=True)
-        widths = hits.page.evaluate("[...document.querySelectorAll('#share span')].map(it => it.offsetWidth)")
-        assert len(widths) == len(counts)
-        assert [round(len(tags) * width / sum(widths)) for width in widths] == counts
-        assert "Hindi" in hits.page.locator("#share").get_attribute("aria-label")
-        assert f"{len(tags)} hits in {len(counts)} languages" in hits.text("#summary")
-        assert f"{len(tags)} hits in {len(counts)} languages." == hits.text("#said")
-
-    def test_arabic_stands_right_to_left_and_every_passage_says_its_language(self, hits):
-        arabic = hits.page.locator(".passage[lang=ar]").first
-        assert arabic.evaluate("it => getComputedStyle(it).direction") == "rtl"
-        assert hits.page.locator(".passage[lang=el]").first.evaluate("it => getComputedStyle(it).direction") == "ltr"
-        tags = hits.page.locator("#hits .tag").all_text_contents()
-        assert [each.get_attribute("lang") for each in hits.page.locator(".passage").all()] == tags
-
     def test_markup_in_documents_stays_text(self, page):
         page.page.locator("#query").fill(EVIL)
         answered(page, lambda: page.press("Enter"))
@@ -135,11 +118,6 @@ class TestSearching:
             "language": ["de", "th"], "top": ["20"], "hybrid": ["1"],
         }  # fmt: skip
 
-    def test_nothing_is_searched_for_where_nothing_is_asked(self, page):
-        page.press("Enter")
-        assert page.page.locator("#hits li").count() == 0
-        assert asked(page) == {}
-
 
 class TestTheAddress:
     def test_is_a_search_that_can_be_linked(self, browser, site):
@@ -149,20 +127,6 @@ class TestTheAddress:
             assert found.page.get_by_role("checkbox", name="Greek").is_checked()
             assert found.page.locator("#hits li").count() == 5
             assert set(found.page.locator("#hits .tag").all_text_contents()) <= {"ar", "el"}
-
-    def test_back_goes_to_the_search_before(self, hits):
-        first = hits.page.locator(".passage").first.text_content()
-        hits.page.locator("#query").fill("What is the highest bridge?")
-        answered(hits, lambda: hits.press("Enter"))
-        assert hits.page.locator(".passage").first.text_content() != first
-        answered(hits, lambda: hits.page.go_back())
-        assert hits.page.locator(".passage").first.text_content() == first
-        assert hits.page.locator("#query").input_value().startswith("How do bees")
-
-    def test_with_a_language_that_is_not_there_says_so(self, browser, site):
-        with visited(browser, site.address, f"{BEES}&language=fr", 1200) as found:
-            found.page.locator("#hits li").first.wait_for()
-            assert "No passage is in fr" in found.page.get_by_role("alert").text_content()
 
     def test_with_a_number_that_the_server_refuses_shows_its_words(self, browser, site):
         with visited(browser, site.address, f"{BEES}&top=5000", 1200) as found:
@@ -186,27 +150,6 @@ class TestTheKeyboard:
         assert page.focused(place) == 9
         page.press("Home", "ArrowUp")
         assert page.focused("it.id") == "query"
-
-    def test_escape_and_slash_go_to_the_search_box(self, hits):
-        for key in ("Escape", "/"):
-            hits.page.locator("#hits li").nth(3).focus()
-            hits.press(key)
-            assert hits.focused("it.id") == "query"
-        assert "/" not in hits.page.locator("#query").input_value()
-        hits.press("End")
-        hits.page.keyboard.type("/")
-        assert hits.page.locator("#query").input_value().endswith("?/")
-
-    def test_the_hits_are_one_stop_of_the_tab_key(self, hits):
-        hits.page.locator("#hits li").first.focus()
-        hits.press("ArrowDown", "Tab")
-        assert hits.focused("it.closest('#hits') === null")
-        hits.press("Shift+Tab")
-        assert hits.focused("[...it.parentElement.children].indexOf(it)") == 1
-
-    def test_focus_can_be_seen(self, hits):
-        hits.press("ArrowDown")
-        assert hits.focused("(s => s.outlineStyle != 'none' && parseFloat(s.outlineWidth) >= 2)(getComputedStyle(it))")
 
 
 def test_colours_are_those_of_the_system_until_the_reader_chooses_and_stay_chosen(page):
