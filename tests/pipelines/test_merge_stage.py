@@ -12,7 +12,6 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.train import TrainRun
@@ -91,9 +90,3 @@ def test_a_run_that_was_stopped_merges_with_the_weights_before_its_first_step(ru
     assert means(tmp_path / "run") == means(runs / "merged")
     made, whole = (open_checkpoint(str(place / "model")).fingerprint for place in (tmp_path / "run", runs / "merged"))
     assert made == whole
-
-
-@pytest.mark.parametrize("written", ["merge=[]", "merge=[1.5]", "merge.alpha=0.5", "merge=[half]"])
-def test_a_wrong_block_is_refused(written):
-    with pytest.raises(ConfigError, match="merge"):
-        load_recipe("fine-tune", [written])

@@ -15,7 +15,6 @@ from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory
@@ -154,23 +153,3 @@ def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, when, tmp
     for name in ("model/model.safetensors", "model/3_Dense/model.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (runs / when / name).read_bytes()
     assert rows_of(tmp_path / "run") == rows_of(runs / when)
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (["neutralise=soon"], ConfigError, "neutralise.when: input should be 'before' or 'after' .got 'soon'"),
-        (["neutralise.rank=2"], ConfigError, "neutralise.when: this key is missing"),
-        (["neutralise.when=after", "neutralise.rank=99"], ConfigError, "rank 99 is out of range, 1 to "),
-        (["neutralise.when=after", "neutralise.languages=[xx]"], DataError, "no texts of language 'xx'"),
-        (
-            ["neutralise.when=after", "neutralise.texts=5"],
-            ConfigError,
-            "neutralise.texts: the mean of a language needs 20 texts .got '5'",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said_before_weights_are_loaded(changes, error, message, tmp_path):
-    with pytest.raises(error, match=message):
-        TrainRun(run_of(*changes, encoder="no-such-encoder"), tmp_path / "run").execute()
-    assert not (tmp_path / "run").exists()
