@@ -25,6 +25,7 @@ from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer, VectorsOf, run_facts
 from metasearch.pipelines.train_report import monitored, report
 from metasearch.runs.callbacks import SILENT, Callback, LoggingCallback
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
@@ -100,6 +101,7 @@ class TrainRun(Run[RunConfig]):
             | {"steps": outcome.steps}
             | merging.facts
             | _describe_translations(benchmark)
+            | _mean_kd_share(files)
         )
         files.finish(report(files, self.config, benchmark, outcome, cost["seconds"]), cost)
 
@@ -189,3 +191,9 @@ def _describe_translations(benchmark: Benchmark) -> Row:
     asked = {"by": done.block.by, "source": done.block.source, "into": list(done.block.into)}
     counts = {"rows": done.rows, "left_out": done.left_out, "own_left_out": done.own}
     return {"translated": {**asked, **counts, "fingerprint": done.fingerprint}}
+
+
+def _mean_kd_share(files: RunFolder) -> Row:
+    """Return the mean share of the distillation term in MAML-Align's task loss, over all steps of the log."""
+    shares = [event["kd_share"] for event in files.events() if "kd_share" in event]
+    return {"kd_share": sum(shares) / len(shares)} if shares else {}

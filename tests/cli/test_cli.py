@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
 from metasearch.cli import main
+from metasearch.runs.log import read_events
 from metasearch.runs.rows import read_rows
 
 TINY = "--encoder=tiny"
@@ -64,6 +65,12 @@ def test_results_carry_versions_seed_and_data_fingerprint(trained):
     assert {row["language"] for row in rows} == {"ar", "de", "el", "hi", "ru", "th", "tr", "mean"}
     assert all(row["versions"]["torch"] == torch.__version__ and row["seed"] == 0 for row in rows)
     assert len({row["data"] for row in rows}) == 1
+
+
+def test_facts_have_the_mean_share_of_the_distillation_term(trained):
+    steps = [event for event in read_events(trained[0] / "log.jsonl") if "kd_share" in event]
+    mean = sum(0.5 * event["kd"] / event["task"] for event in steps) / len(steps)
+    assert json.loads((trained[0] / "facts.json").read_text())["kd_share"] == pytest.approx(mean)
 
 
 def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained):
