@@ -11,7 +11,7 @@ from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm, digest, settings_of
-from metasearch.evaluation.study.bias import Bias, bias_of, mean
+from metasearch.evaluation.study.bias import Bias, mean, measure_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
 from metasearch.evaluation.study.paired import difference, figures, pair
 from metasearch.evaluation.study.study import Study
@@ -161,7 +161,7 @@ def bias_by_arm(study: Study) -> dict[str, Row]:
 def _bias_by_fold(study: Study, arm: Arm) -> dict[int, Bias]:
     seeds: dict[int, list[Bias]] = {}
     for scored in study.of(arm):
-        if (one := bias_of(scored)) is not None:
+        if (one := measure_bias(scored)) is not None:
             seeds.setdefault(scored.fold, []).append(one)
     return {fold: mean(each) for fold, each in seeds.items()}
 

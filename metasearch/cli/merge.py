@@ -40,12 +40,12 @@ def command(
       metasearch merge runs/seed-0/model runs/seed-1/model runs/seed-2/model -o soup
       metasearch merge runs/a/model runs/b/model --weights 0.7,0.3 -o more-of-a
     """
-    from metasearch.compress.average import shares_of
+    from metasearch.compress.average import resolve_shares
     from metasearch.compress.output import claim
 
     claim(output)
     listed = None if weights is None else _numbers(weights)
-    shares_of(len(encoders), alpha, listed)
+    resolve_shares(len(encoders), alpha, listed)
 
     from metasearch.config.run import EncoderConfig
     from metasearch.pipelines.merge import merge

@@ -32,7 +32,7 @@ class Block:
     norm: nn.LayerNorm
 
 
-def block_of(layer: Any) -> Block:
+def find_block(layer: Any) -> Block:
     """Return the feed-forward block of a layer."""
     if hasattr(layer, "ffn"):  # DistilBERT
         return Block(layer.ffn.lin1, layer.ffn.activation, layer.ffn.lin2, layer.output_layer_norm)
@@ -85,7 +85,7 @@ class LayerFitter:
         chosen, weights = reconstruct(equations.covariance, equations.scale * equations.weights, neurons)
         weights = weights / equations.scale
         layer = copy.deepcopy(self._layers[attention])
-        own = block_of(layer)
+        own = find_block(layer)
         weight, bias = self._into(group)
         _set(own.into, weight[chosen], bias[chosen])
         # The bias keeps the mean of the output; the covariance says nothing about it.
@@ -95,7 +95,7 @@ class LayerFitter:
         return FittedLayer(layer, equations.left(weights, chosen), equations.tokens)
 
     def _blocks(self, group: range) -> list[Block]:
-        return [block_of(self._layers[number]) for number in group]
+        return [find_block(self._layers[number]) for number in group]
 
     def _into(self, group: range) -> tuple[Tensor, Tensor]:
         """Return weights `(F, H)` and biases `(F,)` of all neurons of a group."""
@@ -129,7 +129,7 @@ class LayerFitter:
         """
         put_layers(transformer_of(self._made.model), nn.ModuleList([*self.below, self._layers[attention]]))
         put_layers(transformer_of(self._whole.model), nn.ModuleList(self._all[: last + 1]))
-        into, norm = block_of(self._layers[attention]).into, block_of(self._all[last]).norm
+        into, norm = find_block(self._layers[attention]).into, find_block(self._all[last]).norm
         for texts in self._batches:
             features = self._whole.features(texts, "text")
             mask = features["attention_mask"].bool()
@@ -251,7 +251,7 @@ RIDGE = 1e-4
 """Added to the variances, as a share of their mean: keeps the equations solvable where neurons never fire."""
 
 
-def ridge_of(covariance: Tensor) -> Tensor:
+def compute_ridge(covariance: Tensor) -> Tensor:
     """Return the ridge of a covariance `(F, F)`, one number."""
     # Above 0 also where no neuron of the layer ever varies, so that nothing is divided by 0.
     return (RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
@@ -259,7 +259,7 @@ def ridge_of(covariance: Tensor) -> Tensor:
 
 def with_ridge(covariance: Tensor) -> Tensor:
     """Return a covariance `(F, F)` with the ridge on its diagonal."""
-    return covariance + ridge_of(covariance) * torch.eye(len(covariance)).to(covariance)
+    return covariance + compute_ridge(covariance) * torch.eye(len(covariance)).to(covariance)
 
 
 def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -277,7 +277,7 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
     whole = with_ridge(covariance)
     if count == len(whole):
         return torch.arange(count), weight
-    ridge = ridge_of(covariance)
+    ridge = compute_ridge(covariance)
     # What the chosen channels do not explain, of C and of W·C. Choosing one is a step of a pivoted Cholesky
     # decomposition, so each costs a rank-one update where solving anew for every candidate would cost M systems.
     left, read = whole.clone(), weight @ whole

@@ -23,7 +23,7 @@ def word_table(model: Any) -> nn.Embedding:
     return table
 
 
-def padding_of(model: Any) -> int | None:
+def find_padding(model: Any) -> int | None:
     """Return the number of the padding token that a model was made for.
 
     The RoBERTa family counts positions past it. In most models it is that of the tokenizer, but not in all: the
@@ -37,7 +37,7 @@ def padding_of(model: Any) -> int | None:
 def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor, padding: int | None = None) -> Encoder:
     """Return a copy of an encoder with another tokenizer, which becomes part of it, and another word table `(V, K)`.
 
-    The number of the padding token in the model, see `padding_of`, is by default that of the tokenizer.
+    The number of the padding token in the model, see `find_padding`, is by default that of the tokenizer.
 
     Raises:
         EncoderError: the tokenizer has no padding token, or the model cannot take its number.

@@ -57,7 +57,7 @@ def copied(encoder: Encoder) -> dict[str, Tensor]:
     return {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
 
 
-def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -> tuple[float, ...]:
+def resolve_shares(count: int, alpha: float | None, shares: Sequence[float] | None) -> tuple[float, ...]:
     """Return the share of each of `count` encoders: `1 − α` and `α` of two, those that are given, or all the same.
 
     Raises:

@@ -66,7 +66,7 @@ def merge(
     config = merged(source.config, layers, feed_forward)
     drawn = _drawn(texts, seed)
     fitter = LayerFitter(encoder, drawn)
-    for group in groups_of(source.config, layers):
+    for group in group_layers(source.config, layers):
         found = fitter.fit(group, getattr(config, _neurons(config)))
         names = f"layer {group[0] + 1}" if len(group) == 1 else f"layers {group[0] + 1} to {group[-1] + 1}"
         log.info(f"{names}: {100 * found.left:.1f} % of the variance of the output is not made up for")
@@ -93,7 +93,7 @@ def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
             "gated; --layers, --bottleneck, --trim-vocab and --static are possible"
         )
     if layers is not None:
-        changed.num_hidden_layers = len(groups_of(config, layers))
+        changed.num_hidden_layers = len(group_layers(config, layers))
     if feed_forward is not None:
         name = _neurons(changed)
         neurons = getattr(changed, name)
@@ -102,7 +102,7 @@ def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
     return changed
 
 
-def groups_of(config: Any, layers: Layers | None) -> list[range]:
+def group_layers(config: Any, layers: Layers | None) -> list[range]:
     """Return the layers of an encoder in the groups that become one; `ConfigError` where there are no such groups."""
     depth = backbone_config(config).num_hidden_layers
     if layers is None:

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from metasearch.compress._replace import padding_of, replaced, word_table
+from metasearch.compress._replace import find_padding, replaced, word_table
 from metasearch.compress._tokenizer_json import KINDS, Spec, alphabet, cut, greedy, needed
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import remove_invisible
@@ -57,8 +57,8 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
     if kind not in KINDS:
         raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
     inputs = _inputs(encoder, texts)
-    padding = padding_of(transformer_of(encoder.model))
-    # The model's padding token can be another than the tokenizer's, see `padding_of`.
+    padding = find_padding(transformer_of(encoder.model))
+    # The model's padding token can be another than the tokenizer's, see `find_padding`.
     special = {*old.all_special_ids, padding} - {None}
     before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]
     always = set(old.convert_ids_to_tokens(sorted(special)))

@@ -14,9 +14,9 @@ from metasearch.data.translation import TranslationData
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.encoders.rerank import expanded
 from metasearch.errors import DataError, MetasearchError, require_known
-from metasearch.evaluation.metrics.base import function_of
+from metasearch.evaluation.metrics.base import load_function
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
+from metasearch.evaluation.search import Judgements, SearchResult, build_ranking, search
 from metasearch.runs.per_query_results import Cell, QueryResults
 
 # Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
@@ -39,7 +39,7 @@ def evaluate_retrieval(
         require_known("pool", pool, RETRIEVAL_POOLS)
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
-    functions = {measure: function_of(measure, "retrieval") for measure in measures}
+    functions = {measure: load_function(measure, "retrieval") for measure in measures}
     by_language = dict(sorted(data.questions_by_language.items()))
     # Checked before texts are encoded, which is what takes the time.
     _require_answers(data, by_language, pools)
@@ -58,7 +58,7 @@ def evaluate_retrieval(
                 values = function(ranks, measure.k)
                 columns[str(measure), pool, language, inside] = values
                 scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
-    ranking = ranking_of(questions, data.candidates, results[MULTILINGUAL]) if MULTILINGUAL in pools else None
+    ranking = build_ranking(questions, data.candidates, results[MULTILINGUAL]) if MULTILINGUAL in pools else None
     articles = {question.id: question.group for question in questions}
     return Evaluation(tuple(scores), QueryResults(units, columns, ranking, articles))
 
@@ -131,7 +131,7 @@ def correlate(
         DataError: the scores of a language pair are constant.
         NonFiniteError: a vector is not finite.
     """
-    functions = {measure: function_of(measure, "similarity") for measure in measures}
+    functions = {measure: load_function(measure, "similarity") for measure in measures}
     # Of unit vectors. Summed in float64, so that rounding does not reorder pairs of nearly equal cosine.
     cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
     gold = np.array([pair.score for pair in data.pairs])
@@ -164,7 +164,7 @@ def evaluate_translation(encoder: TextEncoder, data: TranslationData, measures: 
     """Return the scores of every language in both directions and their mean, the default pool `both`."""
     if not data.pairs:
         raise DataError("there are no translations to evaluate on")
-    functions = {measure: function_of(measure, "translation") for measure in measures}
+    functions = {measure: load_function(measure, "translation") for measure in measures}
     # The files share many of their texts in the pivot language; each is encoded once.
     pivots = {text: i for i, text in enumerate(dict.fromkeys(pair.source for pair in data.pairs))}
     pivot_vectors = encoder.encode(list(pivots), "text")

@@ -180,7 +180,7 @@ def _require_finite(scores: NDArray[np.float32], questions: Sequence[Question]) 
         raise NonFiniteError(f"the encoder's scores for question '{wrong.id}' ({wrong.language}) are not finite")
 
 
-def ranking_of(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:
+def build_ranking(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:
     """Return a search result in the form that a run stores; languages are numbered in alphabetical order."""
     languages = tuple(sorted({candidate.language for candidate in candidates}))
     columns, offsets, owners = result.judgements.columns, result.judgements.offsets, result.judgements.owners

@@ -55,10 +55,10 @@ _NOT_SETTINGS = ("description", "sources")
 def write_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder) -> None:
     """Write the card of a run's model, after its scores are in the results and the model is saved."""
     card = files.model / CARD
-    atomic_write(card, card_of(files, config, encoder, read_licence(card)))
+    atomic_write(card, build_card(files, config, encoder, read_licence(card)))
 
 
-def card_of(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder, licence: str = UNKNOWN) -> str:
+def build_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder, licence: str = UNKNOWN) -> str:
     """Return the card of a run's model, from its scores; `RunFolderError` where these are damaged or were changed."""
     rows = files.results()
     tree = config.recipe.model_dump(mode="json")
@@ -82,7 +82,7 @@ def _describe_training(config: RunConfig, rows: Sequence[Row], encoder: Encoder,
         languages = (*languages, *sorted(task.trained_languages - set(languages)))
         facts["translations"] = described(task.translate)
     step = next((row["step"] for row in rows if row["learner"] == label), None)
-    facts["weights"] = "as they were" if step is None else f"of outer step {step}"
+    facts["weights"] = "unchanged" if step is None else f"of outer step {step}"
     limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
     if any(row.get("seeded") for row in rows):
         limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metasearch.compress.average import State, average, put, require_same_form, shares_of
+from metasearch.compress.average import State, average, put, require_same_form, resolve_shares
 from metasearch.compress.output import claim, whole
 from metasearch.config.run import EncoderConfig
 from metasearch.encoders.encoder import Encoder
@@ -71,7 +71,7 @@ def merge(
         RunFolderError: the folder is not empty or cannot be written.
     """
     refs = [EncoderConfig.of(each) for each in encoders]
-    each = shares_of(len(refs), alpha, shares)
+    each = resolve_shares(len(refs), alpha, shares)
     claim(folder)
     made = load_encoder(refs[0], identify=True, device="cpu")
     parts = [Part(refs[0].name, each[0], made.origin)]

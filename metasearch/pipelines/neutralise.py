@@ -17,7 +17,7 @@ from metasearch.data.texts_by_language import Tagged
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, require_none
 from metasearch.evaluation.report.charts import Picture, point_chart, standalone
-from metasearch.evaluation.study.bias import DEPTH, BiasFigures, bias_of_ranking
+from metasearch.evaluation.study.bias import DEPTH, BiasFigures, measure_ranking_bias
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.publish.card import CARD
@@ -175,5 +175,5 @@ def _scores(
         found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, part)
         rows += found.rows
         if found.questions.ranking:
-            ranked[benchmark.task.task] = bias_of_ranking(found.questions.ranking).figures
+            ranked[benchmark.task.task] = measure_ranking_bias(found.questions.ranking).figures
     return rows, ranked

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from helpers.backbones import make
-from metasearch.compress.average import average, require_same_form, shares_of
+from metasearch.compress.average import average, require_same_form, resolve_shares
 from metasearch.errors import ConfigError, EncoderError
 
 number = st.floats(-(2.0**100), 2.0**100, width=32)
@@ -43,9 +43,9 @@ def test_what_is_no_floating_point_number_is_that_of_the_first():
 
 
 def test_shares_are_those_of_alpha_those_given_or_all_the_same():
-    assert shares_of(2, 0.25, None) == (0.75, 0.25)
-    assert shares_of(3, None, [0.5, 0.25, 0.25]) == (0.5, 0.25, 0.25)
-    assert shares_of(4, None, None) == (0.25,) * 4
+    assert resolve_shares(2, 0.25, None) == (0.75, 0.25)
+    assert resolve_shares(3, None, [0.5, 0.25, 0.25]) == (0.5, 0.25, 0.25)
+    assert resolve_shares(4, None, None) == (0.25,) * 4
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_shares_are_those_of_alpha_those_given_or_all_the_same():
 )
 def test_shares_that_fit_no_encoders_are_refused(count, alpha, shares, message):
     with pytest.raises(ConfigError) as caught:
-        shares_of(count, alpha, shares)
+        resolve_shares(count, alpha, shares)
     assert message in str(caught.value)
 
 

@@ -13,8 +13,8 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import TEXTS, make
 from helpers.tiers import others_slow
 from metasearch.cli import main
-from metasearch.compress._fit_layer import RIDGE, Moments, block_of, reconstruct
-from metasearch.compress.merging import groups_of, merge
+from metasearch.compress._fit_layer import RIDGE, Moments, find_block, reconstruct
+from metasearch.compress.merging import group_layers, merge
 from metasearch.encoders.layers import layers_of
 from metasearch.encoders.open import open_checkpoint
 
@@ -84,7 +84,7 @@ def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     encoder = make(kind)
     half = NEURONS // 2
     for layer in layers_of(encoder.model[0].auto_model):
-        into = block_of(layer).into
+        into = find_block(layer).into
         with torch.no_grad():
             into.weight[half:], into.bias[half:] = into.weight[:half], into.bias[:half]
     new = narrow(encoder, half, TEXTS)
@@ -109,9 +109,9 @@ def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_i
     stack, old = (layers_of(e.model[0].auto_model) for e in (merged, encoder))
     seen = {}
     hooks = [
-        block_of(stack[1]).out.register_forward_pre_hook(lambda _, values: seen.update(neurons=values[0])),
-        block_of(stack[1]).into.register_forward_pre_hook(lambda _, values: seen.update(read=values[0])),
-        block_of(old[2]).norm.register_forward_pre_hook(lambda _, values: seen.update(total=values[0])),
+        find_block(stack[1]).out.register_forward_pre_hook(lambda _, values: seen.update(neurons=values[0])),
+        find_block(stack[1]).into.register_forward_pre_hook(lambda _, values: seen.update(read=values[0])),
+        find_block(old[2]).norm.register_forward_pre_hook(lambda _, values: seen.update(total=values[0])),
     ]
     parts = {name: [] for name in ("neurons", "read", "total")}
     for text in TEXTS:
@@ -122,7 +122,7 @@ def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_i
     for hook in hooks:
         hook.remove()
     neurons, read, total = (torch.cat(parts[name]) for name in ("neurons", "read", "total"))
-    out = block_of(stack[1]).out
+    out = find_block(stack[1]).out
     ours = total - read - (neurons @ out.weight.double().T + out.bias.double())
     with_one = torch.cat([neurons, torch.ones(len(neurons), 1).double()], dim=1)
     best = total - read - with_one @ torch.linalg.lstsq(with_one, total - read).solution
@@ -133,9 +133,9 @@ def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_i
 
 def test_groups_are_of_equal_size_or_end_where_one_says():
     config = make("bert", layers=6).model[0].auto_model.config
-    assert groups_of(config, 3) == [range(0, 2), range(2, 4), range(4, 6)]
-    assert groups_of(config, 4) == [range(0, 2), range(2, 3), range(3, 4), range(4, 6)]
-    assert groups_of(config, (1, 2, 6)) == [range(0, 1), range(1, 2), range(2, 6)]
+    assert group_layers(config, 3) == [range(0, 2), range(2, 4), range(4, 6)]
+    assert group_layers(config, 4) == [range(0, 2), range(2, 3), range(3, 4), range(4, 6)]
+    assert group_layers(config, (1, 2, 6)) == [range(0, 1), range(1, 2), range(2, 6)]
 
 
 def test_the_encoder_stays_as_it_is_and_the_same_texts_give_the_same_bits():

@@ -4,7 +4,7 @@ import numpy as np
 
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.search import Judgements, ranking_of, search
+from metasearch.evaluation.search import Judgements, build_ranking, search
 
 
 def ranks_of(*questions):
@@ -36,4 +36,4 @@ def search_by(scores, questions, pool, relevant=None):
 
 def ranking_by(scores, questions, pool, relevant=None):
     """Return the ranking that a run stores of such a search."""
-    return ranking_of(questions, pool, search_by(scores, questions, pool, relevant))
+    return build_ranking(questions, pool, search_by(scores, questions, pool, relevant))

@@ -22,7 +22,7 @@ from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.evaluation.search import ranking_of
+from metasearch.evaluation.search import build_ranking
 from metasearch.runs.per_query_results import QueryResults, query_results_path
 
 ZERO_SHOT = "zero-shot"
@@ -214,7 +214,7 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
                 values = measure.load().function(ranks, measure.k)
                 columns[str(measure), name, asked, inside] = values
                 listed.append(Score(str(measure), name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]
-    kept = QueryResults(units, columns, ranking_of(questions, pool, found), _articles(ids, shared.articles))
+    kept = QueryResults(units, columns, build_ranking(questions, pool, found), _articles(ids, shared.articles))
     return Evaluation(tuple(listed), kept)
 
 

@@ -57,7 +57,7 @@ class StaticNetwork(nn.Module):
         return vectors
 
 
-def network_of(encoder: Encoder, columns: Sequence[str]) -> Network | StaticNetwork:
+def build_network(encoder: Encoder, columns: Sequence[str]) -> Network | StaticNetwork:
     """Return the function of an encoder, around the same weights; `columns` are what its tokenizer gives."""
     return StaticNetwork(encoder) if is_static(encoder.model) else Network(encoder, columns)
 
@@ -68,7 +68,7 @@ LARGEST = 2**31 - 2**20
 _TEXTS = ["a", "Where is the key?", "The key is under the mat."]
 
 
-def graph_of(encoder: Encoder) -> Any:
+def build_graph(encoder: Encoder) -> Any:
     """Return an encoder as an `onnx.ModelProto`, with weights, in float32.
 
     Inputs are what its network reads of the columns of its tokenizer, `(batch, length)` in int64; the output is
@@ -78,7 +78,7 @@ def graph_of(encoder: Encoder) -> Any:
         EncoderError: a part of the network cannot be written as a graph.
     """
     columns, values = zip(*_example(encoder).items(), strict=True)
-    network = network_of(encoder, columns)
+    network = build_network(encoder, columns)
     training = encoder.embedder.training
     encoder.embedder.eval()
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}

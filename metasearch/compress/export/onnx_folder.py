@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from metasearch.compress.export.check import difference
 from metasearch.compress.export.facts import FILE, Facts
-from metasearch.compress.export.graph import graph_of, save
+from metasearch.compress.export.graph import build_graph, save
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.compress.export.quantise import quantise
 from metasearch.compress.export.tokenizer_files import write_tokenizer
@@ -75,7 +75,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
     if encoder.embedder.by_length:
         raise EncoderError(f"{encoder.name}: padding changes its vectors, and programs that read a graph pad texts")
     log.info("writing %s as a graph: about a quarter of a minute", encoder.name)
-    graph = graph_of(encoder)
+    graph = build_graph(encoder)
     save(graph, folder / GRAPH)
     roles: tuple[Role, ...] = get_args(Role)
     lengths = {role: encoder.limit(role) for role in roles}

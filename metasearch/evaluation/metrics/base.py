@@ -38,7 +38,7 @@ class Metric:
     cutoff: Literal["none", "optional", "required"] = "none"
 
 
-def function_of(measure: Measure, kind: Kind) -> Callable[..., Any]:
+def load_function(measure: Measure, kind: Kind) -> Callable[..., Any]:
     """Return the function of a measure; it raises `NonFiniteError` where a value is NaN or infinite.
 
     Raises:

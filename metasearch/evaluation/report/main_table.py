@@ -54,7 +54,7 @@ def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> 
         notes = [f"Mean ± sample standard deviation over {len(seeds)} seeds on fold {_join(folds)}."]
     else:
         each = f"one seed ({_join(seeds)})" if len(seeds) == 1 else f"the mean over {len(seeds)} seeds"
-        notes = [f"One fold ({_join(folds)}) and {each}: nothing is said of the spread."]
+        notes = [f"One fold ({_join(folds)}) and {each}: the spread is not known."]
     lacking = [
         f"{arm.label} has {len(own)} of {len(folds)} folds (not {_join(set(folds) - set(own))})"
         for arm, own in have.items()
@@ -114,7 +114,7 @@ def main_table(
     columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
     rows = {}
     for arm in arms:
-        mean = cell_of(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
+        mean = make_cell(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
         rows[arm] = [*(Cell(values[arm].get(column)) for column in columns), mean]
     asked = [language for language, _ in columns]
     names = [*(f"{a} → {b}" if asked.count(a) > 1 else a for a, b in columns), MEAN]
@@ -142,7 +142,7 @@ def without_mode(arm: Arm) -> str:
     return arm.label.replace(f" ({arm.mode})", "", 1)
 
 
-def cell_of(mean: Summary | None, mark: str = "") -> Cell:
+def make_cell(mean: Summary | None, mark: str = "") -> Cell:
     """Return a mean with its spread as a cell."""
     return Cell(mean.mean, mean.sd, mark=mark) if mean else Cell()
 
@@ -162,7 +162,7 @@ def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
     return [replace(cell, place=places.get(value, "")) for cell, value in zip(cells, printed, strict=True)]
 
 
-def heads_of(arms: Collection[Arm]) -> tuple[tuple[str, ...], dict[Arm, tuple[str, ...]]]:
+def list_heads(arms: Collection[Arm]) -> tuple[tuple[str, ...], dict[Arm, tuple[str, ...]]]:
     """Return the headings of the lines of arms, and each arm's own: label and mode, or the label where no mode is."""
     if any(arm.mode for arm in arms):
         return ("Learner", "Mode"), {arm: (without_mode(arm), arm.mode or NO_MODE) for arm in arms}
@@ -182,7 +182,7 @@ def arm_table(
     `rows` has the arms in their order, and a cell of each for every column.
     """
     arms = list(rows)
-    heads, own = heads_of(arms)
+    heads, own = list_heads(arms)
     down = [placed([rows[arm][i] for arm in arms], [arm in ranked for arm in arms]) for i in range(len(columns))]
     lines = [
         Line(own[arm], tuple(column[i] for column in down), i > 0 and _apart(arms[i - 1], arm, arms))

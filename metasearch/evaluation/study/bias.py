@@ -78,7 +78,7 @@ class Bias:
         return self.observed - self.expected
 
 
-def bias_of(scored: Scored) -> Bias | None:
+def measure_bias(scored: Scored) -> Bias | None:
     """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
 
     Raises:
@@ -86,19 +86,19 @@ def bias_of(scored: Scored) -> Bias | None:
         DataError: they are damaged.
     """
     ranking = scored.questions.ranking
-    return None if ranking is None else bias_of_ranking(ranking)
+    return None if ranking is None else measure_ranking_bias(ranking)
 
 
-def bias_of_arm(study: Study, arm: Arm) -> Bias | None:
-    """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `bias_of`."""
+def measure_arm_bias(study: Study, arm: Arm) -> Bias | None:
+    """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `measure_bias`."""
     folds: dict[int, list[Bias]] = {}
     for scored in study.of(arm):
-        if bias := bias_of(scored):
+        if bias := measure_bias(scored):
             folds.setdefault(scored.fold, []).append(bias)
     return mean([mean(seeds) for seeds in folds.values()]) if folds else None
 
 
-def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
+def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
     """Return the language bias in the top k of a ranking; shares look at the whole pool where that is smaller.
 
     Raises:

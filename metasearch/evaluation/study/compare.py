@@ -52,7 +52,7 @@ class Difference:
     @property
     def mark(self) -> str:
         """`*` where the interval over training excludes 0; `°` where there is none, and that of these models does."""
-        return mark_of(self.training, self.interval)
+        return choose_mark(self.training, self.interval)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ArmComparison:
     def mark(self) -> str:
         """`*` where the interval over training excludes 0, `†` where Holm's p does, too; `°` as in `Difference`."""
         corrected = self.holm is not None and self.holm < 1 - self.level
-        return mark_of(self.training, self.interval) + "†" * corrected
+        return choose_mark(self.training, self.interval) + "†" * corrected
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Comparison:
         return next((each for each in self.arms if each.arm == arm), None)
 
 
-def mark_of(training: TrainingInterval | None, interval: Interval) -> str:
+def choose_mark(training: TrainingInterval | None, interval: Interval) -> str:
     """Return the mark of a difference: by its main interval, or, where it has none, by that of these models."""
     if training is None:
         return "°" * interval.excludes(0.0)

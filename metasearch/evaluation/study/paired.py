@@ -166,7 +166,7 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
         common = sorted(seeds.keys() & theirs.keys())
         trained = arm.mode is not None and baseline.mode is not None
         if seeds.keys() != theirs.keys():
-            done = (f"compared on {_join(common)}" if common else "left out") if trained else "averaged over them"
+            done = (f"compared on {_join(common)}" if common else "skipped") if trained else "averaged over them"
             differing.setdefault(f"{_have(names, 'seed', seeds, theirs)}: {done}.", []).append(fold)
         if not trained:
             runs[fold] = own[fold], other[fold]

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.evaluation.report.sections.learning import (
+    average_runs,
     dev_chart,
     history,
     loss_chart,
-    mean_of,
     thinned,
 )
 from metasearch.evaluation.study.arms import Arm
@@ -38,8 +38,8 @@ def steps(losses, phase="meta-train"):
 
 def test_the_mean_goes_as_far_as_all_runs_do():
     runs = [((0, 0.2), (5, 0.4), (10, 0.9)), ((0, 0.4), (5, 0.8))]
-    assert mean_of(runs) == ((0, pytest.approx((0.2 + 0.4) / 2)), (5, pytest.approx((0.4 + 0.8) / 2)))
-    assert mean_of([]) == mean_of([()]) == ()
+    assert average_runs(runs) == ((0, pytest.approx((0.2 + 0.4) / 2)), (5, pytest.approx((0.4 + 0.8) / 2)))
+    assert average_runs([]) == average_runs([()]) == ()
 
 
 @given(st.integers(0, 500), st.integers(2, 50))

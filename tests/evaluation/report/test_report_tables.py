@@ -37,7 +37,7 @@ def test_with_one_fold_the_spread_is_over_seeds():
 def test_one_run_has_no_spread_and_the_notes_say_so():
     table = main_table(study_of({("maml", "trans", 0, 0): {"ar": 0.1}}), SELECTION)
     assert shown(table, "maml", "trans") == ["10.00", "10.00"]
-    assert table.notes == ("One fold (0) and one seed (0): nothing is said of the spread.",)
+    assert table.notes == ("One fold (0) and one seed (0): the spread is not known.",)
 
 
 def test_best_and_second_of_each_column_are_marked_and_what_prints_equal_shares_a_place():

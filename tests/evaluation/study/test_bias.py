@@ -9,7 +9,14 @@ from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
-from metasearch.evaluation.study.bias import Bias, BiasFigures, bias_of, bias_of_arm, bias_of_ranking, mean
+from metasearch.evaluation.study.bias import (
+    Bias,
+    BiasFigures,
+    mean,
+    measure_arm_bias,
+    measure_bias,
+    measure_ranking_bias,
+)
 from metasearch.evaluation.study.read import read_study
 
 ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
@@ -34,7 +41,7 @@ def study(tmp_path_factory):
 
 
 def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(study):
-    neutral, biased = (bias_of_arm(study, study.arm(label)).figures for label in ARMS)
+    neutral, biased = (measure_arm_bias(study, study.arm(label)).figures for label in ARMS)
     assert abs(neutral.bias) < 0.1
     assert abs(neutral.excess) < 0.05
     assert biased.bias > 0.8
@@ -44,9 +51,9 @@ def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(stu
 
 def test_seeds_are_averaged_within_a_fold_and_then_folds(study):
     arm = study.arm("biased")
-    figures = {(found.fold, found.seed): bias_of(found).figures.bias for found in study.of(arm)}
+    figures = {(found.fold, found.seed): measure_bias(found).figures.bias for found in study.of(arm)}
     folds = [(figures[fold, 0] + figures[fold, 1]) / 2 for fold in (0, 1, 2)]
-    found = bias_of_arm(study, arm)
+    found = measure_arm_bias(study, arm)
     assert found.figures.bias == pytest.approx(sum(folds) / 3)
     assert found.spread.bias == pytest.approx(math.sqrt(sum((x - sum(folds) / 3) ** 2 for x in folds) / (3 - 1)))
     assert found.folds == 3
@@ -56,12 +63,12 @@ def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
     folder = write_study(tmp_path / "study", ARMS, (0, 1), (0, 1), unfinished=("biased/fold-1-seed-1",))
     study = read_study([folder])
     arm = study.arm("biased")
-    a, b, c = (bias_of(found).figures.own for found in study.of(arm))
-    assert bias_of_arm(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
+    a, b, c = (measure_bias(found).figures.own for found in study.of(arm))
+    assert measure_arm_bias(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
 
 
 def test_the_top_is_the_pool_where_that_is_smaller():
-    found = bias_of_ranking(ranking(answers=3), 20)
+    found = measure_ranking_bias(ranking(answers=3), 20)
     assert found.observed == pytest.approx(np.full((2, 2), 3 / 6))
     assert math.isnan(found.figures.bias)
 
@@ -70,7 +77,7 @@ def test_a_ranking_by_hand():
     """One Arabic question, answered by ar0 and de0; the order is de1, ar1, ar0, de2, ar2, de0."""
     pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in ("ar", "de") for i in range(3)]
     scores = np.array([[4, 5, 2, 1, 6, 3]], dtype=np.float32)
-    found = bias_of_ranking(ranking_by(scores, [Question("0", "ar", "?", "0")], pool), 3)
+    found = measure_ranking_bias(ranking_by(scores, [Question("0", "ar", "?", "0")], pool), 3)
     assert found.observed == pytest.approx(np.array([[2 / 3, 1 / 3]]))
     # One hit, ar0 on rank 3: in either language with 1/2, as are two of the others, two of each language.
     assert found.expected == pytest.approx(np.array([[(1 / 2 + 2 * 2 / 4) / 3] * 2]))
@@ -82,7 +89,7 @@ def test_a_ranking_by_hand():
 
 
 def test_a_question_language_without_candidates_has_a_line_of_shares_and_no_figures():
-    found = bias_of_ranking(ranking(own=2, asked=("ar", "de", "th")), 2)
+    found = measure_ranking_bias(ranking(own=2, asked=("ar", "de", "th")), 2)
     assert found.asked == ("ar", "de", "th")
     assert found.observed.shape == (3, 2)
     assert np.isnan(found.by_language).tolist() == [False, False, True]
@@ -104,7 +111,7 @@ def test_a_language_that_a_fold_lacks_counts_where_it_is():
 def test_the_first_table_has_a_line_of_figures_for_each_arm(study):
     table = bias_tables(study)[0]
     assert [line.heads for line in table.lines] == [("zero-shot",), ("biased",)]
-    expected = bias_of_arm(study, study.arm("biased"))
+    expected = measure_arm_bias(study, study.arm("biased"))
     assert [cell.value for cell in table.lines[1].cells] == list(expected.figures)
     assert [cell.spread for cell in table.lines[1].cells] == list(expected.spread)
     assert "± is the sample standard deviation over folds." in table.notes
@@ -115,7 +122,7 @@ def test_each_arm_has_a_table_of_shares_beyond_those_without_bias(study):
     tables = bias_tables(study)[1:]
     assert [table.key for table in tables] == ["bias-1-zero-shot", "bias-2-biased"]
     for table, label in zip(tables, ARMS, strict=True):
-        found = bias_of_arm(study, study.arm(label))
+        found = measure_arm_bias(study, study.arm(label))
         assert table.columns == ("ar", "de", "el")
         assert [line.heads for line in table.lines] == [("ar",), ("de",), ("el",)]
         values = np.array([[cell.value for cell in line.cells] for line in table.lines])

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from helpers.rankings import ranking_by
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.statistics.rank_correlation import by_language, rank_correlations
-from metasearch.evaluation.study.bias import bias_of_ranking
+from metasearch.evaluation.study.bias import measure_ranking_bias
 
 tops = st.integers(2, 8).flatmap(lambda k: st.tuples(*[st.permutations(range(12)).map(lambda p: p[:k])] * 2))
 
@@ -69,8 +69,8 @@ def ranked(shift):
 
 
 def test_language_bias_has_the_mean_over_languages_beside_it():
-    assert bias_of_ranking(ranked(0)).figures.correlation == pytest.approx(1)
+    assert measure_ranking_bias(ranked(0)).figures.correlation == pytest.approx(1)
     # 1 to 6 against 2, …, 6, 1: differences of 1 five times and of 5.
-    assert bias_of_ranking(ranked(1)).figures.correlation == pytest.approx(1 - 6 * (5 * 1 + 25) / (6 * 35))
+    assert measure_ranking_bias(ranked(1)).figures.correlation == pytest.approx(1 - 6 * (5 * 1 + 25) / (6 * 35))
     # Of the first two places: candidates 0, 1 and 5, 0.
-    assert bias_of_ranking(ranked(1), 2).figures.correlation == pytest.approx(correlation([0, 1], [5, 0]))
+    assert measure_ranking_bias(ranked(1), 2).figures.correlation == pytest.approx(correlation([0, 1], [5, 0]))

@@ -8,7 +8,7 @@ from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.section import Chart, Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.bias import DEPTH, Bias, bias_of_arm
+from metasearch.evaluation.study.bias import DEPTH, Bias, measure_arm_bias
 from metasearch.evaluation.study.study import Study
 
 ORDER = 50
@@ -28,9 +28,9 @@ def section(inputs: Inputs) -> Section | None:
 def bias_tables(study: Study) -> list[Table]:
     """Return a table of all arms, and of each the shares of languages beyond those without bias.
 
-    A study without rankings of a multilingual pool has no such tables; errors as `bias_of`.
+    A study without rankings of a multilingual pool has no such tables; errors as `measure_bias`.
     """
-    biases = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm))}
+    biases = {arm: bias for arm in study.arms if (bias := measure_arm_bias(study, arm))}
     if not biases:
         return []
     shares = (_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1))

@@ -92,7 +92,7 @@ def dev_chart(histories: Sequence[History]) -> Chart:
     return Chart(table, Markup("").join(pictures))
 
 
-def mean_of(runs: Sequence[Points]) -> Points:
+def average_runs(runs: Sequence[Points]) -> Points:
     """Return the mean of runs at the steps that all of them have, so that it never jumps where a run stops early."""
     values = [dict(run) for run in runs if run]
     shared = sorted(set.intersection(*(set(run) for run in values))) if values else []
@@ -101,7 +101,7 @@ def mean_of(runs: Sequence[Points]) -> Points:
 
 def _dev_series(history: History) -> Series:
     """Return the mean of an arm's dev scores × 100, and where there are several runs, each of them as a thin line."""
-    runs = (mean_of(history.dev), *history.dev)
+    runs = (average_runs(history.dev), *history.dev)
     mean, *each = (thinned(tuple((step, 100 * value) for step, value in run)) for run in runs)
     return Series(history.arm.label, mean, tuple(each) if len(each) > 1 else ())
 
@@ -110,7 +110,7 @@ def _dev_table(histories: Sequence[History]) -> Table:
     """Return the mean dev score of each arm at its first and last step and where it is best."""
     lines = []
     for h in histories:
-        mean = mean_of(h.dev)
+        mean = average_runs(h.dev)
         best = max(mean, key=lambda point: point[1], default=None)
         cells = [Cell(text="–")] * 5
         if best:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from metasearch.evaluation.report.main_table import heads_of
+from metasearch.evaluation.report.main_table import list_heads
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.study.arms import Arm
@@ -53,7 +53,7 @@ def fact_table(study: Study) -> Table:
 def run_table(study: Study) -> Table | None:
     """Return the mean time and memory of the runs of each arm; None where no run has such facts."""
     lines = []
-    heads, own = heads_of(study.arms)
+    heads, own = list_heads(study.arms)
     for arm in study.arms:
         facts = [run.facts for run in own_runs(study, arm) if run.facts]
         if facts:

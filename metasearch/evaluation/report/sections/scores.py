@@ -10,9 +10,9 @@ from metasearch.evaluation.report.main_table import (
     BEST,
     arm_table,
     by_fold,
-    cell_of,
     complete,
     main_table,
+    make_cell,
     mean_notes,
     over_languages,
 )
@@ -77,7 +77,7 @@ def _numbered(
     if len(columns) < 2:
         return None
     rows = {
-        arm: [*(Cell(own.get(number)) for number in columns), cell_of(summary([*own.values()], over))]
+        arm: [*(Cell(own.get(number)) for number in columns), make_cell(summary([*own.values()], over))]
         for arm, own in values.items()
         if own
     }
@@ -94,7 +94,7 @@ def pool_table(study: Study, selection: ScoreSelection) -> Table | None:
         return None
     arms = [arm for arm in study.arms if study.by_fold(arm, selection)]
     pools = [selection._replace(pool=pool) for pool in study.pools]
-    rows = {arm: [cell_of(over_languages(study, arm, pool)) for pool in pools] for arm in arms}
+    rows = {arm: [make_cell(over_languages(study, arm, pool)) for pool in pools] for arm in arms}
     notes = ("Mean over languages, or over pairs of languages.", *mean_notes(study, arms, selection))
     title = f"{study.task}: {selection.measure} by pool, {selection.split}"
     return arm_table("pools", title, rows, study.pools, complete(study, arms, selection), notes)

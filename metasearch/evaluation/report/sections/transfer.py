@@ -5,8 +5,8 @@ from dataclasses import replace
 from metasearch.evaluation.report.charts import Estimate, Row, interval_chart
 from metasearch.evaluation.report.main_table import (
     UNIT,
-    cell_of,
     complete,
+    make_cell,
     mean_notes,
     mode_rank,
     over_languages,
@@ -46,7 +46,7 @@ def mode_table(study: Study, selection: ScoreSelection) -> Table | None:
     columns = []
     for mode in modes:
         own = [by_name.get((learner, mode)) for learner in learners]
-        cells = [cell_of(over_languages(study, arm, selection)) if arm else Cell() for arm in own]
+        cells = [make_cell(over_languages(study, arm, selection)) if arm else Cell() for arm in own]
         columns.append(placed(cells, [arm in full for arm in own]))
     lines = tuple(Line((learner,), tuple(column[i] for column in columns)) for i, learner in enumerate(learners))
     title = f"{study.task}: transfer modes, {selection}"
@@ -55,7 +55,7 @@ def mode_table(study: Study, selection: ScoreSelection) -> Table | None:
     for arm in study.arms:
         mean = over_languages(study, arm, selection) if not arm.mode else None
         if mean:
-            notes.append(f"{arm.label} has no mode: {table.shown(cell_of(mean))}.")
+            notes.append(f"{arm.label} has no mode: {table.shown(make_cell(mean))}.")
     return replace(table, notes=(f"Mean over languages. {first}", *notes))
 
 
