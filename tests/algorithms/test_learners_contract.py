@@ -1,4 +1,4 @@
-"""What every learner owes the engine: every learner × every transfer mode × the embedded tasks."""
+"""What every learner owes the engine, in every transfer mode and on the embedded tasks."""
 
 import copy
 from functools import cache
@@ -43,14 +43,16 @@ def fits(learner, mode):
     return LIBRARY.mode(mode).links in registry.load("learners", learner).LEARNER.links
 
 
-RUNS = [
-    (task, mode, learner)
-    for task in TASKS
-    for mode in LIBRARY.names("mode")
-    if applies(LIBRARY.task(task), LIBRARY.mode(mode))
-    for learner in LEARNERS
-    if fits(learner, mode)
-]
+def runs(task):
+    """Return every mode with one learner, and every learner with one mode of each number of links."""
+    modes = [mode for mode in LIBRARY.names("mode") if applies(LIBRARY.task(task), LIBRARY.mode(mode))]
+    fitting = [(mode, learner) for mode in modes for learner in LEARNERS if fits(learner, mode)]
+    by_mode = {mode: (task, mode, learner) for mode, learner in fitting}
+    by_learner = {(learner, LIBRARY.mode(mode).links): (task, mode, learner) for mode, learner in fitting}
+    return dict.fromkeys([*by_mode.values(), *by_learner.values()])
+
+
+RUNS = [run for task in TASKS for run in runs(task)]
 MISFITS = [(mode, learner) for mode in LIBRARY.names("mode") for learner in LEARNERS if not fits(learner, mode)]
 
 

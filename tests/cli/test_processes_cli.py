@@ -106,7 +106,6 @@ def test_a_signal_to_any_process_stops_all_after_the_same_step(place, tmp_path, 
     [
         (("train", *FLAGS, "--set=budget.shards=1"), "2 processes cannot share 1 shard (budget.shards=1); start 1 at"),
         pytest.param(("train", *FLAGS, "--task=dmeo-sts"), "unknown task 'dmeo-sts'", marks=pytest.mark.exhaustive),
-        (("crossval", "--task=demo"), "metasearch crossval runs in one process; start it without torchrun"),
     ],
 )
 def test_an_error_of_all_processes_is_one_line(tmp_path, command, problem):
