@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import traceback
+from contextlib import nullcontext
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, TextIO
@@ -103,12 +104,15 @@ class _Echo(logging.Handler):
         self._said: set[tuple[str, str]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; `click.echo` finds the stderr of the moment, which a progress bar may have replaced."""
+        """Write a record above the bars, on the stderr of the moment."""
         said = record.getMessage()
         key = (record.name, _NUMBER.sub("N", said) if record.levelno >= logging.WARNING else said)
         if record.levelno >= logging.ERROR or key not in self._said:
             self._said.add(key)
-            click.echo(f"metasearch: {record.getMessage()}", err=True)
+            # Bars are drawn again below the line; tqdm is imported once there is one.
+            bars = sys.modules.get("tqdm")
+            with bars.tqdm.external_write_mode(sys.stderr) if bars else nullcontext():
+                click.echo(f"metasearch: {said}", err=True)
 
 
 class Commands(click.Group):

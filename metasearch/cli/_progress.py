@@ -1,119 +1,230 @@
-"""Shows training and scoring as they go: a bar on a terminal, plain lines elsewhere; always on stderr."""
+"""Progress on stderr: bars and a live table of a study on a terminal, plain lines elsewhere."""
 
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from tqdm import tqdm
 
+from metasearch.pipelines.study.status import CellStatus, State, StatusBoard, Watcher
 from metasearch.runs.callbacks import Callback
 
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
 EVERY_SECONDS = 10.0
-"""Between two lines where there is no terminal."""
+"""Time between two lines where there is no terminal."""
+
+# One thread of one process draws: no watching thread, which a fork would break, and no lock between processes.
+tqdm.monitor_interval = 0
+tqdm.set_lock(threading.RLock())
+
+
+class _Lines:
+    """A stream that writes each state of a bar as a line."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def write(self, text: str) -> None:
+        """Write a state, unless it is the one before; movements of the cursor are dropped."""
+        if (line := text.strip()) not in ("", self._last):
+            self._last = line
+            _say(line)
+
+    def flush(self) -> None:
+        """Do nothing: each line is flushed."""
 
 
 class ProgressBar(Callback):
     """A callback of training and of scoring, to be entered as a context.
 
+    Time left follows from the pace after the first unit of work, which warms up, and is `?` before.
+
     Args:
-        label: what is trained, shown before every line.
+        label: name of the learner or command, shown before every line.
     """
 
     def __init__(self, label: str) -> None:
         self.label = label
         self._dev = ""
-        self._began = self._last = time.monotonic()
-        self._first_step: int | None = None
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._texts: TaskID | None = None
-        self._what, self._first_texts, self._texts_began, self._said_texts = "", 0, self._began, False
-        if sys.stderr.isatty():
-            self._bar = Progress(
-                TextColumn("{task.fields[label]}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[terms]}"),
-                TextColumn("[bold]{task.fields[dev]}"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
+        self._bars: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar:
-            self._bar.stop()
+        for bar in self._bars.values():
+            bar.close()
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Show a step; without a terminal one line in ten seconds."""
-        now = time.monotonic()
-        if self._first_step is None:
-            # The pace is that of the steps after this one: it warms up, and a resumed run does not begin with step 1.
-            self._first_step, self._began = step - 1, now
-        shown = " ".join(f"{name} {value:.4g}" for name, value in terms.items())
-        if self._bar:
-            if self._task is None:
-                self._task = self._bar.add_task("", label=self.label, terms="", dev=self._dev, total=total)
-            self._bar.update(self._task, completed=step, total=total, terms=f"{phase} {shown}", dev=self._dev)
-        elif now - self._last >= EVERY_SECONDS or step == total:
-            self._last = now
-            done = step - self._first_step - 1
-            self._line(f"step {step}/{total} {phase} {shown}{_left(now - self._began, done, total - step)}")
+        """Show a step."""
+        shown = [phase, *(f"{name} {value:.4g}" for name, value in terms.items()), self._dev]
+        self._show(self.label, step, total, "steps", " ".join(filter(None, shown)))
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Show a dev score."""
+        """Show a dev score: beside the steps on a terminal, else as a line."""
         self._dev = f"dev {100 * score:.2f}"
-        # The score before the first step comes before there is a bar, and the first step shows it.
-        if self._bar and self._task is not None:
-            self._bar.update(self._task, dev=self._dev)
-        elif not self._bar:
-            mark = " (before)" if step == 0 else " (best so far)" if best else ""
-            self._line(f"step {step} {self._dev}{mark}")
+        if not sys.stderr.isatty():
+            _say(
+                f"{self.label}: step {step} {self._dev}{' (before)' if step == 0 else ' (best so far)' if best else ''}"
+            )
 
     def on_encode(self, what: str, done: int, total: int) -> None:
-        """Show how many texts are encoded; without a terminal a line in ten seconds, and after such lines the last."""
-        self._count(what, done, total, "texts", f"{what}: {done:,} of {total:,} texts encoded")
+        """Show how many texts are encoded."""
+        self._show(f"{self.label}: {what}", done, total, "texts")
 
     def on_read(self, done: int, total: int) -> None:
-        """Show how many documents are read; likewise."""
-        self._count("read", done, total, "documents", f"{done:,} of {total:,} documents read")
+        """Show how many documents are read."""
+        self._show(f"{self.label}: read", done, total, "documents")
 
     def on_prepare(self, what: str, done: int, total: int) -> None:
-        """Show what is done of a corpus; likewise, and without a time where it is not known how much there is."""
-        self._count(what, done, total, what, f"{done:,} {what}" if not total else f"{done:,} of {total:,} {what}")
+        """Show how much of a corpus is prepared; a total of 0 is unknown."""
+        self._show(self.label, done, total, what)
 
-    def _count(self, what: str, done: int, total: int, counted: str, line: str) -> None:
-        now = time.monotonic()
-        if what != self._what or done < self._first_texts:
-            # The pace is that of the texts after the first batch: it warms up.
-            self._what, self._first_texts, self._texts_began, self._said_texts = what, done, now, False
-        if self._bar:
-            if self._texts is None:
-                self._texts = self._bar.add_task("", label="", terms=counted, dev="", total=total or None)
-            self._bar.update(self._texts, label=what, completed=done, total=total or None)
-            if done == total:
-                self._bar.remove_task(self._texts)
-                self._texts = None
-        elif now - self._last >= EVERY_SECONDS or (done == total and self._said_texts):
-            self._last, self._said_texts = now, True
-            left = _left(now - self._texts_began, done - self._first_texts, total - done)
-            self._line(f"{line}{left}" if total else line)
-
-    def _line(self, text: str) -> None:
-        print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201
+    def _show(self, label: str, done: int, total: int, unit: str, note: str = "") -> None:
+        key = "steps" if unit == "steps" else "parts"  # parts are encoded between steps
+        bar = self._bars.get(key)
+        if bar is not None and ((bar.desc, bar.unit) != (label, f" {unit}") or done < bar.n):
+            self._bars.pop(key).close()
+            bar = None
+        if bar is None:
+            bar = self._bars[key] = _bar(label, done, total, unit)
+        bar.set_postfix_str(note, refresh=False)
+        bar.update(done - bar.n)
+        if total and done == total:
+            self._bars.pop(key).close()
 
 
-def _left(seconds: float, done: int, remaining: int) -> str:
-    """Return the estimate of the remaining time, such as `, 1:05 left`; nothing while no unit of work was timed."""
-    if remaining and not done:
-        return ""
-    minutes, rest = divmod(round(remaining * seconds / done) if done else 0, 60)
-    return f", {minutes}:{rest:02d} left"
+def _bar(label: str, done: int, total: int, unit: str) -> Any:
+    """Return a bar; one of steps shows its first state at once and its last state for good."""
+    steps = unit == "steps"
+    given = {"desc": label, "initial": done, "total": total or None, "unit": f" {unit}", "miniters": 1}
+    if sys.stderr.isatty():
+        return tqdm(**given, file=sys.stderr, dynamic_ncols=True, leave=steps)
+    known = "/{total_fmt}{unit} [{elapsed}<{remaining}]" if total else "{unit} [{elapsed}]"
+    pace = {"mininterval": EVERY_SECONDS, "delay": 0 if steps else EVERY_SECONDS}
+    return tqdm(
+        **given, **pace, file=_Lines(), bar_format="{desc}: {n_fmt}" + known + "{postfix}", position=0, leave=True
+    )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+_STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is running"
+_STYLES: dict[State, str] = {
+    "running": "bold",
+    "failed": "bold red",
+    "stopped": "yellow",
+    "skipped": "yellow",
+    "queued": "dim",
+    "waiting": "dim",
+    "done": "green",
+}
+"""Style of each state; the table has cells in this order, so that a small terminal shows the urgent ones."""
+
+
+@contextmanager
+def watching() -> Iterator[Watcher]:
+    """Yield a watcher that shows the cells of a study."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        try:
+            yield LiveTable(live)
+        finally:
+            live.update("")  # else all rows are drawn at the end, whatever the height
+
+
+class Lines(Watcher):
+    """A line for each change, and one every ten seconds with the progress of the cells."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._stopping = False
+
+    def changed(self, board: StatusBoard, status: CellStatus) -> None:
+        """Write the new state of a cell."""
+        _say(f"crossval: {_format_status(status)} ({counted(board)})")
+
+    def ticked(self, board: StatusBoard) -> None:
+        """Write counts and progress at intervals, and once that the study is stopping."""
+        if board.stopping and not self._stopping:
+            self._stopping = True
+            _say(f"crossval: {_STOPPING}")
+        if time.monotonic() - self._last >= EVERY_SECONDS:
+            self._last = time.monotonic()
+            running = ", ".join(f"{status.cell.name} {progress(status)}" for status in board.within("running"))
+            _say(f"crossval: {counted(board)}; {running}")
+
+
+class LiveTable(Watcher):
+    """A live table; failures are also written above it, so that they stay."""
+
+    def __init__(self, live: "Live") -> None:
+        self._live = live
+
+    def changed(self, board: StatusBoard, status: CellStatus) -> None:
+        """Show the new state of a cell."""
+        if status.state in ("failed", "skipped"):
+            self._live.console.print(_format_status(status), style=_STYLES[status.state], markup=False)
+        self.ticked(board)
+
+    def ticked(self, board: StatusBoard) -> None:
+        """Show the progress of the cells."""
+        self._live.update(table(board), refresh=True)
+
+
+def table(board: StatusBoard) -> "Group":
+    """Return the counts, and below them the cells as a table, the running and the failed ones first."""
+    from rich.console import Group
+    from rich.table import Table
+
+    head = f"{counted(board)}, {tqdm.format_interval(time.monotonic() - board.began)}"
+    shown = Table("cell", "state", "step", "dev", "time", box=None, pad_edge=False)
+    states = list(_STYLES)
+    for status in sorted(board.cells.values(), key=lambda each: states.index(each.state)):
+        step = progress(status).removeprefix("step ") if status.total or status.texts else ""
+        dev = "" if status.dev is None else f"{100 * status.dev:.2f}"
+        elapsed = tqdm.format_interval(status.elapsed) if status.elapsed else ""
+        shown.add_row(status.cell.name, status.state, step, dev, elapsed, style=_STYLES[status.state])
+    return Group(head, *([_STOPPING] if board.stopping else []), shown)
+
+
+def counted(board: StatusBoard) -> str:
+    """Return how many cells are in which state and the time left, such as `3 of 8 done, 1 failed, about 01:05 left`."""
+    counts = board.counts()
+    named: tuple[State, ...] = ("queued", "failed", "skipped", "stopped")
+    other = "".join(f", {counts[state]} {state}" for state in named if counts[state])
+    left = f", about {tqdm.format_interval(board.seconds_left)} left" if board.seconds_left else ""
+    return f"{counts['done']} of {len(board.cells)} done{other}{left}"
+
+
+def progress(status: CellStatus) -> str:
+    """Return the progress of a cell, such as `step 12/45` or `3000/12000 texts`."""
+    if status.texts:
+        return status.texts
+    stage = f"{status.stage} " if status.stage else ""
+    return f"{stage}step {status.step}/{status.total}" if status.total else "begins"
+
+
+def _format_status(status: CellStatus) -> str:
+    """Return name, state and outcome of a cell."""
+    shown = f"{status.cell.name} {status.state}"
+    if status.state == "done":
+        dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"
+        return f"{shown} in {tqdm.format_interval(status.seconds)}{dev}"
+    return f"{shown}: {status.error}" if status.error and status.state in ("waiting", "failed", "skipped") else shown

@@ -1,7 +1,7 @@
 """`metasearch augment`: more scored pairs, labelled by a cross-encoder."""
 
-import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -56,6 +56,7 @@ def command(
         raise ConfigError(f"-o {output}: a CSV file is written; give it a name that ends in .csv")
     read_name(output)
 
+    from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines import augment
     from metasearch.pipelines.factory import load_encoder
 
@@ -63,8 +64,6 @@ def command(
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)
     scorer = augment.load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
     candidates = augment.find_candidates(loaded, known, excluded, top_k)
-    with click.progressbar(length=len(candidates.pairs), label="scoring pairs", file=sys.stderr) as bar:
-        done = augment.augment(
-            candidates, scorer, output, batch_size, progress=lambda at, total: bar.update(at - bar.pos)
-        )
+    with ProgressBar("augment") as bar:
+        done = augment.augment(candidates, scorer, output, batch_size, partial(bar.on_prepare, "pairs scored"))
     click.echo(done.describe())

@@ -130,7 +130,7 @@ def run(
     config: Any, folder: Path, jobs: int | None, place: LauncherConfig | None, as_json: bool, trust_remote_code: bool
 ) -> None:
     """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
-    from metasearch.cli._live_table import watching
+    from metasearch.cli._progress import watching
     from metasearch.cli._settings import show
     from metasearch.pipelines.run import RunResult
     from metasearch.pipelines.study import runner

@@ -1,17 +1,21 @@
 """Scoring says what it does before it begins, and how far it is: a bar on a terminal, lines elsewhere."""
 
+import io
 import logging
 import os
+import re
 
 import pytest
+from rich.console import Console
+from rich.live import Live
 
 from helpers.configs import nested, through
-from metasearch.cli import _live_table, _progress
+from metasearch.cli import _progress
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.study.plan import Cell
-from metasearch.pipelines.study.status import CellStatus
+from metasearch.pipelines.study.status import CellStatus, StatusBoard
 from metasearch.runs.callbacks import Callback
 
 
@@ -54,20 +58,60 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
 def clock(monkeypatch):
     """A clock that stands until it is set."""
     now = [100.0]
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
     return now
 
 
-def test_without_a_terminal_there_is_a_line_in_ten_seconds(clock, capsys):
+def test_without_a_terminal_there_is_a_line_in_ten_seconds_and_the_last(clock, capsys):
     with _progress.ProgressBar("maml") as shown:
-        for second in range(1, 25):
+        for second in range(25):
             clock[0] = 100.0 + second
-            shown.on_encode("zero-shot on test of demo", 1000 * second, 50000)
-    # 9 seconds after the first batch, 9 batches are done, and 40 are left; then 19 are done, and 30 are left.
+            shown.on_encode("zero-shot on test of demo", 2000 * (second + 1), 50000)
+    # Each second encodes 2,000 texts; the first ones warm up.
     assert capsys.readouterr().err.splitlines() == [
-        f"maml: zero-shot on test of demo: {second},000 of 50,000 texts encoded, 0:{50 - second} left"
-        for second in (10, 20)
+        f"maml: zero-shot on test of demo: {2000 * (s + 1)}/50000 texts [00:{s:02}<00:{24 - s:02}]"
+        for s in (10, 20, 24)
     ]
+
+
+def test_a_part_that_takes_less_than_ten_seconds_has_no_line(clock, capsys):
+    with _progress.ProgressBar("evaluate") as shown:
+        for second in range(1, 10):
+            clock[0] = 100.0 + second
+            shown.on_encode("mini on test of demo", second, 9)
+        shown.on_encode("mini on dev of demo", 12, 12)
+    assert capsys.readouterr().err == ""
+
+
+def test_there_is_no_estimate_of_the_time_left_before_a_step_was_timed(clock, capsys):
+    with _progress.ProgressBar("maml") as shown:
+        for step in (1, 2, 3):
+            clock[0] += 20
+            shown.on_step(step, 5, "meta-train", {"loss": 0.5})
+    # The first step warms up. Steps 2 and 3 took 20 seconds each; 3 steps are left, then 2.
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first == "maml: 1/5 steps [00:00<?]"
+    assert others[:2] == [
+        "maml: 2/5 steps [00:20<01:00], meta-train loss 0.5",
+        "maml: 3/5 steps [00:40<00:40], meta-train loss 0.5",
+    ]
+
+
+def test_a_count_without_a_known_total_has_no_estimate(clock, capsys):
+    with _progress.ProgressBar("prepare") as shown:
+        for lines in (0, 1000, 2000):
+            clock[0] += 20
+            shown.on_prepare("lines read", lines, 0)
+    assert capsys.readouterr().err.splitlines()[0] == "prepare: 1000 lines read [00:20]"
+
+
+def test_dev_scores_are_lines(capsys):
+    shown = _progress.ProgressBar("maml")
+    for step, best in ((0, True), (5, True), (10, False)):
+        shown.on_dev(step, 0.25, best)
+    assert capsys.readouterr().err.splitlines() == [
+        "maml: step 0 dev 25.00 (before)", "maml: step 5 dev 25.00 (best so far)", "maml: step 10 dev 25.00",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -75,11 +119,11 @@ def test_without_a_terminal_there_is_a_line_in_ten_seconds(clock, capsys):
     [
         ("metasearch: scoring zero-shot on test of demo\n", False, "begins"),
         (
-            "zero-shot: zero-shot on test of demo: 3,000 of 12,000 texts encoded, 0:30 left\n",
+            "zero-shot: zero-shot on test of demo: 3000/12000 texts [00:10<00:30]\n",
             False,
-            "3,000 of 12,000 texts",
+            "3000/12000 texts",
         ),
-        ("maml: zero-shot on test of demo: 12,000 of 12,000 texts encoded, 0:00 left\n", True, "step 2/9"),
+        ("maml: zero-shot on test of demo: 12000/12000 texts [00:40<00:00]\n", True, "step 2/9"),
     ],
 )
 def test_a_cell_is_as_far_as_its_process_last_said(tmp_path, said, steps, expected):
@@ -91,15 +135,60 @@ def test_a_cell_is_as_far_as_its_process_last_said(tmp_path, said, steps, expect
     status = CellStatus(Cell("cell", "score", nested(ScoreConfig, task="demo", encoder="tiny"), "cell"), "running")
     status.follow(tmp_path / "cell")
     status.hear(tmp_path / "cell.log", tmp_path / "cell")
-    assert _live_table.progress(status) == expected
+    assert _progress.progress(status) == expected
 
 
-def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch):
+def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch, capsys):
     monkeypatch.setattr(_progress.sys.stderr, "isatty", lambda: True, raising=False)
-    shown = _progress.ProgressBar("maml")
-    for done in (64, 128):
-        shown.on_encode("zero-shot on test of demo", done, 200)
-        (task,) = shown._bar.tasks
-        assert (task.completed, task.total, task.fields["label"]) == (done, 200, "zero-shot on test of demo")
-    shown.on_encode("zero-shot on test of demo", 200, 200)
-    assert shown._bar.tasks == []
+    with _progress.ProgressBar("maml") as shown:
+        for done in (64, 128, 200):
+            shown.on_encode("zero-shot on test of demo", done, 200)
+    drawn = capsys.readouterr().err
+    assert f"maml: zero-shot on test of demo:  {100 * 64 // 200}%" in drawn
+    assert drawn.endswith("\r")  # nothing stays
+
+
+def board(count, **states):
+    """Return a board of cells `c0`, `c1`, ..., those that are named in another state."""
+    config = nested(ScoreConfig, task="demo", encoder="tiny")
+    found = StatusBoard.of([Cell(f"c{i}", "score", config, f"c{i}") for i in range(count)], ())
+    for name, state in states.items():
+        found.cells[name].state = state
+    return found
+
+
+def drawn(shown, height):
+    """Return the lines of a study on a terminal of so many lines."""
+    console = Console(file=io.StringIO(), width=80, height=height, force_terminal=True, color_system=None)
+    with Live(console=console, auto_refresh=False) as live:
+        begun = console.file.tell()
+        _progress.LiveTable(live).ticked(shown)
+        text = console.file.getvalue()[begun:]
+        live.update("")
+    return re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", text).splitlines()
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+@pytest.mark.parametrize("height", [8, 24])
+def test_a_study_is_never_taller_than_the_terminal_and_shows_what_is_urgent(height, stopping):
+    shown = board(100, c50="running", c98="failed")
+    shown.stopping = stopping
+    title, *rows = drawn(shown, height)
+    assert title.startswith("0 of 100 done, 1 failed, 00:00")
+    assert ("Ctrl-C again kills what is running" in rows[0]) == stopping
+    assert len(rows) + 1 <= height
+    assert [row.split()[:2] for row in rows[1 + stopping :][:3]] == [
+        ["c50", "running"],
+        ["c98", "failed"],
+        ["c0", "waiting"],
+    ]
+
+
+def test_that_a_study_is_stopping_is_said_once(capsys):
+    shown, lines = board(2, c0="running"), _progress.Lines()
+    lines.ticked(shown)
+    assert capsys.readouterr().err == ""
+    shown.stopping = True
+    lines.ticked(shown)
+    lines.ticked(shown)
+    assert capsys.readouterr().err.count("Ctrl-C again kills what is running") == 1

@@ -12,7 +12,7 @@ from typing import Literal
 from metasearch.pipelines.study.plan import Cell
 from metasearch.runs.log import last_line, read_latest
 
-_TEXTS = re.compile(r"([\d,]+ of [\d,]+) texts encoded")
+_TEXTS = re.compile(r"\d+/\d+ texts")
 
 State = Literal["waiting", "queued", "running", "done", "failed", "skipped", "stopped"]
 
@@ -28,7 +28,7 @@ class CellStatus:
         total: number of outer steps at most; 0 as long as it is not known.
         dev: the latest dev score.
         stage: name of the stage, of a distillation.
-        texts: how many texts are encoded, such as `3,000 of 12,000 texts`, while the cell is scored; empty otherwise.
+        texts: how many texts are encoded, such as `3000/12000 texts`, while the cell is scored; empty otherwise.
         began: when this attempt began, in seconds of `time.monotonic`.
         seconds: time that this attempt took, once it has ended.
         error: why it failed, or which cell it would have needed.
@@ -85,7 +85,7 @@ class CellStatus:
             return
         newer = not steps.is_file() or said.stat().st_mtime > steps.stat().st_mtime
         found = _TEXTS.search(last_line(said)) if newer else None
-        self.texts = f"{found[1]} texts" if found else ""
+        self.texts = found[0] if found else ""
 
     @property
     def elapsed(self) -> float:
