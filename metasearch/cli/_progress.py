@@ -96,17 +96,17 @@ class ProgressBar(Callback):
             self._bars.pop(key).close()
             bar = None
         if bar is None:
-            bar = self._bars[key] = _bar(label, done, total, unit)
+            bar = self._bars[key] = _bar(label, done, total, unit, note)
         bar.set_postfix_str(note, refresh=False)
         bar.update(done - bar.n)
         if total and done == total:
             self._bars.pop(key).close()
 
 
-def _bar(label: str, done: int, total: int, unit: str) -> Any:
+def _bar(label: str, done: int, total: int, unit: str, note: str) -> Any:
     """Return a bar; one of steps shows its first state at once and its last state for good."""
     steps = unit == "steps"
-    given = {"desc": label, "initial": done, "total": total or None, "unit": f" {unit}", "miniters": 1}
+    given = {"desc": label, "initial": done, "total": total or None, "unit": f" {unit}", "miniters": 1, "postfix": note}
     if sys.stderr.isatty():
         return tqdm(**given, file=sys.stderr, dynamic_ncols=True, leave=steps)
     known = "/{total_fmt}{unit} [{elapsed}<{remaining}]" if total else "{unit} [{elapsed}]"
