@@ -9,7 +9,7 @@ from helpers.corpus import episodes_of, retrieval
 from helpers.small import SmallEncoder, episode
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.algorithms.losses.base import Loss as SetLoss
-from metasearch.algorithms.losses.base import fitting, losses_of, warn_of_unused
+from metasearch.algorithms.losses.base import fitting, losses_of
 from metasearch.config import registry, yaml
 from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Episodes, Loss, Recipe
@@ -93,24 +93,6 @@ def test_an_option_that_a_recipe_has_for_its_own_loss_is_left_out_with_null_for_
 def test_graded_negatives_are_separated_by_the_margin_whatever_the_loss():
     settings = Loss(name="infonce", margin=0.4)
     assert TripletSampler(retrieval(), Episodes(negatives="semi-hard"), settings).margin == 0.4
-
-
-@pytest.mark.parametrize(
-    ("loss", "negatives", "idle"),
-    [
-        (Loss(name="infonce", margin=0.5), "random", "loss.margin=0.5"),
-        (Loss(name="infonce", margin=0.5, distance="cosine"), "random", "loss.distance=cosine, loss.margin=0.5"),
-        (Loss(name="infonce", margin=0.5, distance="cosine"), "hard", "loss.distance=cosine"),
-        (Loss(name="infonce", margin=0.5), "hard", None),
-        (Loss(name="infonce", temperature=0.1), "random", None),
-        (Loss(name="triplet", margin=0.5, distance="cosine"), "random", None),
-        (Loss(margin=0.5, distance="cosine"), "random", None),
-    ],
-)
-def test_what_a_loss_does_not_have_is_named(caplog, loss, negatives, idle):
-    warn_of_unused(loss, graded=negatives != "random")
-    expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
-    assert caplog.messages == expected
 
 
 def test_it_is_named_when_training_begins_with_random_negatives(monkeypatch, caplog):

@@ -75,28 +75,6 @@ def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, exp
     assert {key: value for key, value in differs.items() if key not in idle} == expected
 
 
-@pytest.mark.parametrize(
-    ("row", "mean"),
-    [
-        ("XLMR_B128_RU3", 82.6),
-        ("XLMR_B128_RU6", 83.4),
-        ("XLMR_B128_RU12", 84.3),
-        ("XLMR_B256_RU3", 82.8),
-        ("WITHOUT_MCL", 82.3),
-        ("WITHOUT_RECURRENCE", 78.0),
-        ("MINILM_B128_RU3", 78.8),
-        ("MINILM_B128_RU6", 81.5),
-        ("MINILM_B128_RU12", 82.9),
-        ("MINILM_B256_RU3", 79.5),
-        ("MINILM_ASSISTANT", 83.5),
-        ("BEFORE_EMA", 85.2),
-        ("AFTER_EMA", 84.8),
-    ],
-)
-def test_rows_of_the_papers_have_the_monolingual_means_that_they_print(row, mean):
-    assert getattr(papers, row).mono == pytest.approx(mean, abs=0.1)
-
-
 def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average():
     for each in papers.ORDERINGS:
         assert {each.better, each.worse} <= set(ablation_arms.ARMS)

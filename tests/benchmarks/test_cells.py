@@ -9,7 +9,6 @@ from benchmarks.paper.cells import (
     DIGITS,
     Missing,
     identity,
-    in_main_pool,
     missing,
     of_any_precision,
     restored,
@@ -106,24 +105,6 @@ def test_seeds_in_two_precisions_are_one_arm(rows, tmp_path):
     # Of a seed in both it is the last one.
     in_both = [trained, {**trained, "config": {**trained["config"], "precision": "bf16"}, "bias": 7}]
     assert [row["bias"] for row in latest_rows(map(of_any_precision, in_both), identity)] == [7]
-
-
-@pytest.mark.parametrize("pool", RERANKED)
-def test_scores_in_a_reranked_pool_are_compared_with_those_in_the_main_pool_as_arms_of_their_own(
-    study, rows, tmp_path, pool
-):
-    other = rows_of(study, "e5", pool=pool)
-    assert {(row["pool"], row["bias"]) for row in other} == {(pool, None)}  # there is no ranking to find it in
-    assert not {identity(row) for row in rows} & {identity(row) for row in other}
-    both = restored([*rows, *map(in_main_pool, other)], str(shipped() / "demo"), tmp_path / "both")
-    means = {
-        arm.learner: both.of(arm)[0].questions.columns["map@20", "multilingual", "el", "all"].mean()
-        for arm in both.arms
-    }
-    assert set(means) == {row["learner"] + end for row in rows for end in ("", f"+{pool}")}
-    found = study.of(study.arms[0])[0].questions.columns["map@20", pool, "el", "all"].mean()
-    assert means[f"zero-shot+{pool}"] == pytest.approx(found, abs=1 / DIGITS)
-    assert means["zero-shot"] != pytest.approx(found, abs=1 / DIGITS)
 
 
 def test_rows_are_of_all_pools_that_a_cell_was_scored_in(study, rows, monkeypatch):

@@ -1,10 +1,9 @@
 """The texts of metasearch-mini: the check that none stands in a test set, and joined ones."""
 
 import pytest
-from click.testing import CliRunner
 
 from benchmarks.mini import joined, overlap, test_sets
-from helpers.mini import line, small_data, written
+from helpers.mini import line, written
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 
@@ -27,11 +26,6 @@ def index(*texts, passages=()):
 )
 def test_texts_are_the_same_up_to_case_width_punctuation_and_spaces(one, other):
     assert overlap.key(one) == overlap.key(other)
-
-
-@pytest.mark.parametrize(("one", "other"), [("की", "का"), ("resume", "résumé"), ("no. 5", "no. 6")])
-def test_vowel_signs_accents_and_digits_make_another_text(one, other):
-    assert overlap.key(one) != overlap.key(other)
 
 
 def test_either_side_of_a_pair_overlaps_and_others_do_not():
@@ -62,25 +56,6 @@ def test_a_passage_part_shorter_than_25_characters_says_nothing():
     assert passage.find(overlap.key("123456789012345678901234")) is None
 
 
-def test_overlaps_are_counted_by_test_set_and_the_cleaned_corpus_has_none(tmp_path):
-    main, data = overlap.main, small_data(tmp_path / "data")
-    first = CliRunner().invoke(main, ["--data", str(data), "--write", str(tmp_path / "clean")])
-    assert first.exit_code == 1, first.output
-    rows = {
-        cells[1].strip(): cells[3].strip()
-        for cells in (r.split("|") for r in first.output.splitlines())
-        if len(cells) > 3
-    }
-    assert rows["Tatoeba (LASER)"] == "1"
-    assert rows["STS-b dev and test"] == "1"
-    assert "en-de.tsv:31 = tatoeba.deu-eng.deu:1" in first.output
-    kept = (tmp_path / "clean" / "en-de.tsv").read_text(encoding="utf-8").splitlines()
-    assert len(kept) == 30 + 1
-    assert kept[-1] == "train one\tdrei\tntrex"
-    again = CliRunner().invoke(main, ["--data", str(data), "--corpus", str(tmp_path / "clean")])
-    assert again.exit_code == 0, again.output
-
-
 def parallel(count, languages=("de", "el"), corpus="ntrex", words=3):
     """Return pairs of which sentence i is `corpus-i` and some words, and its translation has its language in front."""
     texts = [" ".join([f"{corpus}-{i}", *["word"] * (words - 1)]) for i in range(count)]
@@ -107,21 +82,6 @@ def test_the_same_english_joins_serve_all_languages_that_have_the_sentences():
         by_language[one.language].append(one.source)
     assert by_language["de"] == by_language["el"]
     assert not set(by_language["fr"]) & set(by_language["de"])
-
-
-def test_a_candidate_is_a_sentence_before_its_paragraph_and_its_english_the_sentence_alone():
-    made = [one for one in joined.joined(parallel(30), joined.Settings(front=1)) if one.language == "de"]
-    paragraphs = []
-    for one in made:
-        front, *rest = [word.removeprefix("de:") for word in one.target.split() if word != "word"]
-        assert one.source == f"{front} word word"
-        assert rest.count(front) == 1
-        assert 2 <= len(rest) == len(set(rest)) <= 5
-        paragraphs.append((front, tuple(rest)))
-    # Each paragraph stands behind two of its sentences.
-    for (first, one), (second, other) in zip(paragraphs[::2], paragraphs[1::2], strict=True):
-        assert one == other
-        assert first != second
 
 
 def test_what_a_distillation_of_the_seed_holds_out_is_in_no_join(tmp_path):

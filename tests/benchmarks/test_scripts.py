@@ -3,7 +3,6 @@
 import ast
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from click.testing import CliRunner
 import benchmarks
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import main_table, small_studies
-from benchmarks.speed import targets, throughput
 from metasearch.data.benchmark import load_benchmark
 
 
@@ -26,22 +24,6 @@ def invoke(script, *words):
     result = CliRunner().invoke(script.main, [str(word) for word in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
-
-
-@pytest.mark.exhaustive
-def test_the_smallest_throughput_has_rows_of_every_case(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    said = invoke(throughput, "--scale", "small", "--rounds", 1, "--threads", 1, "--shape", "A1", "-o", path)
-    rows = read_rows(path)
-    assert {row["case"] for row in rows} == set(throughput.CASES)
-    assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
-    assert all(row["revision"] and row["machine"]["processor"] and row["machine"]["torch"] for row in rows)
-    assert set(Counter((row["case"], row["shape"], row["metric"]) for row in rows).values()) == {1}
-    aimed = {(case, metric) for case, metric, shape in targets.TARGETS if shape == "A1"}
-    assert aimed <= {(row["case"], row["metric"]) for row in rows if row["target"]}
-    compared = {row["metric"] for row in rows if "gradient_error" in row}
-    assert compared >= {"times learn2learn", "times authors", "times plain"}
-    assert all(metric in said for _, metric in aimed)
 
 
 def test_no_script_imports_a_private_name_of_metasearch():

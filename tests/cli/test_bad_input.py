@@ -107,22 +107,6 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
     assert line.endswith(f"; see {command} --help")
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('{"task": "demo", "value": 0.5}\nrubbish\n', ":2: no row of scores"),
-        ('{"question": "Where?"}\n', ":1: no row of scores"),
-        ('{"task": "demo", "value": 0.5}', ":1: the line has no end"),
-    ],
-    ids=["another line", "rows of something else", "a line without end"],
-)
-def test_what_a_row_would_spoil_or_stand_beside_is_refused_with_its_line(text, says, tmp_path):
-    path = tmp_path / "scores.jsonl"
-    path.write_text(text)
-    assert f"{path}{says}" in failing("evaluate", "--encoder", "tiny", "-o", path, code=5)
-    assert path.read_text() == text
-
-
 def test_an_evaluation_that_fails_leaves_no_file_behind(tmp_path):
     failing("evaluate", "--encoder", "./none", "-o", tmp_path / "new" / "scores.jsonl", code=6)
     assert not list(tmp_path.iterdir())

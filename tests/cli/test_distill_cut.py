@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from helpers.parallel import distill, flags, save_assistant, small, write_corpus
-from metasearch.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +27,3 @@ def test_the_model_says_to_what_its_vectors_may_be_cut(run):
         settings = json.loads((folder / "config_sentence_transformers.json").read_text())
         assert settings["matryoshka_dimensions"] == [8, 32]
     assert "first 8 or 32 dimensions" in (run / "model" / "README.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("dimensions", "said"), [(32, ""), (16, "to their first 16 numbers (Matryoshka), but to 8, 32")]
-)
-def test_an_export_warns_of_a_cut_that_training_did_not_prepare(run, tmp_path, dimensions, said):
-    command = [
-        "export",
-        str(run / "model"),
-        "--sentence-transformers",
-        "--dimensions",
-        str(dimensions),
-        "-o",
-        str(tmp_path / "short"),
-    ]
-    result = CliRunner().invoke(main, command)
-    assert result.exit_code == 0, result.output
-    assert said in result.stderr
-    assert ("Matryoshka" in result.stderr) == bool(said)

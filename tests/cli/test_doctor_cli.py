@@ -121,23 +121,6 @@ def test_a_required_package_that_is_missing_or_too_old_is_a_problem(monkeypatch)
     assert found["numpy"] == "1.0, metasearch needs numpy>=2.0: pip install 'numpy>=2.0'"
 
 
-def test_each_task_says_whether_its_data_is_there_or_where_to_get_it(monkeypatch, tmp_path):
-    tasks = findings(doctor(), "data")
-    assert tasks["METASEARCH_DATA"]["state"] == "note"
-    assert tasks["task demo"]["found"] == "comes with metasearch"
-    assert "github.com/google-research-datasets/lareqa" in tasks["task lareqa"]["found"]
-    (tmp_path / "data" / "tr").mkdir(parents=True)
-    for code in ("ar", "de", "el", "hi", "ru", "th", "tr"):
-        (tmp_path / "data" / "tr" / f"{code}.json").write_text("{}")
-    monkeypatch.setenv("METASEARCH_DATA", str(tmp_path / "data"))
-    tasks = findings(doctor(), "data")
-    assert tasks["METASEARCH_DATA"]["found"] == str(tmp_path / "data")
-    assert (tasks["task lareqa"]["state"], tasks["task lareqa"]["found"]) == ("ok", str(tmp_path / "data" / "tr"))
-    assert tasks["task stsb"]["state"] == "note"
-    monkeypatch.setenv("METASEARCH_DATA", str(tmp_path / "nowhere"))
-    assert problems(doctor(code=3)) == [("METASEARCH_DATA", 3)]
-
-
 def test_a_folder_of_the_cache_is_intact_or_a_problem(cache):
     assert findings(doctor(), "cache")["cache"]["found"].startswith(f"{cache}, empty")
     assert not cache.exists()

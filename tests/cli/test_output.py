@@ -18,27 +18,6 @@ def failing(*args, code):
     return result.stderr
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        *(["train", "--mode", "trans", option, ""] for option in ("--encoder", "--task", "--recipe", "--data", "-o")),
-        *(["train", option, ""] for option in ("--mode", "--learner", "--include", "--trim-vocab", "--resume")),
-        *(
-            ["distill", option, ""]
-            for option in ("--teacher", "--student", "--assistant", "--corpus", "--teacher-cache")
-        ),
-        ["crossval", "--learner", ""],
-        ["evaluate", "--encoder="],
-        ["report", "", "-o", "x"],
-        ["export", ""],
-    ],
-)
-def test_an_empty_value_is_refused_instead_of_the_default_being_taken(args):
-    option = next((arg.rstrip("=") for arg in args[::-1] if arg.startswith("-") and args[-1] != "x"), "")
-    expected = option if args[0] != "export" else ""
-    assert f"{expected or 'an argument'} is empty; leave it out, or give it a value" in failing(*args, code=2)
-
-
 @pytest.mark.parametrize("args", [["resume", LONG], ["report", LONG, "-o", "x"], ["ls", "--include", LONG]])
 def test_a_name_that_is_too_long_is_an_error_of_one_line(args):
     assert "File name too long" in failing(*args, code=5)

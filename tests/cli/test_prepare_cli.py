@@ -1,16 +1,11 @@
 """`metasearch prepare` as a user runs it."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from click.testing import CliRunner
 
-from helpers.prepared import contents, write_lines
+from helpers.prepared import write_lines
 from metasearch.cli import main
 
 
@@ -61,25 +56,3 @@ def test_wrong_words_are_one_line(files):
             said = error("prepare", "files", "-o", "x", f"{flag}={written}", code=2)
             assert "expected names with a comma between them" in said
     assert not (files.parent / "x").exists()
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_what_is_stopped_goes_on(tmp_path, jobs):
-    write_lines(tmp_path / "files", 150_000, ("de",))
-    command = [sys.executable, "-m", "metasearch", "prepare", "files", "--encoder=tiny", "--jobs", str(jobs), "-o"]
-    whole = subprocess.run([*command, "whole"], cwd=tmp_path, check=False)
-    assert whole.returncode == 0
-    with subprocess.Popen([*command, "stopped"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        while not list(tmp_path.glob("stopped/work/blocks/*.safetensors")):
-            time.sleep(0.05)
-        os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate()
-    assert process.returncode == 130
-    assert said.splitlines()[-1] == (
-        "metasearch: error: stopped; what is done stays. Go on with: the same command again"
-    )
-    blocks = {path: path.stat().st_mtime_ns for path in tmp_path.glob("stopped/work/blocks/*.safetensors")}
-    assert blocks
-    assert subprocess.run([*command, "stopped"], cwd=tmp_path, check=False).returncode == 0
-    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")

@@ -124,20 +124,6 @@ def test_translations_are_reported_with_both_directions(tmp_path):
     assert "1 student: the results of each question were not kept in" in files["report.md"]
 
 
-def test_names_are_escaped_everywhere(tmp_path):
-    name = "<script>alert(1)</script>|$x_1$"
-    study = write_study(tmp_path / "small", {"zero-shot": 0.5, "odd": Made(1.0, learner=name)}, folds=(0,), questions=4)
-    metasearch("report", study, "-o", tmp_path / "report", FEW)
-    files = read(tmp_path / "report")
-    assert "<script>alert" not in files["report.html"]
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in files["report.html"]
-    assert (
-        r"\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{}\textbar{}\$x\_1\$"
-        in files["tables/main.tex"]
-    )
-    assert r"\<script\>alert(1)\</script\>\|\$x\_1\$" in files["tables/main.md"]
-
-
 def test_a_folder_with_something_else_is_left_alone(study, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     said = metasearch("report", study, "-o", tmp_path, FEW, code=5).output

@@ -10,7 +10,6 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer
 
 from metasearch.cli import main
-from metasearch.compress.texts import read_texts
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
@@ -76,17 +75,3 @@ def test_an_encoder_is_written_with_its_new_vocabulary(corpus, tmp_path, initial
     opened = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
     texts = lines_of("de")[:5]
     np.testing.assert_allclose(opened.encode(texts), expected.encode(texts, "text"), atol=1e-6)
-
-
-def test_both_sides_of_a_parallel_corpus_are_read_and_other_files_are_mentioned(corpus, caplog):
-    (corpus / "ted").mkdir()
-    (corpus / "ted" / "TED.en-th.en").write_text("a house\n")
-    (corpus / "ted" / "TED.en-th.th.gz").write_bytes(gzip.compress("บ้าน\n".encode()))
-    for name in ("LICENSE", "x.xml", "ted/TED.en-th.ids", ".hidden"):
-        (corpus / name).write_text("not a text")
-    with caplog.at_level("INFO", "metasearch.compress.texts"):
-        whole = list(read_texts([corpus]))
-    assert whole == [*lines_of("de"), *table(corpus), *lines_of("en"), "a house", "บ้าน"]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{corpus}: 4 files are no texts and are passed over: LICENSE, notes.md, ted/TED.en-th.ids, ..."
-    ]

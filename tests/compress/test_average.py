@@ -8,7 +8,7 @@ from sentence_transformers.sentence_transformer.modules import Dense
 
 from helpers.backbones import make
 from metasearch.compress.average import average, require_same_form, resolve_shares
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.errors import EncoderError
 
 number = st.floats(-(2.0**100), 2.0**100, width=32)
 weights = st.lists(number, min_size=3, max_size=3).map(lambda values: torch.tensor(values, dtype=torch.float32))
@@ -46,24 +46,6 @@ def test_shares_are_those_of_alpha_those_given_or_all_the_same():
     assert resolve_shares(2, 0.25, None) == (0.75, 0.25)
     assert resolve_shares(3, None, [0.5, 0.25, 0.25]) == (0.5, 0.25, 0.25)
     assert resolve_shares(4, None, None) == (0.25,) * 4
-
-
-@pytest.mark.parametrize(
-    ("count", "alpha", "shares", "message"),
-    [
-        (1, None, None, "name two encoders or more"),
-        (3, 0.5, None, "--alpha is for two encoders; for 3 pass --weights"),
-        (2, 0.5, [0.5, 0.5], "--alpha and --weights say the same in two ways"),
-        (3, None, [0.5, 0.5], "expected 3 numbers, one for each encoder; got 2"),
-        (2, None, [0.5, 0.4], "0.5 + 0.4 = 0.9"),
-        (2, None, [1.5, -0.5], "expected numbers from 0 on"),
-        (2, None, [float("nan"), 0.5], "nan + 0.5 = nan"),
-    ],
-)
-def test_shares_that_fit_no_encoders_are_refused(count, alpha, shares, message):
-    with pytest.raises(ConfigError) as caught:
-        resolve_shares(count, alpha, shares)
-    assert message in str(caught.value)
 
 
 def differing(kind):

@@ -30,24 +30,6 @@ def test_the_papers_assistants_have_their_published_sizes(family, words, embeddi
 
 
 @pytest.mark.parametrize(
-    ("family", "bottleneck", "factors", "embedding", "block"),
-    [
-        ("xlm-r", 128, 32_098_560, 32_493_312, 32_495_616),
-        ("xlm-r", 256, 64_197_120, 64_591_872, 64_594_176),
-        ("minilm", 128, 32_053_888, 32_250_496, 32_252_032),
-        ("minilm", 256, 64_107_776, 64_304_384, 64_305_920),
-    ],
-)
-def test_a_bottleneck_has_its_published_size(family, bottleneck, factors, embedding, block):
-    sizes = planned_sizes(FAMILIES[family], bottleneck, None)
-    words, hidden = FAMILIES[family].vocab_size, FAMILIES[family].hidden_size
-    assert sizes.counts["words"] == words * bottleneck
-    assert sizes.counts["projection"] == bottleneck * hidden
-    assert sizes.counts["words"] + sizes.counts["projection"] == factors
-    assert (sizes.embedding, sizes.embedding_block) == (embedding, block)
-
-
-@pytest.mark.parametrize(
     ("family", "recurrent", "layers"),
     [
         ("xlm-r", 3, 21_263_616),

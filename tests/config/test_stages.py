@@ -9,7 +9,6 @@ from helpers.declarations import problems
 from helpers.stages import LIBRARY, SMALL, STAGES
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
-from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.factory import load_encoder
 
@@ -41,29 +40,6 @@ def test_a_part_of_the_stages_is_run_in_their_order(compress, written, chosen):
     part = compress.only(written)
     assert part.chosen == part.run == chosen
     assert part.stages == compress.stages
-
-
-@pytest.mark.parametrize(
-    ("written", "says"),
-    [
-        ("0", "--stages 0: recipe 'compress' has the stages 1 to 4"),
-        ("5", "--stages 5: recipe 'compress' has the stages 1 to 4"),
-        ("2-5", "--stages 2-5: recipe 'compress' has the stages 1 to 4"),
-        ("1,4-2", "--stages 4-2: recipe 'compress' has the stages 1 to 4"),
-        ("2-", "--stages 2-: no such stage. Known: "),
-        ("-2", "--stages -2: no such stage. Known: "),
-        ("1-2-3", "--stages 1-2-3: no such stage. Known: "),
-        ("studnt", "--stages studnt: no such stage. Did you mean 'student'?"),
-        ("1,contrats", "--stages contrats: no such stage. Did you mean 'contrast'?"),
-        ("²", "--stages ²: no such stage. Known: "),
-        ("", "--stages: expected numbers or names such as 2-4 or contrast"),
-        (" , ", "--stages: expected numbers or names such as 2-4 or contrast"),
-    ],
-)
-def test_a_stage_that_is_not_there_is_refused_with_the_right_ones(compress, written, says):
-    with pytest.raises(ConfigError) as caught:
-        compress.only(written)
-    assert str(caught.value).startswith(says)
 
 
 # Who takes part.

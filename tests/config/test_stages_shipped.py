@@ -5,16 +5,13 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested
 from helpers.stages import LIBRARY, NAMES, SMALL, written
 from metasearch.cli import main
 from metasearch.config import yaml
-from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
 from metasearch.config.library import Library, overrides, shipped
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.stage import learner_of
-from metasearch.runs.folder import RunFolder
 
 
 @pytest.fixture
@@ -164,22 +161,3 @@ def test_a_mode_does_not_go_with_a_recipe_of_stages():
 
 
 # config.yaml.
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
-    recipe = LIBRARY.distillation(name)
-    config = nested(
-        DistillConfig,
-        recipe=recipe.only(str(len(recipe.stages))),
-        teacher="null",
-        assistant="/a b/12",
-        corpus=("/data/γλώσσα: x", "no"),
-        evaluate=("demo",),
-        seed=7,
-        max_steps=3,
-    )
-    RunFolder.create(tmp_path / "run", config, "")
-    _, begun = RunFolder.open(tmp_path / "run", DistillConfig)
-    assert begun.config == config
-    assert begun.data_fingerprint == ""

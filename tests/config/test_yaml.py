@@ -5,7 +5,6 @@ import yaml
 
 from helpers.declarations import RECIPE, TASK, line_of, problems
 from metasearch.config import yaml as spec_yaml
-from metasearch.config.distillation import Distillation
 from metasearch.config.library import shipped
 from metasearch.config.recipe import Recipe
 from metasearch.config.task import Task
@@ -104,38 +103,6 @@ def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
     (message,) = problems(path, Task)
     assert "mono -> bi" in message
     assert "twice" in message
-
-
-STAGES = """\
-recipe: small
-description: for a test
-student: {bottleneck: 16}
-stages:
-  align:
-    description: one
-    trains: student
-    learner: ema
-    outer: {lr: 1}
-    corpus: {dev: 5}
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "key", "nearest"),
-    [
-        ("bottleneck:", "botleneck:", "student.botleneck", "bottleneck"),  # the student may be null
-        ("learner:", "leaner:", "stages.align.leaner", "learner"),  # a stage has a name of one's own
-        ("dev:", "dve:", "stages.align.corpus.dve", "dev"),
-        ("outer: {lr:", "outer: {weight_decai: 0, lr:", "stages.align.outer.weight_decai", "weight_decay"),
-    ],
-)
-def test_an_unknown_key_below_one_that_may_be_missing_or_a_name_has_its_nearest_right_name(
-    write, old, new, key, nearest
-):
-    path = write(STAGES.replace(old, new))
-    (message,) = [problem for problem in problems(path, Distillation) if "unknown key" in problem]
-    place = line_of(path, key.rpartition(".")[2])
-    assert message.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'? Known: ")
 
 
 @pytest.mark.parametrize(

@@ -95,22 +95,6 @@ def test_line_aligned_sides_are_read_as_one_part_from_the_folder_or_from_either_
         assert [(part.path, part.corpus, part.pairs) for part in corpus.parts] == [(sides[0], name[:-6], 2)]
 
 
-def test_the_five_corpora_layout_takes_the_corpus_from_the_folder(tmp_path):
-    tsv(tmp_path / "TED2020" / "en-de.tsv.gz", ONE_TWO)
-    tsv(tmp_path / "TED2020" / "en-fr.tsv.gz", [("one", "un")])
-    moses(tmp_path / "Europarl", "de-en", ONE_TWO)
-    corpus = read(tmp_path)
-    assert [(part.corpus, part.language, part.pivot, part.pairs) for part in corpus.parts] == [
-        ("Europarl", "de", "en", 2),
-        ("TED2020", "de", "en", 2),
-        ("TED2020", "fr", "en", 1),
-    ]
-    assert corpus.languages == ("de", "fr")
-    assert corpus.part.tolist() == [0, 0, 1, 1, 2]
-    # one, eins, two, zwei and un: a text that stands in several files is held once.
-    assert len(corpus.texts) == 5
-
-
 def test_languages_and_corpora_can_be_chosen_and_the_pivot_can_be_another_one(tmp_path):
     tsv(tmp_path / "A-en-de.tsv", [("one", "eins")])
     tsv(tmp_path / "A-en-fr.tsv", [("one", "un")])

@@ -10,8 +10,6 @@ from helpers.formats import FOLDER, FORMATS, copy, files, read
 from metasearch.errors import DataError, MetasearchError
 
 FILES = [(form, name) for form in FORMATS for name in files(form)]
-DEEP = "[" * 100_000
-LONG = "1" * 5_000
 
 
 def spoil(form, name, damage, tmp_path):
@@ -61,25 +59,6 @@ def test_rows_without_ids_are_refused_where_languages_have_not_equally_many(tmp_
     message = spoil("jsonl-labelled", "de.jsonl", lambda sound: b"".join(sound.splitlines(True)[1:]), tmp_path)
     assert message.startswith(f"{tmp_path / 'jsonl-labelled' / 'el.jsonl'}:3: a question without an id is a transl")
     assert "in its place (3) in other languages, and de has none there" in message
-
-
-@pytest.mark.parametrize(
-    ("form", "text"),
-    [
-        ("xquad-r", DEEP),
-        ("jsonl-paragraphs", DEEP),
-        ("xquad-r", f'{{"data": {LONG}}}'),
-        ("jsonl-paragraphs", f'{{"sentences": {LONG}}}'),
-        ("stsb-multi-mt", '"' + "x" * 200_000),
-        ("csv-labelled", 'question,answer\n"' + "x" * 200_000),
-        ("jsonl-pairs", '{"text1": "\\ud800", "text2": "b", "score": 1}'),
-        ("jsonl-pairs", '{"text1": "a", "text2": "b", "score": 1, "\\ud800": 1}'),
-    ],
-    ids=["deep", "deep", "long number", "long number", "open quote", "open quote", "half a character", "half a key"],
-)
-def test_a_text_that_no_parser_takes_is_refused_with_file_and_line(form, text, tmp_path):
-    message = spoil(form, files(form)[0], lambda sound: text.encode(), tmp_path)
-    assert message.startswith(f"{tmp_path / form / files(form)[0]}:")
 
 
 @st.composite

@@ -53,22 +53,6 @@ def test_of_allnli_the_train_rows_alone_are_read_and_quotes_are_text(file):
     assert entailments.report.examples == []
 
 
-def test_damaged_lines_are_counted_by_kind_with_their_places(file):
-    damaged = b'{"gold_label": "neutral", "sent\n[1]\n\xff\n{"gold_label": "neutral", "sentence1": "a"}\n{}\n\n'
-    path = file("x.jsonl", damaged + lines(SNLI[:1]).encode())
-    entailments = read_entailment([path])
-    assert len(entailments.pairs) == 1
-    assert entailments.report.dropped == {
-        "not JSON": 1,
-        "not a JSON object": 1,
-        "not UTF-8": 1,
-        "a sentence is missing": 1,
-        "no label": 1,
-    }
-    assert entailments.report.examples[0] == f"{path}:1: not JSON"
-    assert f"{path}:4: a sentence is missing" in entailments.report.examples
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.tuples(sentences, sentences, st.sampled_from(LABELS)), min_size=1, max_size=6),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from helpers.formats import FOLDER, FORMATS, copy, files, read, task, task_of
+from helpers.formats import FOLDER, FORMATS, files, read, task, task_of
 from metasearch.config import registry
 from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
@@ -145,24 +145,6 @@ def test_paragraph_rows_make_every_sentence_a_candidate_beside_its_paragraph():
 def test_labelled_rows_without_ids_are_translations_line_by_line():
     data = read("jsonl-labelled")
     assert [(q.id, q.language) for q in data.questions] == [(str(n), code) for code in ("de", "el") for n in (1, 2, 3)]
-
-
-def test_xquad_r_articles_whose_titles_are_translated_are_one_and_that_is_said(tmp_path, caplog):
-    """Folds are cut between articles: no question is to be trained on in one language and tested in another."""
-    place = copy("xquad-r", tmp_path)
-    path = place / "tr.json"
-    whole = json.loads(path.read_text(encoding="utf-8"))
-    for article in whole["data"]:
-        article["title"] += " (tr)"
-    path.write_text(json.dumps(whole), encoding="utf-8")
-    found, whole = read("xquad-r", place), read("xquad-r")
-    of_question = {}
-    for question in found.questions:
-        of_question.setdefault(question.id, set()).add(question.group)
-    assert {len(groups) for groups in of_question.values()} == {1}
-    assert len(found.groups) == len(whole.groups)
-    (said,) = caplog.messages
-    assert f"in el, '{whole.questions[0].group} (tr)' in tr; such articles count as one" in said
 
 
 def test_ids_of_candidates_that_would_be_the_same_are_refused(tmp_path):

@@ -1,7 +1,6 @@
 """Tatoeba as LASER ships it: what is read, what is refused, and the task that is declared of it."""
 
 import logging
-from string import ascii_lowercase
 
 import pytest
 from hypothesis import given
@@ -69,26 +68,7 @@ def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_par
     assert locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path)) == tmp_path
 
 
-CODES = {first: [f"{first}{a}{b}" for a in ascii_lowercase for b in ascii_lowercase] for first in "cp"}
 """First letter → codes of three letters."""
-
-
-@pytest.mark.parametrize(
-    ("present", "absent", "says"),
-    [
-        (2, 1, "2 of 3 languages are there; without files: caa"),
-        (1, 2, "1 of 3 languages are there: paa"),
-        (9, 9, f"9 of 18 languages are there; without files: {' '.join(CODES['c'][:8])} ... (9)"),
-        (9, 103, f"9 of 112 languages are there: {' '.join(CODES['p'][:8])} ... (9)"),
-        (8, 104, f"8 of 112 languages are there: {' '.join(CODES['p'][:8])}"),
-    ],
-)
-def test_those_that_are_fewer_are_named_and_no_more_than_eight(tmp_path, caplog, present, absent, says):
-    codes = CODES["p"][:present]
-    fill(tmp_path, dict.fromkeys(codes, TWO["ell"]))
-    with caplog.at_level(logging.INFO, "metasearch.data.readers.tatoeba"):
-        tatoeba.read(tmp_path, declared(" ".join(codes + CODES["c"][:absent]), partial=True))
-    assert [record.getMessage() for record in caplog.records] == [f"small: {says}"]
 
 
 def test_a_language_without_files_is_an_error_where_the_task_is_not_partial(tmp_path):

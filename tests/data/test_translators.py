@@ -131,30 +131,6 @@ def test_a_damaged_folder_of_the_cache_is_made_again(place):
     assert calls(place) == 2
 
 
-ECHO = "import sys; lines = sys.stdin.readlines(); "
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (ECHO + "print('bad luck', file=sys.stderr); sys.exit(3)", "ended with code 3: bad luck"),
-        (ECHO + 'print(\'{"text": "x"}\')', "expected 2 lines, one of each text, got 1"),
-        (ECHO, "expected 2 lines, one of each text, got 0"),
-        (ECHO + "print('x\\ny')", "line 1 is not JSON: x"),
-        (ECHO + 'print(\'{"text": "x"}\\n{"text": 1}\')', 'line 2: expected {"text": "..."}, got {"text": 1}'),
-        (ECHO + 'print(\'{"text": "x"}\\n[]\')', 'line 2: expected {"text": "..."}, got []'),
-        (ECHO + "sys.stdout.buffer.write(b'\\xff\\n')", "wrote what is not UTF-8: byte 0xff"),
-        (ECHO + 'print(\'{"text": "x"}\\n{"text": " "}\')', "'b' from en into de: expected a translation, got "),
-    ],
-)
-def test_a_program_that_fails_is_named_and_nothing_is_kept(place, source, message):
-    with pytest.raises(DataError) as caught:
-        translations(program(place, source), ["a", "b"], "en", "de")
-    assert message in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-    assert kept() == []
-
-
 def test_a_program_that_takes_too_long_is_ended_with_what_it_began(place):
     # The child of the child holds the output open.
     source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"

@@ -12,7 +12,6 @@ from transformers import RobertaConfig, RobertaModel
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import minilm, tiny
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import EncoderError
 
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "กุญแจ 🗝️", "the key " * 15]
 LENGTHS = MaxLength(question=100, candidate=100, text=100)
@@ -82,53 +81,3 @@ def test_positions_of_the_roberta_family_count_from_the_padding_index_on(encoder
     one_more = {"input_ids": torch.full((1, 20 - pad), 9), "attention_mask": torch.ones(1, 20 - pad, dtype=torch.long)}
     with pytest.raises((IndexError, RuntimeError), match="index"):
         opened.embedder(one_more)
-
-
-def no_weights(folder):
-    folder.mkdir()
-    (folder / "config.json").write_text("{}")
-
-
-def no_content(folder):
-    folder.mkdir()
-
-
-def no_folder(folder):
-    folder.write_text("a file")
-
-
-def cut_weights(folder):
-    tiny.build().save(folder)
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def no_tokenizer(folder):
-    tiny.build().save(folder)
-    for path in folder.glob("tokenizer*"):
-        path.unlink()
-
-
-def wrong_config(folder):
-    tiny.build().save(folder)
-    (folder / "config.json").write_text("{")
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (no_weights, r"no weights \(\*\.safetensors or pytorch_model\.bin\) in it; it holds config\.json"),
-        (no_content, "it holds nothing"),
-        (no_folder, "expected a folder, this is a file"),
-        (lambda folder: None, "no such folder"),
-        (cut_weights, "cannot be loaded: "),
-        (no_tokenizer, "tokenizer"),
-        (wrong_config, "cannot be loaded: "),
-    ],
-)
-def test_a_folder_that_is_no_encoder_is_named_with_the_reason(damage, says, tmp_path):
-    damage(tmp_path / "model")
-    with pytest.raises(EncoderError, match=says) as caught:
-        open_checkpoint(str(tmp_path / "model"))
-    assert str(tmp_path / "model") in str(caught.value)
-    assert "\n" not in str(caught.value)

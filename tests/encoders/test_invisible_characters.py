@@ -9,7 +9,6 @@ from helpers.prepared import prepared
 from metasearch.compress.static import make_static
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.pipelines.factory import load_encoder
-from metasearch.pipelines.search import index_documents, open_searcher
 
 TEXTS = (
     "Where is the key?",
@@ -77,21 +76,3 @@ def test_a_prepared_corpus_has_the_same_tokens(tmp_path):
         assert not encoder._tokens
     assert found[0] == found[1]
     assert len(found[0]) == 2 * len(TEXTS)
-
-
-def test_a_search_finds_the_same_and_shows_what_was_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    searchers = []
-    for name, change in (("plain", str), ("strewn", strew)):
-        (tmp_path / name).mkdir()
-        for i, text in enumerate(TEXTS):
-            (tmp_path / name / f"{i}.txt").write_text(change(text), encoding="utf-8")
-        index_documents([name], tmp_path / f"{name}.index", "tiny")
-        searchers.append(open_searcher(tmp_path / f"{name}.index"))
-    for way in ({}, {"hybrid": True}, {"balance": True}):
-        plain = searchers[0].search(TEXTS, top=9, **way)
-        other = searchers[1].search([strew(text) for text in TEXTS], top=9, **way)
-        for expected, hits in zip(plain, other, strict=True):
-            assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
-            # A mark of byte order at the start of a file is no part of its text.
-            assert [f"\ufeff{hit.passage.text}" for hit in hits] == [strew(hit.passage.text) for hit in expected]

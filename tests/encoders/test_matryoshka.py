@@ -10,7 +10,6 @@ from helpers.backbones import HIDDEN, TEXTS, make
 from metasearch.compress.export.truncate_dims import narrowed
 from metasearch.compress.static import make_static
 from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
-from metasearch.encoders.neutral import NeutralMap, append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 
@@ -46,12 +45,6 @@ def test_sentence_transformers_passes_over_the_record_and_cuts_where_it_is_told_
     found = cut.encode(TEXTS, normalize_embeddings=True)
     expected = whole[:, :4] / np.linalg.norm(whole[:, :4], axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_a_map_that_mixes_the_numbers_leaves_no_record():
-    encoder = noted()
-    append(encoder, NeutralMap(np.zeros(HIDDEN), np.eye(HIDDEN)[:1], ("de", "en")))
-    assert trained_dimensions(encoder.model) == ()
 
 
 def test_the_first_numbers_keep_what_is_left_of_the_record_and_directions_of_texts_do_not():

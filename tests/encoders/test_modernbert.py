@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from transformers import ModernBertConfig
 from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
@@ -12,7 +11,6 @@ from metasearch.cli import main
 from metasearch.compress.export import check
 from metasearch.compress.merging import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-from metasearch.encoders.layers import describe
 from metasearch.encoders.open import open_checkpoint
 from metasearch.training.packing.plan import packing_plan
 
@@ -50,22 +48,6 @@ def test_layers_that_stay_keep_their_kind_of_attention_in_the_file(layers, tmp_p
     shallow.save(tmp_path / "shallow")
     again = open_checkpoint(str(tmp_path / "shallow"), LENGTHS)
     np.testing.assert_array_equal(again.encode(TEXTS, "text"), shallow.encode(TEXTS, "text"))
-
-
-@pytest.mark.parametrize(
-    ("numbers", "types", "stays"),
-    [
-        ((1, 2, 3, 4), [GLOBAL, LOCAL, LOCAL, GLOBAL], True),
-        ((1, 3), [GLOBAL, LOCAL], True),
-        ((1, 4), [GLOBAL, GLOBAL], False),
-    ],
-)
-def test_the_older_way_to_say_which_layers_are_global_goes_where_it_would_be_wrong(numbers, types, stays):
-    """Every third layer, from the first on, is global."""
-    config = ModernBertConfig(num_hidden_layers=6, global_attn_every_n_layers=3)
-    describe(config, numbers)
-    assert (config.num_hidden_layers, config.layer_types) == (len(numbers), types)
-    assert ("global_attn_every_n_layers" in config.to_dict()) == stays
 
 
 def test_another_vocabulary_renumbers_all_special_tokens_of_the_configuration():

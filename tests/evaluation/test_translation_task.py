@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
 
 from helpers.corpus import FakeEncoder, at_angle
-from helpers.declarations import problems
 from metasearch.cli import main
 from metasearch.config.measure import Measure
-from metasearch.config.task import Task
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import NonFiniteError
@@ -167,28 +165,6 @@ def test_tables_set_directions_side_by_side_and_groups_below():
 # Tasks of which all is test.
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("{method: none}", "{method: kfold}", "folds: a translation task is all test; write folds: {method: none}"),
-        ("kind: translation", "kind: retrieval", "partial: only a translation task has partial"),
-        ("[ell, tha]", "[ell, tah]", "groups.2: tah is not a language of the task"),
-        ("[ell, tha]", "[ell, ell]", "groups.2: 'ell' stands twice"),
-        ("[ell, tha]", "[]", "groups.2: list should have at least 1 item"),
-        (
-            "monitor: accuracy\n",
-            "monitor: accuracy\narrangements: {mono -> mono: [deu_deu -> ell_ell]}\n",
-            "arrangements: with folds: {method: none} all is test and nothing is trained on",
-        ),
-    ],
-)
-def test_a_declaration_that_contradicts_itself_is_refused_with_its_line(write, old, new, problem):
-    path = write(SMALL.replace(old, new))
-    (found,) = problems(path, Task)
-    assert problem in found
-    assert found.startswith(f"{path}:")
-
-
 @pytest.fixture
 def small(write, tmp_path):
     """Return the flags of a small task whose files lie in a folder."""
@@ -218,38 +194,6 @@ def test_evaluate_prints_languages_and_groups_and_writes_the_same_rows(small, tm
         expected = [of[line[0], pool] for pool in ("xx-en", "en-xx", "both")]
         assert [float(cell) for cell in line[1:]] == pytest.approx(expected, abs=0.005)
     assert "small: 2 of 3 languages are there; without files: tha" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["train", "--mode", "trans", "--task", "small"], "task 'small' is for evaluation only: all of it is test"),
-        (["evaluate", "--task", "small", "--split", "dev"], "task 'small' has no dev part: all of it is test"),
-        (["evaluate", "--task", "small", "--split", "train"], "task 'small' has no train part"),
-        (["evaluate", "--task", "small", "--pool", "bilingual"], "--pool is for retrieval; task 'small' searches each"),
-        (["evaluate", "--task", "small", "--fold", "1"], "fold 1 is out of range; all of the task is test, fold 0"),
-    ],
-)
-def test_what_such_a_task_does_not_have_is_refused_with_code_2(small, args, says):
-    result = metasearch(*args, *small, code=2)
-    assert says in result.stderr
-    assert result.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("reader", "kind", "says"),
-    [
-        ("csv", "translation", "reader: 'csv' reads no translations; use 'tatoeba'"),
-        ("tatoeba", "retrieval", "kind: 'retrieval', but reader 'tatoeba' gives translation data"),
-    ],
-)
-def test_a_reader_and_a_kind_that_do_not_belong_together_are_refused(small, write, reader, kind, says):
-    text = SMALL.replace("reader: tatoeba", f"reader: {reader}").replace("translation", kind)
-    if kind == "retrieval":
-        text = text.replace("accuracy", "map").replace("partial: true\n", "").replace(", tha]", "]")
-        text = "\n".join(line for line in text.splitlines() if not line.startswith("groups"))
-    write(text)
-    assert says in metasearch("evaluate", "--task", "small", *small, code=2).stderr
 
 
 def test_sts_2017_has_all_250_pairs_of_each_track_as_test(real_data):

@@ -61,21 +61,6 @@ def scorer(model):
     return load_cross_encoder(str(model))
 
 
-@pytest.fixture
-def files(tmp_path):
-    """Write train, dev and test; some rows of dev and test turn the order round."""
-    rows = {
-        "train": PAIRS,
-        "dev": [(SENTENCES[6], SENTENCES[0]), (SENTENCES[3], "Not in train.")],
-        "test": [(SENTENCES[0], SENTENCES[2]), PAIRS[0]],
-    }
-    paths = {}
-    for name, pairs in rows.items():
-        paths[name] = tmp_path / f"sts-en-{name}.csv"
-        paths[name].write_text("".join(f"{first},{second},2.5\n" for first, second in pairs))
-    return paths
-
-
 def unordered(pairs):
     return {frozenset(pair) for pair in pairs}
 
@@ -203,20 +188,3 @@ def command(*args, code=0):
     assert result.exit_code == code, (result.output, result.exception)
     assert "Traceback" not in result.output
     return result
-
-
-def test_the_command_writes_the_file_and_prints_its_counts(files, model, encoder, tmp_path):
-    output = tmp_path / "sts-en-augmented.csv"
-    options = ["--encoder", "tiny", "--cross-encoder", model, "--top-k", 5, "--device", "cpu", "-o", output]
-
-    result = command(files["train"], "--exclude", files["dev"], "--exclude", files["test"], *options)
-
-    excluded = [(SENTENCES[6], SENTENCES[0]), (SENTENCES[0], SENTENCES[2])]
-    found, known, barred = brute_force(encoder, PAIRS, excluded, 5)
-    pairs = read_scored([output])
-    assert unordered((pair.text1, pair.text2) for pair in pairs) == found - known - barred
-    assert result.stdout.startswith(
-        f"24 sentences, {len(found)} pairs of neighbours; dropped {len(known)} as known and {len(barred)} as excluded; "
-        f"{len(pairs)} written to {output}\nscores 0 to 1: "
-    )
-    assert "exists already" in command(files["train"], *options, code=5).stderr

@@ -115,24 +115,6 @@ def test_a_licence_changes_the_header_alone_and_the_run_stays_whole(run):
 
 
 @pytest.mark.slow
-def test_a_map_after_training_is_the_model_whose_figures_are_shown(base, tmp_path):
-    run = train(base, tmp_path / "run", "--set", "neutralise=after")
-    card = ModelCard.load(run / "model" / "README.md")
-    (mean,) = (
-        each.metric_value
-        for each in card.data.eval_results
-        if (each.metric_type, each.dataset_config) == ("map@20", "multilingual, mean")
-    )
-    (row,) = (
-        row
-        for row in rows_of(run, "maml+neutral")
-        if (row["measure"], row["pool"], row["language"]) == ("map@20", "multilingual", "mean")
-    )
-    assert mean == round(100 * row["value"], 2)
-    assert metasearch("card", run).stdout == text_of(run / "model")
-
-
-@pytest.mark.slow
 def test_a_distillation_names_its_encoders_its_corpora_and_the_scores_of_its_last_stage(tmp_path):
     write_corpus(tmp_path / "my-corpus")
     save_assistant(tmp_path / "assistant")

@@ -11,8 +11,6 @@ from metasearch.algorithms.ema import EMA
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.config.recipe import Loss
 from metasearch.encoders.builtin import tiny
-from metasearch.episodes.batches import Batches
-from metasearch.pipelines.distill.evaluator import StageEvaluator
 
 
 @pytest.fixture
@@ -96,17 +94,3 @@ def test_a_collapse_is_told_once_at_the_start_and_once_later_however_long_it_las
     first, later = warnings(caplog)
     assert "nothing is trained yet" in first
     assert "it was so at step 0" in later
-
-
-def test_a_stage_that_goes_on_knows_the_shape_of_step_0_from_its_log(encoder, caplog):
-    heard = []
-    learner = distilled(encoder)
-    dev(learner, PAIRS, "accuracy", heard=heard)()
-    known = StageEvaluator.noted([{"step": 0, "dev": 0.5}, *heard, {"alike": 1.0, "spread": 0.0, "rank": 1.0}])
-    collapse(encoder)
-    measured = StageEvaluator(learner, PAIRS, Batches(PAIRS, [1] * 8, 3, 0), "accuracy", "pooled", heard.append, known)
-    with caplog.at_level(logging.WARNING, logger="metasearch"):
-        measured()
-    (warning,) = warnings(caplog)
-    assert "the learning rate is too high" in warning
-    assert f"at step 0 mean cosine {heard[0]['alike']:.2f}, spread {heard[0]['spread']:.2f}" in warning

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from helpers.parallel import FOLDERS, distill, events, flags, results, save_assistant, small, weights, write_corpus
+from helpers.parallel import FOLDERS, distill, flags, results, save_assistant, small, weights, write_corpus
 from metasearch.config.distill_run import DistillConfig
 from metasearch.runs.folder import RunFolder
 
@@ -132,22 +132,6 @@ def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, 
     assert snapshot(kept) == made
     assert not (tmp_path / "first/targets").exists()
     assert weights(tmp_path / "first") == weights(tmp_path / "second")
-
-
-@pytest.mark.slow
-def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_and_loses_nothing(place, tmp_path):
-    run = tmp_path / "run"
-    error = interrupted([*arguments(place), "--stages=1-2", "-o", run], "assistant", STEPS)
-    assert f"after step {STEPS} of 1-assistant; the checkpoint is saved. " in error
-    assert f"Go on with: metasearch resume {run}" in error
-    assert not (run / FOLDERS[0] / "report.md").exists()
-    assert not (run / FOLDERS[1]).exists()
-    taken = events(run / FOLDERS[0])
-    distill("--resume", run)
-    assert events(run / FOLDERS[0]) == taken
-    for folder in FOLDERS[:2]:
-        assert weights(run / folder) == weights(place / "whole" / folder)
-    assert results(run) == [row for row in results(place / "whole") if not row["learner"].startswith("3 ")]
 
 
 @pytest.mark.parametrize("role", ["teacher", "assistant"])

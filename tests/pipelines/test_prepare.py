@@ -14,7 +14,7 @@ from metasearch.config.corpus import CorpusSettings
 from metasearch.config.run import EncoderConfig
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.prepared.manifest import Manifest
-from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.prepare.begin import prepare_corpus
 
@@ -136,29 +136,6 @@ def test_a_finished_corpus_is_not_prepared_again(files, tmp_path):
     manifest = prepare_corpus([files], tmp_path / "prepared", "tiny")
     assert manifest == Manifest.read(tmp_path / "prepared")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
-
-
-@pytest.mark.slow
-def test_a_corpus_of_other_files_or_settings_is_refused(files, tmp_path):
-    shutil.copytree(files, tmp_path / "files")
-    prepared([tmp_path / "files"], tmp_path / "prepared")
-    with pytest.raises(RunFolderError, match="it was begun with limit 128, not 60; prepare it in a new folder"):
-        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny", length=60)
-    with pytest.raises(RunFolderError, match="it was begun with max_chars 0, not 9; prepare it in a new folder"):
-        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny", {"max_chars": 9})
-    turned = sorted((tmp_path / "files").iterdir(), reverse=True)
-    with pytest.raises(RunFolderError, match="its files were given in another order; prepare it in a new folder"):
-        prepare_corpus(turned, tmp_path / "prepared", "tiny")
-    (tmp_path / "files" / "en-fr.tsv").write_text("new\tneuf\n")
-    with pytest.raises(RunFolderError, match=r"en-fr\.tsv was changed since this corpus was begun"):
-        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny")
-    (tmp_path / "files" / "en-fr.tsv").unlink()
-    with pytest.raises(RunFolderError, match=r"en-fr\.tsv is no longer given since this corpus was begun"):
-        prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "mine.txt").write_text("mine")
-    with pytest.raises(RunFolderError, match=r"there is something else in it: mine\.txt; choose a new folder"):
-        prepare_corpus([tmp_path / "files"], tmp_path / "notes", "tiny")
 
 
 def test_what_is_wrong_is_said(files, tmp_path):

@@ -1,15 +1,11 @@
 """Distillations on a prepared corpus: the bits of those on its files, and what is refused."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 from helpers.parallel import FOLDERS, STAGES, distill, flags, save_assistant, weights, write_corpus
 from helpers.prepared import prepared
 from metasearch.data.prepared.corpus import open_corpus
-from metasearch.data.prepared.manifest import Manifest
-from metasearch.errors import DataError, RunFolderError
 from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup
 from metasearch.pipelines.factory import load_encoder
 
@@ -117,22 +113,3 @@ def test_another_tokenizer_is_refused(place, tmp_path):
     assert "its texts are tokens of 'mini' (" in said
     assert f"and '{place / 'assistant'}' has another tokenizer (" in said
     assert f"prepare the corpus with --encoder {place / 'assistant'}" in said
-
-
-def test_a_damaged_shard_is_named(place, tmp_path):
-    shutil.copytree(place / "prepared", tmp_path / "prepared")
-    path = sorted((tmp_path / "prepared" / "shards").iterdir())[1]
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(RunFolderError, match=f"{path.name}: its SHA-256 is not its name: the corpus is damaged"):
-        open_corpus(tmp_path / "prepared")
-    path.unlink()
-    with pytest.raises(RunFolderError, match=f"{path.name}: No such file or directory: the corpus is damaged"):
-        open_corpus(tmp_path / "prepared")
-    manifest = tmp_path / "prepared" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"pairs": 64', '"pairs": 65', 1))
-    with pytest.raises(RunFolderError, match=r"manifest\.json: it is not what was written"):
-        Manifest.read(tmp_path / "prepared")
-    with pytest.raises(DataError, match=r"it is no prepared corpus: it has no manifest\.json"):
-        Manifest.read(tmp_path)

@@ -75,17 +75,6 @@ def test_a_cell_that_slurm_stops_goes_on_by_itself_to_the_same_scores(cluster, t
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(900)
-def test_a_cell_that_needs_longer_than_its_time_limit_goes_on_in_a_second_job(cluster, tmp_path):
-    study = StudyFolder(tmp_path / "study")
-    limit = "--launcher-set=time=1 before=20 poll=2"
-    code, _, wrote = Runner("crossval", *LONG, "--max-steps=800", "--launcher=slurm", limit, "-o", study.path).ended()
-    assert code == 0, wrote
-    assert attempts(study, TUNED) > 1
-    assert scores(study.path) == whole(tmp_path / "whole", 800)
-
-
-@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_a_job_that_is_cancelled_by_hand_is_a_failed_cell_with_a_checkpoint(cluster, tmp_path):
     study = StudyFolder(tmp_path / "study")
@@ -96,13 +85,6 @@ def test_a_job_that_is_cancelled_by_hand_is_a_failed_cell_with_a_checkpoint(clus
     assert code == 7
     assert f"  {TUNED}: exit code 143, Slurm says CANCELLED: stopped after outer step" in wrote
     assert "; model and checkpoint are saved" in last_error(study, TUNED)
-
-
-@pytest.mark.exhaustive
-def test_what_sbatch_refuses_is_said_in_its_words_and_nothing_is_left(cluster, tmp_path):
-    result = run(*FLAGS, "--launcher=slurm", "--launcher-set=partition=none", "-o", tmp_path / "study", code=2)
-    assert "sbatch: invalid partition specified: none; Batch job submission failed" in result.stderr
-    assert list((tmp_path / "study" / "submitted").iterdir()) == []
 
 
 @pytest.mark.exhaustive

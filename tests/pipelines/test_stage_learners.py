@@ -48,20 +48,3 @@ def test_a_learner_that_does_not_fit_its_stage_is_refused(changed, says):
     with pytest.raises(ConfigError) as caught:
         learner_of(stage(**changed), "here")
     assert str(caught.value).startswith(says)
-
-
-@pytest.mark.parametrize(
-    ("learner", "reads", "data", "against"),
-    [
-        ("distill", "parallel", "scored", "teacher"),
-        ("distill", "parallel", "entailment", "teacher"),
-        ("ema", "parallel", "scored", None),
-        ("ema", "parallel", "entailment", None),
-        ("entailment", "entailment", "parallel", None),
-        ("entailment", "entailment", "scored", None),
-        ("fine-tune", "scored", "parallel", None),
-    ],
-)
-def test_a_learner_and_data_of_another_kind_are_refused_before_weights_are_loaded(learner, reads, data, against):
-    with pytest.raises(ConfigError, match=f"^here: learner '{learner}' learns from {reads} data, not {data}$"):
-        learner_of(stage(learner=learner, data=data, against=against, monitor="loss"), "here")

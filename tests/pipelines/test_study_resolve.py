@@ -7,7 +7,7 @@ import pytest
 from metasearch.cli.crossval import configure
 from metasearch.config.library import Library
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.merge import merged
 from metasearch.pipelines.study.resolve import folds_of
@@ -164,24 +164,6 @@ def test_what_is_wrong_is_named(flags, message):
 def test_what_does_nothing_is_said(flags, message, caplog):
     asked(**flags)
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [message]
-
-
-def test_a_fold_that_is_too_small_for_a_recipe_is_found_before_any_is_trained_on(tmp_path):
-    """Nineteen rows in five folds: those of the first four have four rows in dev, that of the last has three."""
-    rows = "".join(f'{{"question": "{i}?", "answer": "{i}."}}\n' for i in range(19))
-    for language in ("en", "de"):
-        (tmp_path / f"{language}.jsonl").write_text(rows)
-    (tmp_path / "own.yaml").write_text(
-        "{task: own, description: 19 rows, kind: retrieval, reader: jsonl, data: ., languages: [en, de],\n"
-        "source: {paper: none, url: none, licence: own}, encoder: tiny, measures: [map], monitor: map,\n"
-        "arrangements: {mono -> bi: [en_en -> en_de]}}\n"
-    )
-    own = {"task": "own", "mode": "mono-bi", "include": (str(tmp_path),)}
-    sizes = tuple(f"episodes.{name}=1" for name in ("q", "n_neg"))
-    assert asked(**own, assignments=("episodes.k=3", *sizes)).folds == (0, 1, 2, 3, 4)
-    assert asked(**own, assignments=("episodes.k=4", *sizes), folds="2").folds == (0, 1)
-    with pytest.raises(DataError, match=r"^fold 4: .* need 4 questions with answers in en; there are 3"):
-        asked(**own, assignments=("episodes.k=4", *sizes))
 
 
 def test_the_neutral_encoder_is_an_arm_that_a_study_may_get_later_and_then_keeps(tmp_path):

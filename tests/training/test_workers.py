@@ -74,24 +74,6 @@ def test_results_come_in_order_whichever_is_ready_first(workers):
     assert ended.index(1) < ended.index(0)
 
 
-def test_tasks_run_at_the_same_time_on_networks_of_their_own(workers):
-    """Each of the first two waits until the other has begun."""
-    begun = [Event(), Event()]
-
-    def work(network, task):
-        assert not network.busy
-        network.busy = True
-        if task < 2:
-            begun[task].set()
-            assert begun[1 - task].wait(SOON)
-        network.busy = False
-        return network
-
-    found = list(workers.each(range(6), work, 2))
-    assert found[0] is not found[1]
-    assert len(set(found)) == 2
-
-
 @pytest.mark.parametrize("broken", [0, 1, 5])
 @pytest.mark.parametrize("most", [1, 2])
 def test_an_error_is_raised_in_its_turn_and_the_workers_go_on(workers, most, broken):

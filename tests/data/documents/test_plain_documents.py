@@ -2,10 +2,8 @@
 
 import pytest
 
-from helpers.files import write
 from helpers.passages import passages_of, shown
 from metasearch.data.documents import content
-from metasearch.data.documents.read import read
 from metasearch.errors import DataError
 
 
@@ -63,23 +61,3 @@ def test_front_matter_tells_language_and_title_and_is_no_text(tmp_path):
 def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
     (passage,) = passages_of(tmp_path / "a.md", text)
     assert (passage.line, passage.text, passage.language) == (1, text.rstrip(), "und")
-
-
-def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    for name, text in {
-        "a.txt": b"One.",
-        "b.txt": b"caf\xe9",
-        "c.csv": b"name\nRex\n",
-        "d.jsonl": b'{"text": "Two."}',
-    }.items():
-        write(folder / name, text)
-    assert [passage.text for passage in read([folder])] == ["One.", "Two."]
-    assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
-        "/b.txt:1: not UTF-8: byte 3 is 0xe9",
-        "/c.csv:1: the header has no column 'text' with the text. Known: name.",
-    ]
-    for name in ("b.txt", "c.csv"):
-        with pytest.raises(DataError, match=rf"docs/{name}:1: "):
-            list(read([folder, folder / name]))

@@ -67,28 +67,6 @@ def test_rows_without_text_are_counted_and_equal_ones_are_kept(name, content, tm
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.jsonl", '{"text": 1}', ":1: text: expected a text, got 1"),
-        ("a.jsonl", '{"text": "a", "title": ["b"]}', ":1: title: expected a text, got ['b']"),
-        ("a.jsonl", '{"text": "a", "text": "b"}', ":1: the key 'text' stands twice"),
-        ("a.jsonl", '{"text": "\\ud800"}', ":1: text: half a character, \\ud800"),
-        ("a.jsonl", '["a"]', ':1: expected an object in braces, got ["a"]'),
-        ("a.jsonl", '{"text": "a"', ":1: not JSON: Expecting ',' delimiter at column 13"),
-        ("a.jsonl", '{"txt": "b"}', ":1: no 'text', which holds the text. Did you mean 'txt'? Known: txt."),
-        ("a.csv", "text,id\n\na\n", ":3: expected 2 columns, got 1"),
-        ("a.tsv", "text\tid\na\n", ":2: expected 2 columns, got 1"),
-    ],
-)
-def test_a_row_that_cannot_be_read_is_named_with_its_line_and_the_others_are_read(
-    name, content, says, tmp_path, caplog
-):
-    more = '\n{"text": "b"}' if name == "a.jsonl" else "b,\n" if name == "a.csv" else "b\t\n"
-    assert [text for _, text in shown(tmp_path / name, content + more)] == ["b"]
-    assert caplog.messages == [f"row skipped: {tmp_path}/{name}{says}"]
-
-
-@pytest.mark.parametrize(
     ("name", "content", "line"),
     [("a.jsonl", '{"text": "a", "language": "german"}', 1), ("a.csv", 'text,language\n"a\nb",german\n', 2)],
 )

@@ -68,24 +68,6 @@ def test_a_link_that_leads_round_in_a_circle_is_named(folder, caplog):
     assert warnings(caplog) == ["docs/a/again: leads back to a folder around it, left out"]
 
 
-@pytest.mark.parametrize(
-    ("named", "says"),
-    [
-        ("docs/faq.tx", r"docs/faq\.tx: cannot be read: No such file or directory\. Did you mean 'faq\.txt'"),
-        ("nowhere/a.txt", r"nowhere/a\.txt: cannot be read: No such file or directory$"),
-        ("docs/a.pdf", r"docs/a\.pdf: no document of a known kind; their names end in \.txt, \.md"),
-        ("docs/pictures", r"docs/pictures: no documents; their names end in \.txt, \.md"),
-        ("docs/broken.txt", r"docs/broken\.txt: cannot be read: No such file"),
-        ("a\0b", "cannot be read: embedded null"),
-    ],
-)
-def test_a_path_that_is_no_document_is_refused(named, says, folder):
-    put(folder, "faq.txt", "a.pdf", "pictures/a.png")
-    (folder / "broken.txt").symlink_to("nothing")
-    with pytest.raises(DataError, match=says):
-        sources([named])
-
-
 def unreadable(*paths):
     """Return what cannot be read below the paths, and the names of the documents that can."""
     found = {}
@@ -114,16 +96,6 @@ def test_a_folder_of_nothing_that_can_be_read_is_an_error_that_names_all(folder)
         DataError, match=r"^docs/a\.txt: cannot be read.*\ndocs/b\.txt: cannot be.*\ndocs: no documents"
     ):
         sources([folder])
-
-
-def test_a_name_that_is_no_utf_8_is_refused(folder):
-    put(folder, "a.txt")
-    try:
-        (folder / os.fsdecode(b"\xff.txt")).write_text("text", encoding="utf-8")
-    except OSError:
-        pytest.skip("this file system takes names in UTF-8 alone")
-    (message,) = unreadable(folder)[0].values()
-    assert message.startswith(r"b'docs/\xff.txt': the file's name is not UTF-8")
 
 
 def test_languages_that_names_tell_are_listed(folder, caplog):

@@ -1,7 +1,5 @@
 """Tables as Markdown, LaTeX, CSV and JSON: what they look like, and that no text breaks them."""
 
-import csv
-import io
 import json
 import re
 
@@ -116,28 +114,6 @@ def test_csv_has_full_precision_with_spreads_and_marks_in_columns_of_their_own()
     ]
 
 
-@settings(max_examples=40)
-@given(tables())
-def test_csv_reads_back_as_what_was_written(table):
-    header, *rows = csv.reader(io.StringIO(formats.csv(table), newline=""))
-    assert tuple(header[: len(table.heads)]) == table.heads
-    assert len(rows) == len(table.lines)
-    for row, line in zip(rows, table.lines, strict=True):
-        assert len(row) == len(header)
-        assert tuple(row[: len(table.heads)]) == line.heads
-        rest = iter(row[len(table.heads) :])
-        for i, cell in enumerate(line.cells):
-            value = next(rest)
-            assert value == cell.text if cell.value is None else float(value) == cell.value
-            own = [each.cells[i] for each in table.lines]
-            if any(other.spread is not None for other in own):
-                spread = next(rest)
-                assert spread == "" if cell.spread is None else float(spread) == cell.spread
-            if any(other.mark for other in own):
-                assert next(rest) == cell.mark
-        assert list(rest) == []
-
-
 def tables_json(table):
     """Return `tables.json` of a report that has one table."""
     return files(Report("t", (), (), (Section("s", "S", tables=(table,)),)))["tables.json"]
@@ -153,22 +129,6 @@ def test_json_reads_back_as_the_same_table(table):
     )
     lists = {name: tuple(tree[name]) for name in ("heads", "columns", "notes")}
     assert Table(**{**tree, **lists, "lines": lines}) == table
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a_b & c", r"a\_b \& c"),
-        (r"\input{x}", r"\textbackslash{}input\{x\}"),
-        ("--trust", "-{}-trust"),
-        ("[a]*", "{[}a{]}{*}"),
-        ("a\nb", "a b"),
-        ("mono→bi", r"mono$\rightarrow$bi"),
-        ("Ελλάδα", "Ελλάδα"),
-    ],
-)
-def test_latex_prints_the_text(text, expected):
-    assert formats.escape(text) == expected
 
 
 @settings(max_examples=40)

@@ -4,10 +4,9 @@ from statistics import stdev
 
 import pytest
 
-from helpers.tables import SELECTION, places, row_of, shown, study_of, study_of_rows
+from helpers.tables import SELECTION, places, shown, study_of
 from metasearch.evaluation.report.main_table import main_table, over_languages
-from metasearch.evaluation.report.sections.scores import fold_table, group_table, seed_table
-from metasearch.evaluation.report.sections.transfer import mode_table
+from metasearch.evaluation.report.sections.scores import fold_table, seed_table
 
 
 def test_seeds_are_averaged_before_folds():
@@ -70,22 +69,6 @@ def test_the_spread_over_the_seeds_of_an_only_fold_stands_not_among_spreads_over
     assert shown(table, "maml", "trans") == ["20.00", "20.00"]
 
 
-def test_groups_of_languages_have_the_mean_of_those_that_are_there():
-    rows = {}
-    for (learner, mode), seeds in {("zero-shot", None): (0.1,), ("maml", "trans"): (0.2, 0.4)}.items():
-        for seed, value in enumerate(seeds):
-            every = row_of(SELECTION, "ar", "all", value), row_of(SELECTION, "de", "all", 0.9)
-            group = {**row_of(SELECTION, "group 36", "", value), "found": 1, "listed": 36}
-            rows[learner, mode, 0, seed] = [*every, group]
-    found = study_of_rows(rows)
-    table = group_table(found, SELECTION)
-    assert table.columns == ("36",)
-    assert shown(table, "maml", "trans") == [f"{100 * (0.2 + 0.4) / 2:.2f}"]
-    assert "(36: 1 of 36)" in table.notes[0]
-    assert main_table(found, SELECTION).columns == ("ar", "de", "mean")
-    assert group_table(study_of({("maml", "trans", 0, 0): {"ar": 0.1}}), SELECTION) is None
-
-
 def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
     modes = ("mixt", "mono-bi-multi", "mono-bi", "trans", "bi-multi")
     scores = {("maml", mode, 0, 0): {"ar": 0.1} for mode in modes}
@@ -101,23 +84,6 @@ def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
         ("fine-tune", "trans"),
     ]
     assert [line.rule for line in table.lines] == [False, True, False, False, False, False, True]
-
-
-def test_modes_are_columns_and_an_encoder_as_it_is_stands_in_the_notes():
-    found = study_of(
-        {
-            ("zero-shot", None, 0, 0): {"ar": 0.5},
-            ("maml", "trans", 0, 0): {"ar": 0.4},
-            ("maml", "mono-bi", 0, 0): {"ar": 0.3},
-            ("fine-tune", "trans", 0, 0): {"ar": 0.2},
-        }
-    )
-    table = mode_table(found, SELECTION)
-    assert table.columns == ("mono-bi", "trans")
-    assert shown(table, "maml") == ["30.00", "40.00"]
-    assert shown(table, "fine-tune") == ["", "20.00"]
-    assert places(table, "trans") == ["best", "second"]
-    assert table.notes[-1] == "zero-shot has no mode: 50.00."
 
 
 def test_folds_and_seeds_have_tables_of_their_own():

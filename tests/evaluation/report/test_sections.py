@@ -44,13 +44,3 @@ def test_a_new_section_stands_in_the_page_in_markdown_and_among_the_tables(study
     assert "| maml      |   1 |" in texts["report.md"]
     assert "runs-counted" in [table["key"] for table in json.loads(texts["tables.json"])]
     assert {f"tables/runs-counted.{end}" for end in ("md", "tex", "csv")} <= set(texts)
-
-
-def test_a_section_that_has_nothing_to_show_is_left_out(tmp_path):
-    alone = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), kind="similarity", task="sts")])
-    assert [section.key for section in build(alone, resamples=100).sections] == [
-        "scores",
-        "compared",
-        "explorer",
-        "run-facts",
-    ]

@@ -123,22 +123,6 @@ def test_cells_of_two_studies_of_one_name_are_of_two_studies(tmp_path):
     assert {run.source for run in read_study([cells[0], cells[0].parents[2]]).runs} == {"lareqa"}
 
 
-def test_arms_are_named_by_what_differs(tmp_path):
-    arms = {
-        "one": Made(learner="maml"),
-        "two": Made(learner="maml", mode="mono-bi"),
-        "three": Made(learner="maml", mode="mono-bi", rate=1e-4),
-        "four": Made(learner="fine-tune"),
-    }
-    assert labels(read_study([study(tmp_path / "s", arms, folds=(0,))])) == [
-        "zero-shot",
-        "maml (trans)",
-        "maml (mono-bi), outer.lr=0.0003",
-        "maml (mono-bi), outer.lr=0.0001",
-        "fine-tune",
-    ]
-
-
 def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_path):
     path = run(tmp_path / "d", Made(1.0, learner="zero-shot"))
     origin = query_results_path(path, "demo", "zero-shot", "test")
@@ -232,23 +216,6 @@ def test_a_line_of_something_else_is_named(tmp_path, line, expected):
     said = message(DataError, path.parent)
     assert said.startswith(f"{path}:2: ")
     assert expected in said
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("value", "0.5", 'value: "0.5" is no number'),
-        ("value", float("nan"), "value: nan is not finite"),
-        ("value", True, "value: true is no number"),
-        ("fold", "one", 'fold: "one" is no whole number'),
-        ("language", None, "language: null is no text"),
-        ("versions", "0.1", 'versions: "0.1" is no mapping'),
-    ],
-)
-def test_a_score_of_another_form_is_named(tmp_path, key, value, expected):
-    path = run(tmp_path / "r") / "results.jsonl"
-    edit(path, lambda lines: [json.dumps(json.loads(lines[0]) | {key: value}), *lines[1:]])
-    assert message(DataError, path.parent) == f"{path}:1: {expected}"
 
 
 # What may not be put together.

@@ -113,26 +113,6 @@ def test_verify_names_all_that_is_damaged(sound, tmp_path):
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"schema": 3}, "it has schema 3, and this release of metasearch reads schema 2"),
-        ({"format": "x"}, "is not the"),
-    ],
-)
-def test_another_schema_is_told_apart_from_damage(sound, tmp_path, change, message):
-    from metasearch.retrieval.index import manifest
-
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder)
-    tree = {**json.loads((folder / "manifest.json").read_text()), **change}
-    del tree["sha256"]
-    text = json.dumps({**tree, "sha256": manifest._hash(tree)}, ensure_ascii=False, indent=1) + "\n"
-    (folder / "manifest.json").write_text(text)
-    with pytest.raises(RunFolderError, match=message):
-        Index.open(folder)
-
-
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
     content, asked = made(150), queries(3)

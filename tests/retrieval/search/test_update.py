@@ -133,23 +133,6 @@ def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs, damaged, caplog)
     assert index(docs).documents == 2
 
 
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        ({"length": 20}, r"it was made with length 128, not 20"),
-        ({"overlap": 4}, r"it was made with overlap 0, not 4"),
-        ({"language": "fr"}, r'it was made with language null, not "fr"'),
-        ({"neutral": True}, r"it was made with neutral false, not true"),
-    ],
-)
-def test_an_index_keeps_the_settings_that_it_was_made_with(docs, asked, says):
-    index(docs)
-    before = everything(docs)
-    with pytest.raises(ConfigError, match=says):
-        index(docs, **asked)
-    assert everything(docs) == before
-
-
 def test_another_encoder_is_refused_to_write_and_to_search(docs):
     index(docs)
     other = encoder(seed=1)
@@ -189,21 +172,6 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
     monkeypatch.chdir(docs.parent)
     index(docs, name="whole")
     assert everything(docs) == everything(docs, "whole")
-
-
-def test_a_document_that_changes_while_it_is_read_is_an_error(docs, monkeypatch):
-    encode = encoder().encode
-
-    def changing(*args, **keys):
-        write_rows("docs/faq.en.jsonl", ("Something else.",))
-        return encode(*args, **keys)
-
-    monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 1)
-    monkeypatch.setattr(encoder(), "encode", changing)
-    with pytest.raises(
-        DataError, match=r"docs/faq\.en\.jsonl: it was changed while it was read; call metasearch index"
-    ):
-        index(docs)
 
 
 def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(docs):
