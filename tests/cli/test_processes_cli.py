@@ -112,7 +112,7 @@ def test_an_error_of_all_processes_is_one_line(tmp_path, command, problem):
     code, _, errors = by_torchrun(2, "metasearch", *command, *(["-o", tmp_path / "run"] if "train" in command else []))
     (line,), codes = said(errors)
     assert line.startswith(f"metasearch: error: {problem}")
-    # The first that ends makes torchrun stop the others, which may have been about to end alike.
+    # The first that ends makes torchrun stop the others, which may be about to end alike, or still be starting.
     assert code == 1
-    assert {2} <= codes <= {2, 143}
+    assert {2} <= codes <= {2, 143, -signal.SIGTERM}
     assert not (tmp_path / "run").exists()
