@@ -64,7 +64,7 @@ def test_a_cell_that_fails_is_named_with_its_log_the_others_go_on_and_nothing_do
     assert f"cell {BAD} is not finished" in said
     # A line for each change: begun, at work, ended.
     assert f"crossval: {ZERO} running (0 of 3 done" in wrote
-    assert f"crossval: {TUNED} done in 0:" in wrote
+    assert f"crossval: {TUNED} done in 00:" in wrote
     with Runner("resume", study.path) as runner:  # where it ran before
         assert runner.ended()[0] == 7
     assert [attempts(study, name) for name in (ZERO, TUNED, BAD)] == [1, 1, 2]
