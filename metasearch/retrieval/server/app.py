@@ -11,7 +11,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from metasearch import __version__
@@ -41,23 +40,24 @@ class JsonRequest(Request):
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             # A page of another site may send the types of forms without asking first.
-            message = f"content-type '{kind}': send JSON with content-type: application/json"
-            raise RequestError(415, "content_type", message)
+            problem = f"content-type '{kind}': send JSON with content-type: application/json"
+            raise RequestError(415, "content_type", problem)
         limits: schemas.Limits = self.app.state.service.limits
-        content, length = bytearray(), int(self.headers.get("content-length", "0"))
+        content, length, more = bytearray(), int(self.headers.get("content-length", "0")), True
         try:
-            async with asyncio.timeout(limits.timeout), contextlib.aclosing(self.stream()) as stream:
-                while length <= limits.size and (chunk := await anext(stream, None)) is not None:
-                    content += chunk
-                    length = max(length, len(content))
+            async with asyncio.timeout(limits.timeout):
+                while more and length <= limits.size:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise RequestError(499, "client_gone", "the client has closed the connection")
+                    content += message.get("body", b"")
+                    length, more = max(length, len(content)), message.get("more_body", False)
         except TimeoutError:
-            message = f"the body did not come within {limits.timeout:g} s (--timeout)"
-            raise RequestError(408, "body_too_slow", message, headers={"connection": "close"}) from None
-        except ClientDisconnect:
-            raise RequestError(499, "client_gone", "the client has closed the connection") from None
+            problem = f"the body did not come within {limits.timeout:g} s (--timeout)"
+            raise RequestError(408, "body_too_slow", problem, headers={"connection": "close"}) from None
         if length > limits.size:
-            message = f"the body has more than {limits.size:,} bytes (--max-bytes); send fewer texts at a time"
-            raise RequestError(413, "body_too_large", message)
+            problem = f"the body has more than {limits.size:,} bytes (--max-bytes); send fewer texts at a time"
+            raise RequestError(413, "body_too_large", problem)
         return bytes(content)
 
     async def json(self) -> Any:

@@ -1,7 +1,7 @@
 """Encodes texts of several requests together, in one thread.
 
-    request ── ask(work, texts) ──▶ pending ── a few milliseconds ──▶ thread: do(work, texts of several requests)
-            ◀──────────── results of its own texts ──────────────────
+    request ── submit(work, texts) ──▶ pending ── a few milliseconds ──▶ thread: do(work, texts of several requests)
+            ◀────────────── results of its own texts ──────────────────
 
 A request of many texts is done in parts and rejoins the queue after each part, so small requests do not wait for all of
 it. An error reaches only the request that caused it. A request whose client has gone is dropped.
@@ -74,8 +74,8 @@ class Batcher:
         """Whether the thread is at work, possibly on a batch that nobody waits for."""
         return self._batch is not None and not self._batch.done()
 
-    async def ask(self, work: Hashable, texts: Sequence[str], max_tokens: int) -> list[Any]:
-        """Return the result of each text.
+    def submit(self, work: Hashable, texts: Sequence[str], max_tokens: int) -> asyncio.Future[list[Any]]:
+        """Queue texts; the future gets the result of each text, or what `do` raised. Cancel it to drop the texts.
 
         Args:
             work: passed to `do`; requests with equal work share batches.
@@ -84,7 +84,6 @@ class Batcher:
 
         Raises:
             RequestError: too many requests wait (429).
-            Exception: `do` raised it for these texts.
         """
         if self.waiting >= self._limits.waiting:
             message = f"{self.waiting} requests are waiting, the limit (--max-waiting); try again in a second"
@@ -93,10 +92,11 @@ class Batcher:
         self._pending.append(job)
         self._arrived.set()
         self.waiting += 1
-        try:
-            return await job.future
-        finally:
-            self.waiting -= 1
+        job.future.add_done_callback(self._count_done)
+        return job.future
+
+    def _count_done(self, future: asyncio.Future[list[Any]]) -> None:
+        self.waiting -= 1
 
     async def run(self) -> None:
         """Work until cancelled. A batch that has begun is still done to its end."""

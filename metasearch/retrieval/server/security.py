@@ -15,9 +15,10 @@ import time
 import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metasearch.errors import ConfigError
@@ -31,20 +32,20 @@ _NAME = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@?#\s]+)(:[0-9]{1,5})?")
 _SHORTEST_TOKEN = 16
 _HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"cache-control": b"no-store",
 }
-_DEFAULT_HEADERS = {
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "cache-control": "no-store",
-}
+"""Headers of answers that do not set their own."""
 _CLIENT_GONE = 499
 """Status that is counted where the client closed the connection before the answer."""
 
 
+@lru_cache(maxsize=256)
 def is_address(host: str) -> bool:
     """Return whether a host is an IP address."""
     try:
@@ -156,10 +157,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers.update(_HEADERS)
-                for name, value in _DEFAULT_HEADERS.items():
-                    headers.setdefault(name, value)
+                message["headers"] = [*{**_HEADERS, **dict(message["headers"])}.items()]
             await send(message)
 
         self.active += 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
 import logging
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -199,26 +198,25 @@ class Service:
 
     async def _ask(self, request: Request, work: Hashable, role: Role, texts: Sequence[str]) -> list[Result]:
         """Return the results of texts, while the client waits for them."""
-        limit = self.searcher.encoder.limit(role)
-        asked = asyncio.ensure_future(self.batcher.ask(work, texts, limit))
-        gone = asyncio.ensure_future(_wait_until_gone(request))
+        future = self.batcher.submit(work, texts, self.searcher.encoder.limit(role))
+        gone = asyncio.create_task(_wait_until_gone(request))
+        gone.add_done_callback(lambda _: future.cancel())
         try:
-            await asyncio.wait({asked, gone}, timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
-            if not asked.done() and gone.done():
-                raise RequestError(499, "client_gone", "the client has closed the connection")
-            if not asked.done():
-                message = f"there was no answer within {self.limits.timeout:g} s (--timeout)"
-                raise RequestError(503, "timeout", message, headers={"retry-after": "1"})
-            results = await asked
+            async with asyncio.timeout(self.limits.timeout):
+                results = await future
+        except TimeoutError:
+            message = f"there was no answer within {self.limits.timeout:g} s (--timeout)"
+            raise RequestError(503, "timeout", message, headers={"retry-after": "1"}) from None
+        except asyncio.CancelledError:
+            if not gone.done() or gone.cancelled():  # the server stops
+                raise
+            raise RequestError(499, "client_gone", "the client has closed the connection") from None
         except ConfigError as error:
             raise RequestError(422, "invalid_body", str(error)) from None
         except MetasearchError as error:
             raise RequestError(500, type(error).__name__, str(error)) from None
         finally:
-            asked.cancel()
             gone.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await gone
         kind = "embedding" if isinstance(work, EmbeddingWork) else "search"
         self.metrics.count_texts(kind, len(texts), sum(result.truncated for result in results))
         return results
