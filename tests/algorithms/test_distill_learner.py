@@ -232,3 +232,39 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
 def test_targets_of_another_width_are_refused_with_both(encoder):
     with pytest.raises(ConfigError, match=f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"):
         made(encoder, Given(encoder, dimension=7)).outer_loss([episode(*PAIRS)])
+
+
+@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
+@pytest.mark.parametrize("target", ["source", "own"])
+def test_both_languages_in_one_forward_pass_are_as_two_passes(encoder, output, target):
+    """One pass pads the translations to the longest text of either language; padding changes nothing."""
+    learner = made(encoder, output=output, target=target)
+    sources, translations = ([pair[side] for pair in PAIRS] for side in (0, 1))
+
+    def error(texts, of):
+        vectors = encoder.embedder(encoder.features(texts, "text"), output)
+        return (vectors - torch.from_numpy(learner.targets.vectors(of)).double()).square().mean()
+
+    two = error(sources, sources) + error(translations, sources if target == "source" else translations)
+    total, gradient = learned(learner, [episode(*PAIRS)])
+    assert total == pytest.approx(two.item(), rel=EXACT)
+    expected = gradients(two, weights_of(encoder.embedder))
+    largest = max(value.norm() for value in expected.values())
+    for name, value in expected.items():
+        assert (gradient[name] - value).norm() <= EXACT * max(value.norm(), 1e-3 * largest), name
+
+
+def test_a_pair_that_stands_twice_counts_twice(encoder):
+    """Its error is in the mean twice, so three pairs of which two are the same are no two pairs."""
+    (first, second), learner = PAIRS[:2], made(encoder)
+    one, other = (learner.outer_loss([episode(pair)]).total.item() for pair in (first, second))
+    assert learner.outer_loss([episode(first, second, first)]).total.item() == pytest.approx((2 * one + other) / 3)
+
+
+def test_a_student_that_is_the_frozen_encoder_has_no_error(encoder):
+    class Itself:
+        def vectors(self, texts):
+            return encoder.encode(texts, "text", "pooled")
+
+    found = made(encoder, Itself(), target="own", contrast="none").outer_loss([episode(*PAIRS)])
+    assert 0 <= found.terms["match"] < 1e-13  # targets are float32

@@ -109,3 +109,34 @@ def test_cosines_are_not_rounded_to_bfloat16_where_forward_passes_run_in_it(kind
         found = contrast(kind, *vectors, range(16), 0.05)
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(exact.item(), rel=1e-6)
+
+
+def test_soft_holds_each_source_and_translation_to_the_teachers_likeness_of_the_sources():
+    """Equation 5: wanted is cos 0 on the diagonal and cos 0.5 beside it."""
+    side = math.cos(0.5)
+    errors = [
+        (1 - math.cos(0.2)) ** 2,
+        (side - math.cos(1.5)) ** 2,
+        (side - math.cos(1.0 - 0.2)) ** 2,
+        (1 - math.cos(1.5 - 1.0)) ** 2,
+    ]
+    assert small("soft") == pytest.approx(sum(errors) / 4, rel=1e-6)
+
+
+def test_ce_weighs_the_log_softmax_over_translations_by_the_teachers_likeness():
+    side, t = math.cos(0.5), 0.5
+    rows = [[math.cos(0.2), math.cos(1.5)], [math.cos(0.8), math.cos(0.5)]]
+    logs = [[value / t - math.log(sum(math.exp(v / t) for v in row)) for value in row] for row in rows]
+    expected = -(logs[0][0] + side * logs[0][1] + side * logs[1][0] + logs[1][1]) / 2
+    assert small("ce", t) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_length_of_a_vector_changes_nothing(kind):
+    assert small(kind, lengths=(7.0, 0.3)) == pytest.approx(small(kind), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["soft", "bool"])
+def test_a_student_that_does_as_wanted_has_no_loss(kind):
+    vectors = torch.eye(3).double()
+    assert contrast(kind, vectors, 2 * vectors, 3 * vectors, range(3), 1.0).item() == 0

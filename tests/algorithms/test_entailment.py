@@ -161,3 +161,10 @@ def test_a_run_that_is_resumed_ends_with_the_same_head(tmp_path):
     resumed, trainer = trained(tmp_path / "half", 6, resume=True)
     assert trainer.step == 6
     assert torch.equal(resumed.head, whole.head)
+
+
+def test_logits_of_one_pair_worked_out():
+    """u = (1, 2), v = (3, −1), |u − v| = (2, 3)."""
+    head = torch.tensor([[1.0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 1, 1, 0, 1, 1]])
+    logits = entailment_logits(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]]), head)
+    assert logits.tolist() == [[1, -1, 2 + 3 + 2 + 3]]

@@ -137,3 +137,9 @@ def test_scored_pairs_have_no_questions():
     learner = FineTune(SmallEncoder(), INFONCE, FineTune.Options())
     with pytest.raises(ConfigError, match="the loss is taken of question, positive; the examples have text1, text2"):
         learner.outer_loss([episode("a", "pairs")])
+
+
+def test_what_one_example_says_of_its_question_holds_for_all_that_ask_it():
+    expected = (entropy("q", "p", "n") + entropy("q", "m", "n") + entropy("r", "n", "p", "s", "m")) / 3
+    found = loss_of([("q", "p", "n"), ("q", "m", "n"), ("r", "n", "s")], answers=["", "s", ""])
+    assert found == pytest.approx(expected, rel=1e-12)

@@ -135,3 +135,31 @@ def test_the_sampler_of_a_named_loss_draws_the_same_episodes():
     sampler = episodes_of(retrieval(), "el_el -> el_ar")
     sampler.sets = named
     assert sampler.episode(0) == plain
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("{name: []}", r"mine\.yaml:5: loss\.name\.tuple.* at least 1 item"),
+        ("{name: [infonce, triplte]}", r"unknown loss 'triplte'\. Did you mean 'triplet'\?"),
+        ("{name: [infonce, cosine-mse], temprature: 1}", r"temprature: .* no such option\. Did you mean 'temperature'"),
+        ("{magrin: 1}", r"mine\.yaml:5: loss\.magrin: unknown key\. Did you mean 'margin'\?"),
+        ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
+        ("{name: infonec}", r"unknown loss 'infonec'\. Did you mean 'infonce'\?"),
+        (
+            "{name: infonce, temprature: 1}",
+            r"recipe 'mine': loss: temprature: loss infonce has no such option\. Did you mean 'temperature'",
+        ),
+        ("{name: infonce, temperature: 0}", r"recipe 'mine': loss: temperature: .* \(got '0'\)"),
+        ("{name: infonce, align: jds}", r"recipe 'mine': loss: align: .*'none', 'infonce' or 'jsd' \(got 'jds'\)"),
+        ("{name: infonce, align_weight: -1}", r"recipe 'mine': loss: align_weight: .* \(got '-1'\)"),
+        ("{name: triplet, align: jsd}", r"recipe 'mine': loss: align: loss triplet has no such option"),
+        (
+            "{name: cosine-mse, temperature: 1}",
+            r"temperature: loss cosine-mse has no such option\. Known: none\. null leaves it out: --set loss.temp",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_path, written, says):
+    with pytest.raises(ConfigError, match=says):
+        factory.resolved(read(tmp_path, written))

@@ -80,3 +80,29 @@ def test_a_pair_is_read_by_the_languages_that_a_task_has(first, second):
 )
 def test_a_region_in_a_pair_is_told_from_a_language_by_the_task(text, pair):
     assert parse_pair(text, ["pt-BR", "de", "sr-Latn", "sr-Cyrl"]) == pair
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"), [("pt-br", ""), ("pt-BR", "pt-BR"), ("pt_br", "pt-BR"), ("sr-latn", "sr-Latn")]
+)
+def test_where_names_are_pairs_a_region_behind_a_hyphen_has_capitals(text, tag):
+    assert parse_name(text, cased=True) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "says"),
+    [
+        ("ar-xx", ["ar"], "xx is not a language of the task"),
+        ("sr-Latn-en", ["sr", "en"], "sr-Latn is not a language of the task"),
+        ("ar", ["ar"], "'ar' is not a pair of languages such as ar-en"),
+        (
+            "en-pt-br",
+            ["en", "pt-BR", "en-PT", "br"],
+            "'en-pt-br' can be read as en and pt-BR or en-PT and br; "
+            "write regions with an underscore, such as pt_BR-en",
+        ),
+    ],
+)
+def test_a_pair_that_cannot_be_read_says_why(text, known, says):
+    with pytest.raises(ValueError, match=f"^{says}$"):
+        parse_pair(text, known)

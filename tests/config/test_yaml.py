@@ -128,3 +128,22 @@ def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(wri
     with pytest.raises(ConfigError) as caught:
         spec_yaml.value_of(written, "--set k")
     assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
+
+
+def test_a_duplicate_key_below_another_is_refused_with_its_path(write):
+    path = write(RECIPE + "  eps: 1\n  lr: 2\n")
+    assert problems(path) == [f"{path}:8: outer.lr: duplicate key"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("learner:", "leaner:", "leaner", "learner"),
+        ("k: 2", "n_negs: 2", "episodes.n_negs", "n_neg"),
+        ("  lr:", "  weight_decai: 0\n  lr:", "outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(write, old, new, key, nearest):
+    path = write(RECIPE.replace(old, new))
+    place = line_of(path, key.split(".")[-1])
+    assert any(p.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'?") for p in problems(path))

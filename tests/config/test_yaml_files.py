@@ -83,3 +83,39 @@ def test_what_is_written_is_read_back(write, text):
     tree = {"recipe": text, "description": "d", "learner": "maml", "outer": {"lr": 1e-5, "eps": 1e-8}}
     recipe = yaml.read(write(yaml.dump(tree)), Recipe)
     assert (recipe.recipe, recipe.outer) == (text, Outer(lr=1e-5, eps=1e-8))
+
+
+def test_a_file_that_includes_itself_is_refused(write):
+    assert "one level is allowed" in problems(write(CHILD, "small"))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("recipe: a: b\n", 1),
+        ("recipe: small\nouter: {lr: 1\n", 3),
+        ("recipe: small\n\tlearner: maml\n", 2),
+        ("recipe: small\nlearner: *nowhere\n", 2),
+        ("recipe: small\n---\nrecipe: other\n", 2),
+        ("recipe: small\ndescription: bell \x07\n", 2),
+    ],
+)
+def test_what_is_no_yaml_is_refused_with_its_line(write, text, line):
+    path = write(text)
+    (message,) = problems(path)
+    assert message.startswith(f"{path}:{line}: not YAML: ")
+
+
+def test_aliases_in_the_place_of_a_key_are_refused_at_once(write):
+    path = write(bomb(12) + "? *a12\n: x\n")
+    assert problems(path)[0].startswith(f"{path}:1: a4.")
+    path = write("a: &a [b]\n? *a\n: x\n")
+    assert problems(path) == [f"{path}:1: expected a text as a key, got a list or a mapping"]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [('recipe: "a\\0b"\n', "recipe"), ('episodes:\n  k: ["\\x00"]\n', "episodes.k.0")]
+)
+def test_a_nul_character_is_refused_with_its_line_and_key(write, text, key):
+    path = write(text)
+    assert problems(path) == [f"{path}:{text.count(chr(10))}: {key}: NUL character"]

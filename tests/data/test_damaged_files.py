@@ -1,6 +1,7 @@
 """Damaged data is refused with a `DataError` that names the file, the line or key path, and what was expected."""
 
 import contextlib
+import json
 
 import pytest
 from hypothesis import given, settings
@@ -81,3 +82,148 @@ def test_no_damage_makes_a_reader_raise_anything_else(tmp_path_factory, case):
     (folder / name).write_bytes(found)
     with contextlib.suppress(MetasearchError):
         assert read(form, folder).groups
+
+
+DEEP = "[" * 100_000
+
+
+FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
+
+
+LONG = "1" * 5_000
+
+
+def refusal(folder, *languages):
+    """Write rows of paragraphs, a list of each language in turn, and return what reading them says."""
+    for language, rows in zip(("de", "el"), languages, strict=True):
+        (folder / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read("jsonl-paragraphs", folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "damage", "place", "expected"),
+    [
+        ("xquad-r", "el.json", swap('"data": [', '"data": [,'), ":2", "not JSON"),
+        ("xquad-r", "el.json", swap('"data"', '"date"'), ": data", "field required"),
+        ("xquad-r", "el.json", lambda sound: b"[]", ": top level", "input should be"),
+        ("xquad-r", "el.json", lambda sound: b'{"data": []}', ": data", "expected articles with questions, found none"),
+        ("xquad-r", "ar.json", swap('"question"', '"ask"'), f": {FIRST_QUESTION}.question", "field required"),
+        ("xquad-r", "ar.json", swap('"question": "', '"question": "\\ud800'), f": {FIRST_QUESTION}.question", "U+D800"),
+        ("xquad-r", "ar.json", swap('"answers": [', '"answers": [], "old": ['), f": {FIRST_QUESTION}.answers", "got 0"),
+        ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": 9'), f": {FIRST_QUESTION}", "0 sentences"),
+        ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": -'), f": {FIRST_QUESTION}", "0 sentences"),
+        (
+            "xquad-r",
+            "el.json",
+            swap('"answer_start": 28', '"answer_start": 29'),
+            f": {FIRST_QUESTION}.answers[0]: the answer to 'q-queen' is 'Η βασίλισσα', ",
+            "but at 29 the text is ' βασίλισσα '",
+        ),
+        ("xquad-r", "el.json", swap('"text": "έ', '"text": "Έ'), f": {FIRST_QUESTION[:-2]}1]", "is 'έξι εβδομάδες'"),
+        ("xquad-r", "el.json", swap('"answer_start": 28', '"answer_start": true'), f": {FIRST_QUESTION}", "integer"),
+        ("xquad-r", "tr.json", swap("q-weeks", "q-queen"), f": {FIRST_QUESTION[:-2]}1]", "duplicate id 'q-queen'"),
+        ("semeval2017", "STS.input.track1.ar-ar.txt", swap("\t", " "), ":1", "two sentences with a tab between them"),
+        ("semeval2017", "STS.input.track5.en-en.txt", swap("A man is reading.", " "), ":3", "expected a sentence"),
+        ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75\n", ""), "", "expected 3 scores"),
+        ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75", "3,75"), ":3", "a score from 0 to 5, got '3,75'"),
+        ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "5.1"), ":1", "a score from 0 to 5, got '5.1'"),
+        ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "nan"), ":1", "a score from 0 to 5, got 'nan'"),
+        (
+            "stsb-multi-mt",
+            "stsb-en-dev.csv",
+            swap(",5.0", ""),
+            ":1",
+            "sentence, sentence, score; got 2 columns",
+        ),
+        ("stsb-multi-mt", "stsb-en-dev.csv", swap("1.2", "-1"), ":2", "a score from 0 to 5, got '-1'"),
+        ("stsb-multi-mt", "stsb-en-test.csv", swap("A dog runs.", ""), ":2", "expected a sentence, got nothing"),
+        ("jsonl-paragraphs", "de.jsonl", swap("}]}\n", "}]\n"), ":1", "not JSON"),
+        ("jsonl-paragraphs", "de.jsonl", lambda sound: sound + b"7\n", ":4", "expected an object in braces"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": 2'), ":1: questions.0.answer", "0 to 1, got 2"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": -1'), ":1: questions.0.answer", "0"),
+        (
+            "jsonl-paragraphs",
+            "el.jsonl",
+            swap('"sentences"', '"sentence"'),
+            ":1",
+            "sentence: unknown field. Did you mean 'sentences'?",
+        ),
+        (
+            "jsonl-paragraphs",
+            "el.jsonl",
+            swap('"article"', '"artikel"'),
+            ":1: artikel",
+            "unknown field. Did you mean 'article'?",
+        ),
+        ("jsonl-paragraphs", "el.jsonl", swap("Ο Νείλος ρέει βόρεια.", " "), ":3: sentences.0", "a text, got nothing"),
+        (
+            "jsonl-paragraphs",
+            "el.jsonl",
+            swap('"honey"', '"queen"'),
+            ":1",
+            "duplicate id 'queen', first in ",
+        ),
+        ("csv-labelled", "de.csv", swap("nile,", "queen,"), ":3", "duplicate id 'queen', first in "),
+        (
+            "csv-labelled",
+            "de.csv",
+            lambda sound: sound.replace(b",", b";"),
+            ":1",
+            "expected columns between commas, got semicolons in the header",
+        ),
+        ("jsonl-paragraphs", "el.jsonl", lambda sound: b'{"sentences": ["a"]}\n', "", "expected rows with questions"),
+        ("jsonl-labelled", "de.jsonl", swap('"answer": "Honig."', '"answer": ["Honig."]'), ":3: answer", "string"),
+        ("jsonl-labelled", "de.jsonl", swap('"Honig."', "true"), ":3: answer", "string"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": true'), ":1: questions.0.answer", "integer"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"id": "queen"', '"id": true'), ":1: questions.0.id", "string"),
+        ("jsonl-pairs", "de-de.jsonl", swap("4.5", "true"), ":1: score", "number"),
+        ("jsonl-pairs", "de-de.jsonl", swap("4.5", '"high"'), ":1", "a score from 0 to 5, got 'high'"),
+        ("jsonl-pairs", "de-de.jsonl", swap("4.5", "NaN"), ":1", "a score from 0 to 5, got 'nan'"),
+        ("csv-labelled", "de.csv", swap("queen,bee", "queen"), ":2", "expected 5 columns, got 4"),
+        ("csv-labelled", "de.csv", swap("question,", "frage,"), ":2", "frage: unknown field"),
+        ("csv-labelled", "de.csv", swap("context", "answer"), ":1", "the header names the column 'answer' twice"),
+        ("csv-labelled", "de.csv", swap('"Wohin', '"Wohin" '), ":3", "not CSV"),
+        ("csv-pairs", "el-de.csv", swap("4.5", "4.5.0"), ":2", "a score from 0 to 5, got '4.5.0'"),
+        ("csv-pairs", "el-de.csv", swap("Es regnet.", ""), ":2: text2", "field required"),
+        (
+            "csv-pairs",
+            "el-de.csv",
+            lambda sound: sound.splitlines()[0],
+            "",
+            "expected rows with text1, text2 and score",
+        ),
+    ],
+)
+def test_damage_is_refused_with_its_place_and_what_was_expected(form, name, damage, place, expected, tmp_path):
+    message = spoil(form, name, damage, tmp_path)
+    assert message.startswith(f"{tmp_path / form / name}{place}")
+    assert expected in message
+
+
+def test_questions_of_paragraphs_without_ids_are_refused_where_one_is_missing(tmp_path):
+    """As many questions are in both languages, of which the second is in another paragraph each."""
+    one, two = ({"sentences": [text], "questions": [{"question": text, "answer": 0}]} for text in ("One.", "Two."))
+    message = refusal(tmp_path, [one, two], [one, {"sentences": ["A paragraph that nothing is asked of."]}, two])
+    assert message.startswith(f"{tmp_path / 'el.jsonl'}:3: a question without an id is a translation of that in its")
+    assert "(3-1) in other languages, and de has none there" in message
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("xquad-r", DEEP),
+        ("jsonl-paragraphs", DEEP),
+        ("xquad-r", f'{{"data": {LONG}}}'),
+        ("jsonl-paragraphs", f'{{"sentences": {LONG}}}'),
+        ("stsb-multi-mt", '"' + "x" * 200_000),
+        ("csv-labelled", 'question,answer\n"' + "x" * 200_000),
+        ("jsonl-pairs", '{"text1": "\\ud800", "text2": "b", "score": 1}'),
+        ("jsonl-pairs", '{"text1": "a", "text2": "b", "score": 1, "\\ud800": 1}'),
+    ],
+    ids=["deep", "deep", "long number", "long number", "open quote", "open quote", "half a character", "half a key"],
+)
+def test_a_text_that_no_parser_takes_is_refused_with_file_and_line(form, text, tmp_path):
+    message = spoil(form, files(form)[0], lambda sound: text.encode(), tmp_path)
+    assert message.startswith(f"{tmp_path / form / files(form)[0]}:")

@@ -150,3 +150,19 @@ def test_a_share_held_out_of_dev_leaves_something_on_both_sides_and_nothing_on_b
     assert episodes.groups
     assert score.groups
     assert not set(episodes.groups) & set(score.groups)
+
+
+@given(protocols)
+def test_records_follow_their_group_in_every_language(protocol):
+    k, count, fold = protocol
+    data = articles(count)
+    sets = split(data, Folds(k=k), fold)
+    for part in (sets.train, sets.dev, sets.test):
+        assert [c for c in data.candidates if c.group in part.groups] == list(part.candidates)
+        assert [q for q in data.questions if q.group in part.groups] == list(part.questions)
+        assert part.languages == {"el", "ar"}
+
+
+def test_fewer_groups_than_folds_are_refused_with_both_numbers():
+    with pytest.raises(DataError, match="5 folds need at least 5 articles or rows; the data has 4"):
+        split(articles(4), Folds(k=5), 0)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from helpers.formats import FOLDER, FORMATS, files, read, task, task_of
+from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, copy, files, read, task, task_of
 from metasearch.config import registry
 from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
@@ -229,3 +229,57 @@ def test_languages_with_a_region_or_script_are_canonical_in_records_whatever_the
     data = registry.load("readers", suffix[1:]).read(tmp_path, declared)
     assert [question.language for question in data.questions] == declared.languages == ["pt-BR", "sr-Latn"]
     assert data.answers["1"].keys() == {"pt-BR", "sr-Latn"}
+
+
+def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separator():
+    nile = candidates(read("xquad-r"), "ar")[-1]
+    first, second = "النيل يجري نحو الشمال.", "يصب في البحر المتوسط."
+    assert nile == Candidate("ar_3_1", "ar", second + first + " " + second, "Nile", (), second)
+
+
+def test_semeval_rows_with_the_same_number_are_one_group():
+    data = read("semeval2017")
+    assert data.groups == ("row-1", "row-2", "row-3")
+    assert len(data.select(["row-2"]).pairs) == len(SIX_PAIRS)
+
+
+def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplog):
+    rows = '{"id": "1", "question": "One?", "answer": "A.", "article": "X"}\n'
+    for language, article in (("de", "here"), ("el", "there")):
+        (tmp_path / f"{language}.jsonl").write_text(rows.replace("X", article))
+    assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
+    says = "question '1' is of 'here' in de, 'there' in el; such articles count as one; questions of such: 1"
+    assert caplog.messages == [f"{tmp_path}: {says}"]
+
+
+def test_xquad_r_articles_whose_titles_are_translated_are_one_and_that_is_said(tmp_path, caplog):
+    """Folds are cut between articles: no question is to be trained on in one language and tested in another."""
+    place = copy("xquad-r", tmp_path)
+    path = place / "tr.json"
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    for article in whole["data"]:
+        article["title"] += " (tr)"
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    found, whole = read("xquad-r", place), read("xquad-r")
+    of_question = {}
+    for question in found.questions:
+        of_question.setdefault(question.id, set()).add(question.group)
+    assert {len(groups) for groups in of_question.values()} == {1}
+    assert len(found.groups) == len(whole.groups)
+    (said,) = caplog.messages
+    assert f"in el, '{whole.questions[0].group} (tr)' in tr; such articles count as one" in said
+
+
+def test_a_pair_with_a_script_is_read_from_the_file_of_its_name(tmp_path):
+    (tmp_path / "sr-latn-EN.csv").write_text("text1,text2,score\na,b,0\nc,d,5\n", encoding="utf-8")
+    declared = task("csv", "sr-Latn en", "SR_latn-en")
+    data = registry.load("readers", "csv").read(tmp_path, declared)
+    assert declared.pairs == ("sr-Latn-en",)
+    assert {(pair.pair, pair.languages) for pair in data.pairs} == {("sr-Latn-en", ("sr-Latn", "en"))}
+
+
+def test_two_forms_of_an_id_in_one_file_are_the_same_id(tmp_path):
+    rows = [{"id": uid, "question": "a?", "answer": "a."} for uid in ("caf\u00e9", "cafe\u0301")]
+    (tmp_path / "de.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with pytest.raises(DataError, match=r"de\.jsonl:2: duplicate id 'café', first in .*de\.jsonl:1"):
+        registry.load("readers", "jsonl").read(tmp_path, task("jsonl", "de"))

@@ -115,3 +115,44 @@ def test_translations_of_lareqa_are_none_of_dev_and_test(real_data, fold):
     assert asked["ar"] == asked["el"] == asked["hi"] == asked["de"]
     assert len(asked["de"]) == LAREQA[fold][1][0] == 1190 - len(held)
     assert not asked["de"] & held
+
+
+def test_lareqa_fold_0_has_the_train_and_dev_candidates_of_table_2(lareqa):
+    assert candidates(lareqa[0].split.train) == (783, 812, 788, 808, 774, 528, 732)
+    assert candidates(lareqa[0].split.dev) == (255, 256, 254, 252, 262, 178, 248)
+
+
+def test_lareqa_folds_0_to_2_have_the_same_dev_articles(lareqa):
+    assert lareqa[0].split.dev.groups == lareqa[1].split.dev.groups == lareqa[2].split.dev.groups
+
+
+def test_lareqa_texts_are_one_line_and_longer_than_their_sentence(lareqa):
+    for candidate in lareqa[0].data.candidates:
+        assert "\n" not in candidate.text + candidate.shown
+        assert candidate.shown.strip()
+        assert len(candidate.text) > len(candidate.shown)
+
+
+def test_candidate_ids_are_unique_in_all_of_lareqa(lareqa):
+    ids = [candidate.id for candidate in lareqa[0].data.candidates]
+    assert len(ids) == len(set(ids)) == 1222 + 1276 + 1234 + 1244 + 1219 + 852 + 1167
+
+
+@pytest.mark.parametrize("pair", SIX_PAIRS)
+def test_semeval_has_250_pairs_in_each_language_pair(stsb, pair):
+    """Table 3; of the 500 tr-en pairs the first 250 are scored."""
+    assert sum(found.pair == pair for found in stsb[0].data.pairs) == 250
+
+
+@pytest.mark.slow
+def test_english_pairs_of_train_that_stand_in_dev_or_test_are_not_translated(real_data):
+    benchmark = load_benchmark("stsb-mt-translated", data=str(real_data))
+    english = [pair for pair in benchmark.split.train.pairs if pair.pair == "en-en"]
+    german = [pair for pair in benchmark.split.train.pairs if pair.pair == "de-de"]
+    own = load_benchmark("stsb-mt", data=str(real_data)).split.train
+    assert len(english) == 5749
+    # 24 English pairs stand in dev or test, and translations of some others do.
+    assert len(german) <= 5749 - 24
+    assert benchmark.translations.rows + benchmark.translations.left_out == 5 * 5749
+    texts = {(pair.group, pair.texts) for pair in own.pairs if pair.pair == "de-de"}
+    assert {(pair.group, pair.texts) for pair in german} <= texts

@@ -4,19 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
+from helpers.documents import blocks, table
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.task import Folds, Translate
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.folds import split
+from metasearch.data.folds import Split, split
 from metasearch.data.normalise import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate.leakage import apart, held_out
 from metasearch.data.translate.rows import TranslatedRow
-from metasearch.data.translate.train import add_translations
+from metasearch.data.translate.train import add_translations, with_source
 from metasearch.data.translators.base import Places
+from metasearch.data.translators.ctranslate2 import CTranslate2
 from metasearch.data.translators.files import Files
-from metasearch.errors import DataError
+from metasearch.errors import ConfigError, DataError
 
 LANGUAGES = ("de", "el")
 POOL = [f"{word} {i}" for word in ("where", "when", "who") for i in range(20)]
@@ -255,3 +258,43 @@ def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_f
     assert first.data.fingerprint == second.data.fingerprint != plain.fingerprint
     assert (first.data.questions, first.data.candidates) == (plain.questions, plain.candidates)
     assert first.translations.fingerprint != second.translations.fingerprint
+
+
+def yaml_of(text):
+    return yaml.safe_load(text)
+
+
+def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
+    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
+    train = add_translations(parts, task_of(own="keep"), translator)[0].train
+    assert [q.text for q in train.questions if q.language == "el"] == ["ε"]
+    # Its answer has no row in Greek.
+    assert [c.text for c in train.candidates if c.language == "el"] == ["el: where 10"]
+
+
+def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
+    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
+    with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; say own: drop .* or own: keep"):
+        add_translations(parts, task_of(own=None), translator)
+
+
+def test_a_source_that_is_no_language_of_the_task_is_read_beside_them():
+    task = Library().task("demo-oracle")
+    assert with_source(task).languages == [*task.languages, "en"]
+    assert with_source(Library().task("demo")) == Library().task("demo")
+
+
+def test_nothing_to_translate_is_an_error(translator):
+    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
+    greek = parts.train.sentences()
+    none = replace(greek, questions=greek.questions[1:], candidates=())
+    with pytest.raises(DataError, match="there is nothing to translate: train has no rows in en"):
+        add_translations(Split(none, parts.dev, parts.test), task_of(), translator)
+
+
+def test_the_blocks_of_the_document_are_sound():
+    declared, *others = (yaml_of(text) for text in blocks("docs/translate.md", "yaml"))
+    assert Translate.model_validate(declared["translate"]).into == ("de", "el")
+    assert others == []
+    for model, cell in table("docs/translate.md", "model"):
+        assert CTranslate2.Options.model_validate(yaml_of(cell.strip("`"))).model, model

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import LENGTHS, TEXTS, make
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.config.recipe import Loss
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 
@@ -105,3 +106,25 @@ def test_an_encoder_whose_weights_are_all_frozen_cannot_be_trained():
     encoder.model.requires_grad_(False)
     with pytest.raises(EncoderError, match="all of its weights are frozen"):
         FineTune(encoder, Loss(name="triplet"), FineTune.Options())
+
+
+@needs_peft
+def test_a_base_that_is_gone_is_named(tmp_path):
+    adapter(tmp_path, r=4, target_modules=_LAYERS)
+    shutil.rmtree(tmp_path / "base")
+    with pytest.raises(EncoderError, match=rf"is a PEFT adapter of '{tmp_path / 'base'}', .* hf download"):
+        open_checkpoint(str(tmp_path / "adapter"))
+
+
+@needs_peft
+def test_a_model_with_an_adapter_that_was_made_in_python_is_refused(tmp_path):
+    with pytest.raises(EncoderError, match="a PEFT adapter beside its weights; save the model and open the folder"):
+        Encoder(adapter(tmp_path, r=4, target_modules=_LAYERS), "adapted")
+
+
+@pytest.mark.skipif(find_spec("peft") is not None, reason="peft is installed")
+def test_without_peft_an_adapter_is_refused_with_the_command_that_installs_it(tmp_path):
+    make("bert").save(tmp_path)
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "base"}')
+    with pytest.raises(EncoderError, match=r"has a PEFT adapter, .*: pip install peft"):
+        open_checkpoint(str(tmp_path))

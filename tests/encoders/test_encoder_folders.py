@@ -81,3 +81,18 @@ def test_positions_of_the_roberta_family_count_from_the_padding_index_on(encoder
     one_more = {"input_ids": torch.full((1, 20 - pad), 9), "attention_mask": torch.ones(1, 20 - pad, dtype=torch.long)}
     with pytest.raises((IndexError, RuntimeError), match="index"):
         opened.embedder(one_more)
+
+
+def test_a_saved_encoder_keeps_its_prompts(tmp_path):
+    prompted = tiny.build(LENGTHS)
+    prompted.model.prompts = {"query": "query: ", "document": "passage: "}
+    prompted.save(tmp_path / "model")
+    opened = plain(tmp_path / "model")
+    np.testing.assert_allclose(opened.encode_query(TEXTS), prompted.encode(TEXTS, "question"), atol=1e-6)
+    np.testing.assert_allclose(opened.encode_document(TEXTS), prompted.encode(TEXTS, "candidate"), atol=1e-6)
+
+
+def test_an_encoder_that_normalises_is_not_made_to_do_it_twice(encoder, tmp_path):
+    encoder.save(tmp_path / "model")
+    kinds = [type(module).__name__ for module in open_checkpoint(str(tmp_path / "model")).model]
+    assert kinds == ["Transformer", "Pooling", "Normalize"]

@@ -151,3 +151,23 @@ def test_minilm_finds_the_paraphrase():
     )
     assert (built.name, len(question)) == ("minilm", 384)
     assert question @ paraphrase > 0.5 > question @ other
+
+
+def test_the_embedder_gives_the_same_vectors_with_gradients(encoder):
+    vectors = encoder.embedder(encoder.features(TEXTS, "text"))
+    assert vectors.requires_grad
+    np.testing.assert_allclose(vectors.detach().numpy(), encoder.encode(TEXTS, "text"), atol=1e-6)
+
+
+def test_a_length_beyond_the_positions_of_the_model_is_cut_to_them(encoder):
+    assert with_lengths(encoder, candidate=4000).limit("candidate") == tiny.POSITIONS
+    assert with_lengths(encoder, candidate=4000).encode(["key " * 1000], "candidate").shape == (1, tiny.DIMENSIONS)
+
+
+def test_the_models_own_prompts_stand_before_questions_and_candidates():
+    prompted = tiny.build()
+    prompted.model.prompts = {"query": "query: ", "document": "passage: "}
+    plain = tiny.build()
+    for role, prompt in (("question", "query: "), ("candidate", "passage: "), ("text", "")):
+        expected = plain.encode([prompt + "a key", prompt], "text")
+        np.testing.assert_allclose(prompted.encode(["a key", ""], role), expected, atol=1e-6)

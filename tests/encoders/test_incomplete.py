@@ -115,3 +115,31 @@ def test_settings_of_a_module_that_are_missing_are_named(folder, name, whole):
     shutil.rmtree(folder / name) if whole else (folder / name / "config.json").unlink()
     with pytest.raises(EncoderError, match=rf"{folder / name / 'config.json'} is missing, the settings of its module"):
         open_checkpoint(str(folder))
+
+
+def test_of_a_whole_checkpoint_nothing_is_assumed(folder, caplog):
+    caplog.set_level(logging.INFO)
+    open_checkpoint(str(folder))
+    assert lines(caplog) == []
+    assert [state for state, _ in doctor(folder)] == ["ok"]
+
+
+def test_code_that_stands_in_the_folder_asks_for_trust(folder):
+    change(folder / "modules.json", module(1, "own_pooling.Weighted"))
+    (folder / "own_pooling.py").touch()
+    with pytest.raises(EncoderError, match="comes with its own Python code; pass --trust-remote-code"):
+        open_checkpoint(str(folder))
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '["Pooling"]', "[{}]"])
+def test_a_damaged_list_of_modules_is_named(folder, content):
+    (folder / "modules.json").write_text(content)
+    with pytest.raises(EncoderError, match=rf"{folder / 'modules.json'}: no list of modules|empty modules list"):
+        open_checkpoint(str(folder))
+
+
+def test_a_damaged_configuration_is_named_where_no_list_of_modules_asks_for_it(folder):
+    (folder / "modules.json").unlink()
+    (folder / "config_sentence_transformers.json").write_text("{")
+    with pytest.raises(EncoderError, match=r"config_sentence_transformers\.json: no JSON: .* line 1"):
+        open_checkpoint(str(folder))

@@ -1,5 +1,7 @@
 """Encoders stored in int8: what is lost, what loads them, and what is said of damaged ones."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -160,3 +162,18 @@ def test_export_writes_it_and_says_how_large_the_folder_is(tmp_path):
     assert (size, model) == (f"size: {written / 10**6:.2f} MB", f"model: {tmp_path / 'small'}")
     weights = Encoder(opened(tmp_path / "small").model, "small", MaxLength()).parameter_count
     assert weights < (tmp_path / "small" / "model.safetensors").stat().st_size < 1.1 * weights
+
+
+def test_the_same_folder_gives_the_same_bits_each_time(folder):
+    assert opened(folder).fingerprint == opened(folder).fingerprint
+
+
+def test_saved_again_it_is_an_ordinary_folder_with_the_same_vectors_to_the_bit(folder, tmp_path):
+    loaded = opened(folder)
+    loaded.save(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert config["model_type"] == "metasearch-compressed"
+    assert {tensor.dtype for tensor in load_file(tmp_path / "model" / "model.safetensors").values()} == {torch.float32}
+    again = opened(tmp_path / "model")
+    np.testing.assert_array_equal(again.encode(TEXTS, "text"), loaded.encode(TEXTS, "text"))
+    assert again.fingerprint == loaded.fingerprint

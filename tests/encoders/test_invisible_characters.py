@@ -5,10 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.onnx_extra import needs_onnx
 from helpers.prepared import prepared
+from metasearch.compress.export.form import Form
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.fertility import fertility
 from metasearch.compress.static import make_static
+from metasearch.compress.trimming import trim
+from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.formats.blank import remove_invisible
+from metasearch.pipelines.export import export
 from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.search import index_documents, open_searcher
 
 TEXTS = (
     "Where is the key?",
@@ -76,3 +84,48 @@ def test_a_prepared_corpus_has_the_same_tokens(tmp_path):
         assert not encoder._tokens
     assert found[0] == found[1]
     assert len(found[0]) == 2 * len(TEXTS)
+
+
+def test_joiners_that_shape_letters_are_read():
+    encoder = load_encoder("mini", device="cpu")
+    for character in "\u200c\u200d":
+        plain, joined = encoder.tokens(["क्ष", f"क्{character}ष"], "text")
+        assert plain.tolist() != joined.tolist()
+
+
+def test_vocabularies_are_those_of_the_texts_without_them():
+    encoder = load_encoder("tiny")
+    texts, others = [*TEXTS, *TEXTS], [strew(text) for text in (*TEXTS, *TEXTS)]
+    assert fertility(encoder.model.tokenizer, others) == fertility(encoder.model.tokenizer, texts)
+    assert trim(encoder, others).fingerprint == trim(encoder, texts).fingerprint
+    assert make_static(encoder, texts=others).fingerprint == make_static(encoder, texts=texts).fingerprint
+    learned = [train_tokenizer(each, 358).get_vocab() for each in (texts, others)]
+    assert learned[0] == learned[1]
+
+
+@needs_onnx
+@pytest.mark.slow
+def test_an_exported_graph_has_the_same_vectors(tmp_path):
+    encoder = make_static(load_encoder("tiny"))
+    export(encoder, Form(onnx=True), tmp_path / "graph")
+    exported = OnnxEncoder(tmp_path / "graph")
+    expected = encoder.encode(TEXTS, "text")
+    np.testing.assert_allclose(exported.encode([strew(text) for text in TEXTS], "text"), expected, atol=1e-6)
+
+
+def test_a_search_finds_the_same_and_shows_what_was_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    searchers = []
+    for name, change in (("plain", str), ("strewn", strew)):
+        (tmp_path / name).mkdir()
+        for i, text in enumerate(TEXTS):
+            (tmp_path / name / f"{i}.txt").write_text(change(text), encoding="utf-8")
+        index_documents([name], tmp_path / f"{name}.index", "tiny")
+        searchers.append(open_searcher(tmp_path / f"{name}.index"))
+    for way in ({}, {"hybrid": True}, {"balance": True}):
+        plain = searchers[0].search(TEXTS, top=9, **way)
+        other = searchers[1].search([strew(text) for text in TEXTS], top=9, **way)
+        for expected, hits in zip(plain, other, strict=True):
+            assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+            # A mark of byte order at the start of a file is no part of its text.
+            assert [f"\ufeff{hit.passage.text}" for hit in hits] == [strew(hit.passage.text) for hit in expected]

@@ -1,7 +1,9 @@
 """A saved encoder cuts texts in plain sentence-transformers where they were cut in training."""
 
 import copy
+import json
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from metasearch.compress.static import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete
+from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.pipelines.factory import load_encoder
 
@@ -143,3 +146,54 @@ def test_a_static_encoder_whose_tokenizer_truncates_nothing_reads_whole_texts_an
     np.testing.assert_allclose(
         plain(tmp_path).encode(["key " * 5000]), encoder.encode(["key " * 5000], "text"), atol=1e-6
     )
+
+
+def settings(folder):
+    return json.loads((folder / "sentence_bert_config.json").read_text())
+
+
+def test_a_model_is_not_saved_with_more_than_it_can_take(tmp_path):
+    Encoder(make("bert").model, "trained", MaxLength(question=8, candidate=4000, text=4000)).save(tmp_path)
+    assert (settings(tmp_path)["document_length"], plain(tmp_path).max_seq_length) == (POSITIONS, POSITIONS)
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, {"text": 150}, {"question": 7, "candidate": 130}])
+def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_with(tmp_path, lengths):
+    Encoder(make("bert").model, "trained", MaxLength(**lengths)).save(tmp_path)
+    own = MaxLength(**dict.fromkeys(ROLES, POSITIONS))
+    expected = {role: min(length, POSITIONS) for role, length in complete(MaxLength(**lengths), own)}
+    opened = open_checkpoint(str(tmp_path))
+    assert {role: opened.limit(role) for role in ROLES} == expected
+    opened.write(tmp_path / "again")  # as `metasearch export` and `neutralise` do
+    again = open_checkpoint(str(tmp_path / "again"))
+    assert {role: again.limit(role) for role in ROLES} == expected
+
+
+@pytest.mark.parametrize("published", [5, 17, POSITIONS, 4 * POSITIONS, 10**30])
+def test_a_published_model_is_read_as_far_as_it_was_published_with(tmp_path, published):
+    made = make("bert")
+    made.model.max_seq_length = published
+    made.write(tmp_path)
+    opened = open_checkpoint(str(tmp_path))
+    assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, min(published, POSITIONS))
+    assert_alike(opened, tmp_path)
+
+
+@pytest.mark.parametrize("own", [{"query_length": 6}, {"document_length": 6}])
+def test_one_role_alone_may_have_a_length_of_its_own(tmp_path, own):
+    made = make("bert")
+    made.model.max_seq_length = 20
+    made.write(tmp_path)
+    path = tmp_path / "sentence_bert_config.json"
+    path.write_text(json.dumps(settings(tmp_path) | own))
+    opened = open_checkpoint(str(tmp_path))
+    short = {"query_length": "question", "document_length": "candidate"}[next(iter(own))]
+    assert {role: opened.limit(role) for role in ROLES} == {role: 6 if role == short else 20 for role in ROLES}
+    assert_alike(opened, tmp_path)
+
+
+def test_a_model_without_a_table_of_positions_is_opened_with_all_its_saved_lengths(tmp_path, monkeypatch):
+    Encoder(make("bert").model, "trained", MaxLength(**LENGTHS)).save(tmp_path)
+    monkeypatch.setattr("metasearch.encoders.transformer.native_config", lambda model: SimpleNamespace())
+    opened = open_checkpoint(str(tmp_path), MaxLength(**LENGTHS))
+    assert {role: opened.limit(role) for role in ROLES} == LENGTHS

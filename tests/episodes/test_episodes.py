@@ -1,8 +1,12 @@
 """What an episode of a retrieval task is made of (MAML-Align paper, section 4.2, Table 4 and appendix C.3)."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -199,3 +203,26 @@ def test_every_set_of_every_corpus_keeps_its_promises(drawn):
     assert max(shares[code] for code in candidates) - min(shares[code] for code in candidates) <= 1
     questions = Counter(t.question for t in triplets).values()
     assert max(questions) - min(questions) <= len(candidates)
+
+
+def test_an_episode_is_the_same_in_another_process_with_another_hash_seed():
+    code = (
+        "from helpers.corpus import episodes_of, retrieval;"
+        f"s = episodes_of(retrieval(), {GREEK!r}, {HINDI!r}, seed=7); print([s.episode(i) for i in range(4)])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "5", "PYTHONPATH": str(Path(__file__).parents[1])}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    here = episodes_of(retrieval(), GREEK, HINDI, seed=7)
+    assert found.stdout.strip() == str([here.episode(i) for i in range(4)])
+
+
+def test_eight_triplets_of_three_negatives_come_from_three_questions():
+    triplets = draw(retrieval(), "el_ar", count=8, n_neg=3)
+    assert sorted(Counter(t.question.id for t in triplets).values()) == [2, 3, 3]  # 8 = 3 + 3 + 2
+    assert len({(t.question, t.positive, t.negative) for t in triplets}) == 8
+
+
+def test_sentences_that_answer_nothing_are_no_negatives():
+    data = retrieval(3, ("el",), fillers=50)
+    drawn = {t.negative.text for seed in range(30) for t in draw(data, "el_el", 3, n_neg=1, seed=seed)}
+    assert drawn == {f"el sentence {i}" for i in range(3)}

@@ -3,6 +3,7 @@
 import json
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 import torch
@@ -140,3 +141,37 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_leaves_no_stump(tmp_path):
         signal.signal(signal.SIGXFSZ, ignored)
     assert_is(store.load(), 1)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_a_second_stop_between_the_two_renames_leaves_it_too(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.previous")
+
+    def stop(*paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        store.save(checkpoint(2))
+    assert_is(store.load(), 1)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damage_is_an_error_that_names_the_file(tmp_path, name):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    path = tmp_path / "checkpoint" / name
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(RunFolderError, match=f"{name}: the checkpoint is damaged"):
+        store.load()
+
+
+def test_two_damaged_checkpoints_are_an_error_that_names_both(tmp_path):
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2):
+        store.save(checkpoint(step))
+    for folder in ("checkpoint", "checkpoint.previous"):
+        damage(tmp_path / folder / "best.safetensors")
+    with pytest.raises(RunFolderError, match=r"And so is the one before it\. .* delete .*checkpoint and .*\.previous"):
+        store.load()

@@ -172,3 +172,32 @@ def test_runs_hold_all_texts_in_their_order_and_no_more_than_is_allowed(lengths,
     assert all(len(run) == 1 or sum(lengths[i] for i in run) <= most for run in runs)
     # As few as that allows: the first text of a run did not fit into the one before.
     assert all(sum(lengths[i] for i in (*one, two[0])) > most for one, two in pairwise(runs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_dropout_draws_the_same_numbers(case, family, runs):
+    encoder = encoder_of(family, layers=2)
+    learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
+    learner.train(True)
+    try:
+        again, kept = both(encoder)
+        found = []
+        for gradients in (again, kept, kept):
+            torch.manual_seed(len(found) // 2)  # another one for the last
+            found.append(outer(learner, episodes, gradients))
+        assert_same_bits(*found[:2])
+        assert error(found[2], found[1]) > 1e-3
+    finally:
+        learner.train(False)
+    assert runs
+
+
+def test_the_weights_of_an_inner_step_are_those_of_the_way_forward():
+    """With those that stand in the layer on the way back, which are the encoder's own, five steps would not count."""
+    learner, episodes = STEPPING[0].learn(encoder_of("bert"), inner_steps=5), STEPPING[0].episodes()
+    few = Case("maml").learn(encoder_of("bert"), inner_steps=1)
+    packed = OuterGradients(learner.encoder, checkpointing="on")
+    assert error(outer(learner, episodes, packed), outer(few, episodes, packed)) > 1e-2
+    assert error(outer(learner, episodes, packed), outer(learner, episodes)) < 1e-10

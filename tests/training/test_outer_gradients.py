@@ -115,3 +115,11 @@ def test_another_number_of_steps_or_another_order_is_another_gradient(family):
 
 def test_every_learner_is_here():
     assert {case.learner for case in (*STEPPING, REPTILE, *PLAIN)} == set(registry.names("learners"))
+
+
+@pytest.mark.parametrize("case", STEPPING, ids=str)
+def test_on_several_workers(case):
+    """Four episodes on two threads, in second order."""
+    learner = case.learn(encoder_of("bert"), inner_steps=1, first_order=False)
+    plain, found = on_both(learner, case.episodes(4), workers=2)
+    assert_same(found, plain, torch.float64)

@@ -1,5 +1,6 @@
 """Packed texts, groups of padded ones, slices of the word table: the same vectors, whatever stands beside a text."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -153,3 +154,47 @@ def test_groups_cost_least_of_all_cuts(lengths, call):
     cuts = (c for size in range(len(order)) for c in combinations(range(1, len(order)), size))
     best = min(cost([order[a:b] for a, b in zip((0, *cut), (*cut, len(order)), strict=True)]) for cut in cuts)
     assert cost(found) == best
+
+
+def test_a_family_that_cannot_be_packed_is_padded_in_groups_of_similar_length():
+    encoder = encoder_of("mpnet")
+    lengths = sorted(encoder.lengths(TEXTS * 30, "text"))
+    (texts,), _ = lay_out(encoder, packing_plan(encoder), [of_role(TEXTS * 30)])
+    assert len(texts.parts) > 1
+    assert sum(lengths) < texts.tokens < len(lengths) * max(lengths)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_family_but_one_with_attention_of_its_own_is_packed(kind):
+    assert packing_plan(encoder_of(kind)).packs == (kind not in PADDED)
+
+
+def test_prompts_stand_before_questions_and_candidates():
+    encoder = encoder_of("bert")
+    ((as_question, as_candidate, as_text),) = laid_out(
+        encoder, [[("question", "a key"), ("candidate", "a key"), ("text", "a key")]]
+    )
+    torch.testing.assert_close(as_question, own(encoder, ["query: a key"])[0], **EXACT)
+    torch.testing.assert_close(as_candidate, own(encoder, ["passage: a key"])[0], **EXACT)
+    torch.testing.assert_close(as_text, own(encoder, ["a key"])[0], **EXACT)
+
+
+def test_token_types_are_packed_with_their_tokens():
+    encoder = encoder_of("bert")
+    backbone, plan = encoder.model[0].auto_model, packing_plan(encoder)
+    rows = [
+        np.array([[2, 300, 3, 400, 500, 3], [1] * 6, [0, 0, 0, 1, 1, 1]], np.int32),
+        np.array([[2, 300, 3], [1] * 3, [0, 0, 1]], np.int32),
+    ]
+    columns = ("input_ids", "attention_mask", "token_type_ids")
+    (texts,), _ = lay_out(encoder, plan, [of_role(["a", "b"])])
+    part = packed(rows, columns, plan.first, plan.padding)
+    with torch.no_grad():
+        found = Network(encoder, plan).run(
+            weights_of(encoder), replace(texts, parts=(part,), order=torch.arange(2)), "pooled"
+        )
+        for vector, row in zip(found, rows, strict=True):
+            features = {name: torch.tensor(row[None, i], dtype=torch.long) for i, name in enumerate(columns)}
+            torch.testing.assert_close(vector, backbone(**features).last_hidden_state[0].mean(0), **EXACT)
+            without = backbone(**features | {"token_type_ids": None}).last_hidden_state[0].mean(0)
+            assert (vector - without).norm() > 0.1

@@ -7,7 +7,7 @@ from queue import Queue
 import pytest
 import torch
 
-from helpers.sharded import CASES, main
+from helpers.sharded import CASES, main, weights_after
 from helpers.torchrun import by_torchrun
 from metasearch.runs.torchrun_env import Rank
 from metasearch.training.distributed import ProcessGroup
@@ -76,3 +76,10 @@ def test_every_learner_comes_to_the_same_bits_in_one_two_and_four_processes(tmp_
     assert len(one) == len(CASES)
     assert two == one
     assert four == one
+
+
+@pytest.mark.slow
+def test_shards_and_dropout_change_bits():
+    """So the comparisons above see what they are to see."""
+    case = QUICK[0]
+    assert len({weights_after(case, dropout=on, shards=count) for on in (True, False) for count in (1, 4)}) == 4

@@ -140,3 +140,25 @@ def test_memory_that_does_not_suffice_in_the_backward_pass_is_said_so(shards, mo
     monkeypatch.setattr("torch.autograd.grad", full)
     with pytest.raises(OutOfMemory, match=r"^out of memory on cpu in an outer step \(CUDA out of memory\)\. Less is"):
         in_shards(learner, case.episodes(2), shards)
+
+
+def test_second_order_in_shards_has_the_same_gradient_where_layers_are_recomputed():
+    case = Case("maml")
+    learner = case.learn(encoder_of("bert"), first_order=False, inner_steps=1)
+    episodes = case.episodes(2)
+    assert_same(in_shards(learner, episodes, 2, checkpointing="on"), outer(learner, episodes))
+
+
+def test_a_shard_without_texts_adds_nothing():
+    """The last batch of an epoch may hold one pair."""
+    for case in (Case("distill", "translations", (1,)), Case("ema", "translations", (1,))):
+        learner, episodes = case.learn(encoder_of("bert")), case.episodes(1)
+        assert_same(in_shards(learner, episodes, 4), outer(learner, episodes))
+
+
+def test_rows_and_a_whole_table_make_a_whole_table():
+    table = numbers(6)
+    (total,) = added([rows([1], numbers(1, seed=1))], [table])
+    expected = table.clone()
+    expected[1] = numbers(1, seed=1)[0] + table[1]
+    assert torch.equal(total, expected)

@@ -225,3 +225,53 @@ def test_a_subclass_of_a_learner_has_the_gradient_of_its_own_formula(bert):
     assert own.loss.item() == pytest.approx(2 * plain.loss.item(), rel=EXACT)
     for name, gradient in plain.dense.items():
         torch.testing.assert_close(own.dense[name], 2 * gradient, rtol=1e-8, atol=1e-12)
+
+
+class Decay(nn.Module):
+    """Weighs tokens by their place, with a learned base: a module that needs texts side by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Parameter(torch.tensor([0.9]))
+
+    def forward(self, features):
+        tokens = features["token_embeddings"]
+        weights = self.base ** torch.arange(tokens.shape[1], device=tokens.device)
+        return {**features, "token_embeddings": tokens * weights[:, None]}
+
+
+def test_a_frozen_layer_above_a_trained_word_table(deep):
+    deep.model[0].auto_model.encoder.layer[1].requires_grad_(False)
+    _, found = assert_same(deep)
+    assert sparse(found) == {"word_embeddings.weight"}
+
+
+def test_a_module_that_is_not_known_gets_padded_texts(bert):
+    decaying = altered(bert, [Decay(), Pooling(HIDDEN)])
+    notes, found = assert_same(decaying)
+    assert any("padded" in note for note in notes)
+    assert any("Decay" in note for note in notes)
+    assert found.dense["model.1.base"].any()
+
+
+def test_a_dense_layer_behind_the_pooling_is_packed(bert):
+    notes, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
+    assert notes == ()
+    assert found.dense["model.2.linear.weight"].shape == (5, HIDDEN)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"student_inner_steps": 0},
+        {"student_inner_steps": 3},
+        {"kd_reduction": "mean", "task_reduction": "sum"},
+        {"kd_reduction": "mean", "detach_teacher": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("first_order", [True, False])
+def test_variants_of_maml_align(options, first_order):
+    assert_same(
+        encoder_of("bert"), Case("maml-align", sizes=(3, 2, 2), options=tuple(options.items())), first_order, count=2
+    )

@@ -5,11 +5,11 @@ import torch
 
 from helpers.padded import PaddedGradients, padded
 from helpers.small import SmallEncoder
-from helpers.training import Recorder, same, start, weights
+from helpers.training import Recorder, same, start, weights, whole
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import NonFiniteError
+from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.pipelines import factory
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
@@ -160,3 +160,34 @@ def test_held_out_dev_groups_are_never_in_a_meta_valid_episode(monkeypatch):
     assert len(held) == 2
     assert not seen & held
     assert seen & (set(dev) - held)
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
+    ends = []
+    for seed in (0, 1):
+        learner, benchmark, recipe = start()
+        factory.fit(learner, benchmark, recipe, seed=seed)
+        ends.append(weights(learner))
+    assert same(ends[0], whole()[0])
+    assert not same(ends[0], ends[1])
+
+
+def test_the_only_step_of_a_training_has_the_whole_rate_whatever_its_warm_up():
+    for warmup in (0.1, 0.514, 0.99):
+        for decay in ("none", "linear", "cosine"):
+            told, _ = trained(Slope(1.0), Outer(lr=0.2, warmup=warmup, decay=decay), steps=1)
+            assert told[0]["lr"] == 0.2
+
+
+@pytest.mark.slow
+def test_bf16_runs_in_first_order_and_is_refused_in_second():
+    learner, benchmark, recipe = start()
+    exact, *_ = start()
+    factory.fit(learner, benchmark, recipe, precision="bf16", max_steps=2)
+    factory.fit(exact, benchmark, recipe, max_steps=2)
+    assert not same(weights(learner), weights(exact))
+    assert all(torch.isfinite(value).all() for value in weights(learner).values())
+    learner, benchmark, recipe = start("maml-tiny", "trans", "options.first_order=false")
+    with pytest.raises(ConfigError, match="bf16 works in first order only"):
+        factory.fit(learner, benchmark, recipe, precision="bf16")

@@ -114,3 +114,19 @@ def test_an_interrupt_at_the_last_step_says_so_and_resumes_to_the_end_without_a_
     assert factory.fit(learner, benchmark, recipe, callback=again, store=store, resume=True) == end
     assert (again.terms, again.scores) == ([], [])
     assert same(weights(learner), expected)
+
+
+@pytest.mark.slow
+def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
+    graded = ["negatives=hard", "queries=similar", "negative_pool=8", "n_neg=2"]
+    training = ("maml-tiny", "trans", *(f"episodes.{value}" for value in graded))
+    learner, *_ = resumed(tmp_path, 3, *training)
+    assert same(weights(learner), whole(*training)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["meta-sgd-tiny", "reptile-tiny"])
+def test_learned_rates_and_reptile_resume_to_the_same_bits(tmp_path, recipe):
+    learner, *_ = resumed(tmp_path, 4, recipe, "trans")
+    assert same(weights(learner), whole(recipe, "trans")[0])
+    assert not same(weights(learner), weights(start(recipe, "trans")[0]))

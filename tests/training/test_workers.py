@@ -1,6 +1,6 @@
 """Jobs on threads: results in order, errors raised, the same bits with any number of threads."""
 
-from threading import Event
+from threading import Event, current_thread
 
 import pytest
 import torch
@@ -155,3 +155,69 @@ def test_with_dropout_there_is_one_worker_and_a_seed_decides():
     assert gradients.packed.workers == 2
     assert torch.equal(outer(learner, episodes, gradients).loss, calm)
     assert not torch.equal(one.loss, calm)
+
+
+def test_tasks_run_at_the_same_time_on_networks_of_their_own(workers):
+    """Each of the first two waits until the other has begun."""
+    begun = [Event(), Event()]
+
+    def work(network, task):
+        assert not network.busy
+        network.busy = True
+        if task < 2:
+            begun[task].set()
+            assert begun[1 - task].wait(SOON)
+        network.busy = False
+        return network
+
+    found = list(workers.each(range(6), work, 2))
+    assert found[0] is not found[1]
+    assert len(set(found)) == 2
+
+
+def test_one_worker_is_the_callers_own_thread(workers):
+    seen = []
+    list(workers.each([1, 2], lambda network, task: seen.append((network, current_thread())), 1))
+    assert seen == [(seen[0][0], current_thread())] * 2
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_no_task_begins_long_before_its_result_is_taken(workers, most):
+    """Of those given out, as many as there are threads and one more may wait."""
+    given = []
+
+    class Tasks(list):
+        def __iter__(self):
+            for task in super().__iter__():
+                given.append(task)
+                yield task
+
+    for taken, _ in enumerate(workers.each(Tasks(range(20)), lambda network, task: task, most)):
+        assert len(given) <= taken + most + 2
+    assert len(given) == 20
+
+
+def test_nothing_runs_any_more_when_an_error_is_raised(workers):
+    """So that no network is in the hands of two."""
+    begun, running = Event(), []
+
+    def work(network, task):
+        if task == 0:
+            assert begun.wait(SOON)
+            raise ValueError
+        running.append(task)
+        begun.set()
+        Event().wait(0.2)
+        running.remove(task)
+
+    with pytest.raises(ValueError):
+        list(workers.each(range(4), work, 2))
+    assert not running
+
+
+def test_training_is_turned_on_and_off_in_all_networks(workers):
+    numbers(workers, range(3), 3)
+    workers.train(True)
+    found = []
+    list(workers.each(range(9), lambda network, task: found.append(network.training), 3))
+    assert set(found) == {True}

@@ -2,8 +2,10 @@
 
 import pytest
 
+from helpers.files import write
 from helpers.passages import passages_of, shown
 from metasearch.data.documents import content
+from metasearch.data.documents.read import read
 from metasearch.errors import DataError
 
 
@@ -61,3 +63,55 @@ def test_front_matter_tells_language_and_title_and_is_no_text(tmp_path):
 def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
     (passage,) = passages_of(tmp_path / "a.md", text)
     assert (passage.line, passage.text, passage.language) == (1, text.rstrip(), "und")
+
+
+def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(content, "_SIZE", 3)
+    assert shown(tmp_path / "a.txt", "ab\r\nü\r\nc", limit=2) == [(1, "ab"), (2, "ü"), (3, "c")]
+
+
+@pytest.mark.parametrize(
+    ("matter", "title", "language", "says"),
+    [
+        (
+            "title: x\nlang: german\n",
+            "x",
+            "und",
+            "language ignored: {}:3: lang: 'german' is not a language tag such as de",
+        ),
+        ("lang: [de, en]\n", "", "und", "language ignored: {}:2: lang: \"['de', 'en']\" is not a language tag"),
+        ("title: [a]\nlang: de\n", "", "de", "title ignored: {}:2: title: expected a text, got ['a']"),
+        ("lang: de\nlang: en\n", "", "en", "title and language read literally: {}:3: lang: duplicate key"),
+        ("a: 1: 2\nlanguage: 'de'\n", "", "de", "title and language read literally: {}:2: not YAML: mapping values"),
+        ("title: Task 1: Keys\nlang: de\n", "Task 1: Keys", "de", "title and language read literally: {}:2: not YAML"),
+        ("title: x\nlang: [de\n", "x", "und", "title and language read literally: {}:4: not YAML"),
+    ],
+)
+def test_front_matter_that_is_wrong_is_named_with_its_line_and_the_text_is_read(
+    matter, title, language, says, tmp_path, caplog
+):
+    says = says.replace("\"['de', 'en']\"", "'['de', 'en']'").format(tmp_path / "a.md")
+    (passage,) = passages_of(tmp_path / "a.md", f"---\n{matter}---\nText.")
+    assert (passage.text, passage.language) == (f"{title}\nText." if title else "Text.", language)
+    assert passage.line == 3 + matter.count("\n")
+    assert caplog.messages[0].startswith(says)
+
+
+def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in {
+        "a.txt": b"One.",
+        "b.txt": b"caf\xe9",
+        "c.csv": b"name\nRex\n",
+        "d.jsonl": b'{"text": "Two."}',
+    }.items():
+        write(folder / name, text)
+    assert [passage.text for passage in read([folder])] == ["One.", "Two."]
+    assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
+        "/b.txt:1: not UTF-8: byte 3 is 0xe9",
+        "/c.csv:1: the header has no column 'text' with the text. Known: name.",
+    ]
+    for name in ("b.txt", "c.csv"):
+        with pytest.raises(DataError, match=rf"docs/{name}:1: "):
+            list(read([folder, folder / name]))

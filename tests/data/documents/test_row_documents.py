@@ -1,11 +1,13 @@
 """JSON lines and tables: columns, quotes, line numbers, and what is wrong with them."""
 
+import csv
 import json
 
 import pytest
 
 from helpers.passages import passages_of, shown
 from metasearch.data.documents import content
+from metasearch.data.formats.text_files import LONGEST_ROW
 from metasearch.errors import DataError
 
 ROWS = [
@@ -88,3 +90,60 @@ def test_a_line_that_never_ends_is_refused(name, text, line, tmp_path, monkeypat
     first = '{"text": "a"}\n' if name == "a.jsonl" and line == 2 else ""
     with pytest.raises(DataError, match=rf"{name}:{line}: the line has more than 50 characters"):
         shown(tmp_path / name, first + text.removeprefix("text\n") if first else text)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", '{"text": 1}', ":1: text: expected a text, got 1"),
+        ("a.jsonl", '{"text": "a", "title": ["b"]}', ":1: title: expected a text, got ['b']"),
+        ("a.jsonl", '{"text": "a", "text": "b"}', ":1: the key 'text' stands twice"),
+        ("a.jsonl", '{"text": "\\ud800"}', ":1: text: half a character, \\ud800"),
+        ("a.jsonl", '["a"]', ':1: expected an object in braces, got ["a"]'),
+        ("a.jsonl", '{"text": "a"', ":1: not JSON: Expecting ',' delimiter at column 13"),
+        ("a.jsonl", '{"txt": "b"}', ":1: no 'text', which holds the text. Did you mean 'txt'? Known: txt."),
+        ("a.csv", "text,id\n\na\n", ":3: expected 2 columns, got 1"),
+        ("a.tsv", "text\tid\na\n", ":2: expected 2 columns, got 1"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named_with_its_line_and_the_others_are_read(
+    name, content, says, tmp_path, caplog
+):
+    more = '\n{"text": "b"}' if name == "a.jsonl" else "b,\n" if name == "a.csv" else "b\t\n"
+    assert [text for _, text in shown(tmp_path / name, content + more)] == ["b"]
+    assert caplog.messages == [f"row skipped: {tmp_path}/{name}{says}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", '{"txt": "b"}\n\n{}', ":1: no 'text', which holds the text. Did you mean 'txt'? Known: txt."),
+        ("a.csv", "title,txt\na,b\n", ":1: the header has no column 'text' with the text. Did you mean 'txt'? Known: "),
+        ("a.csv", "text,text\na,b\n", ":1: the header names the column 'text' twice"),
+        ("a.csv", 'text\n"a\nb\nc', ":2: not CSV: unexpected end of data"),
+    ],
+)
+def test_a_document_of_rows_that_cannot_be_read_is_an_error(name, content, says, tmp_path):
+    with pytest.raises(DataError) as caught:
+        shown(tmp_path / name, content)
+    assert str(caught.value).startswith(f"{tmp_path}/{name}{says}")
+
+
+@pytest.mark.parametrize("damaged", [20, 21, 300])
+def test_of_very_many_rows_that_cannot_be_read_the_first_are_named_and_the_others_counted(damaged, tmp_path, caplog):
+    assert shown(tmp_path / "a.jsonl", "x\n" * damaged + '{"text": "a"}') == [(damaged + 1, "a")]
+    rest = [f"rows skipped: {tmp_path}/a.jsonl: {damaged - 20} more"] if damaged > 20 else []
+    assert [message.split(": not JSON")[0] for message in caplog.messages] == [
+        *(f"row skipped: {tmp_path}/a.jsonl:{line}" for line in range(1, 21)),
+        *rest,
+    ]
+
+
+def test_a_quote_that_never_ends_is_refused(tmp_path):
+    before = csv.field_size_limit(50)
+    try:
+        with pytest.raises(DataError, match=r"a\.csv:2: not CSV: field larger than field limit \(50\)"):
+            shown(tmp_path / "a.csv", 'text\n"' + "abc\n" * 20)
+    finally:
+        csv.field_size_limit(before)
+    assert before == LONGEST_ROW

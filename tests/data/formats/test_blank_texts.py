@@ -7,9 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.formats import copy, read
+from helpers.passages import shown
+from metasearch.compress.texts import read_texts
 from metasearch.config.corpus import CorpusSettings
+from metasearch.data.entailment import read_entailment
 from metasearch.data.formats.blank import blank, remove_invisible
 from metasearch.data.parallel.corpus import read_corpus
+from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import DataError
 
 UNSEEN = " \u200b\u200c\u200d\u2060\ufeff"
@@ -80,3 +84,61 @@ def test_a_line_of_a_parallel_corpus_with_such_a_side_is_dropped_and_counted(tmp
     assert [pair.texts for pair in corpus] == [("one", "eins")]
     assert corpus.report.describe() == "3 lines read, 1 kept; dropped: 2 empty side"
     assert corpus.report.examples == [f"{path}:2: empty side", f"{path}:3: empty side"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\u3000\u2028\u00a0"])
+def test_white_space_is_nothing(text):
+    assert blank(text) == "nothing"
+
+
+def test_of_the_format_characters_those_that_are_drawn_are_none_of_it():
+    """The signs that Arabic and its relatives put over or before numbers: Unicode's Prepended_Concatenation_Mark."""
+    drawn = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) == "Cf" and not blank(c)]
+    assert {unicodedata.name(c).split()[0] for c in drawn} <= {"ARABIC", "SYRIAC", "KAITHI"}
+    assert len(drawn) == 13
+
+
+@pytest.mark.parametrize(
+    "text", ["क्\u200dष", "می\u200cخواهم", "❤\ufe0f", "\u1820\u180b", "\u115f\u1161", " \t\n\u00a0\u2028"]
+)
+def test_what_shapes_or_separates_is_kept(text):
+    assert remove_invisible(text) == text
+
+
+def test_a_sentence_of_xquad_r_that_shows_nothing_is_refused(tmp_path):
+    path = copy("xquad-r", tmp_path) / "el.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"context": "Ο Νείλος ρέει', f'"context": "{UNSEEN * 5}'), encoding="utf-8")
+    with pytest.raises(DataError, match=r"sentence_breaks\[0\]: expected a sentence from 0 to 29, got only characters"):
+        read("xquad-r", path.parent)
+
+
+def test_an_entailment_pair_with_such_a_sentence_is_dropped_and_counted(tmp_path):
+    path = tmp_path / "nli.tsv"
+    path.write_text(f"sentence1\tsentence2\tlabel\na\tb\tneutral\n{UNSEEN}\tb\tneutral\n", encoding="utf-8")
+    found = read_entailment([path])
+    assert [pair.texts for pair in found.pairs] == [("a", "b")]
+    assert found.report.describe() == "2 lines read, 1 kept; dropped: 1 a sentence is missing"
+
+
+@pytest.mark.parametrize("reading", [lambda path: list(read_texts([path])), lambda path: read_tagged([path], 9)])
+def test_a_file_of_nothing_else_has_no_text(reading, tmp_path):
+    path = tmp_path / "de.txt"
+    path.write_text(f"{UNSEEN}\n\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"de\.txt: the file has no text"):
+        reading(path)
+
+
+@pytest.mark.parametrize("form", ["jsonl-labelled", "jsonl-pairs"])
+def test_a_line_of_a_task_that_shows_nothing_is_passed_over_like_a_blank_one(form, tmp_path):
+    before = read(form, copy(form, tmp_path / "before"))
+    folder = copy(form, tmp_path / "after")
+    for path in folder.glob("*.jsonl"):
+        path.write_text(path.read_text(encoding="utf-8").replace("\n", f"\n{UNSEEN}\n"), encoding="utf-8")
+    assert read(form, folder) == before
+
+
+@pytest.mark.parametrize(("name", "row"), [("a.jsonl", '{"text": "Bees."}'), ("a.tsv", "Bees.")])
+def test_a_line_of_a_document_that_shows_nothing_is_passed_over_like_a_blank_one(name, row, tmp_path):
+    head = "" if name.endswith("l") else "text\n"
+    assert shown(tmp_path / name, f"{UNSEEN}\n{head}{UNSEEN}\n{row}\n")[0][1] == "Bees."

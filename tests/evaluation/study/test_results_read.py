@@ -1,6 +1,7 @@
 """Runs and studies read back: what is there, what is missing, and what may not be put together."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -9,7 +10,7 @@ from helpers.studies import VERSIONS, Made, write_run, write_study
 from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.runs.per_query_results import query_results_path
+from metasearch.runs.per_query_results import QueryResults, query_results_path
 from metasearch.runs.rows import read_rows
 
 TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
@@ -261,3 +262,18 @@ def test_runs_from_different_encoders_of_one_name_are_refused(tmp_path):
     said = message(ConfigError, one, other)
     assert said.startswith(f"{one} and {other} cannot be compared: zero-shot map@20 on test is ")
     assert said.endswith("so 'tiny' is not the same encoder")
+
+
+def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
+    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
+    (path,) = (each.run.path / "queries").iterdir()
+    assert each.questions is each.questions
+    QueryResults().save(path, {})
+    os.utime(path, ns=(0, 0))
+    assert not each.questions.units
+
+
+def test_two_cells_of_a_study_that_are_the_same_are_refused(tmp_path):
+    folder = study(tmp_path / "s", {"one": Made(learner="maml"), "two": Made(learner="maml")}, folds=(0,))
+    paths = [folder / "cells" / name / "fold-0-seed-0" for name in ("one", "two")]
+    assert message(ConfigError, folder) == f"{paths[0]} and {paths[1]} are both maml, fold 0, seed 0"

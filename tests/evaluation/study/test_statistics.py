@@ -1,5 +1,7 @@
 """The paired t-test against scipy, Holm's correction by hand, and means with what they are taken over."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -68,3 +70,23 @@ def test_holm_rejects_what_stepping_down_rejects(p_values, alpha):
 def test_a_summary_has_the_sample_deviation_and_says_over_what():
     # Mean 4; deviations -2, 0, 2: √((4 + 0 + 4) / (3 - 1)).
     assert summary([2.0, 4.0, 6.0], "folds") == Summary(4.0, (8 / 2) ** 0.5, 3, "folds")
+
+
+def test_the_paired_test_by_hand():
+    found = paired_test([3.0, 5.0, 4.0], [2.0, 3.0, 1.0])
+    # Differences 1, 2, 3: mean 2, sample deviation √((1 + 0 + 1) / 2) = 1.
+    assert (found.n, found.mean, found.sd) == (3, 2.0, 1.0)
+    assert found.effect == 2 / 1
+    assert found.t == pytest.approx(2 / (1 / 3**0.5))
+    # With 2 degrees of freedom, P(|T| > t) = 1 - t / √(t² + 2).
+    assert found.p == pytest.approx(1 - 12**0.5 / (12 + 2) ** 0.5)
+
+
+@given(probabilities)
+def test_holm_keeps_the_order_and_is_between_no_correction_and_bonferroni(p_values):
+    adjusted = holm(p_values)
+    for (p, own), (q, other) in combinations(zip(p_values, adjusted, strict=True), 2):
+        assert own <= other if p < q else own >= other if p > q else own == other
+    for p, own in zip(p_values, adjusted, strict=True):
+        assert p <= own <= min(1.0, len(p_values) * p)
+    assert min(adjusted) == min(1.0, len(p_values) * min(p_values))

@@ -185,3 +185,13 @@ def test_a_level_needs_one_resample_beyond_each_end(level, resamples):
     check(level, resamples)
     with pytest.raises(ConfigError, match=r"lies beyond the outermost|too few"):
         check(level, resamples - 1)
+
+
+@pytest.mark.parametrize(("value", "outside"), [(0.99, True), (1.0, False), (2.0, False), (2.01, True)])
+def test_an_interval_excludes_what_is_outside(value, outside):
+    assert Interval(1.0, 2.0).excludes(value) == outside
+
+
+def test_questions_that_were_resampled_apart_from_their_translations_would_cover_too_little():
+    covered = np.mean([not found.excludes(0.3) for found in intervals(200, difference=0.3, together=False)])
+    assert covered < 0.85

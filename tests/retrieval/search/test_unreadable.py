@@ -105,3 +105,80 @@ def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_
         DataError, match=r"a\.de\.jsonl:1: .*; the index is damaged and cannot keep what it has of 'docs/a"
     ):
         index()
+
+
+MATTER = "---\ntitle: Keys: where\n---\nUnder the mat.\n"
+
+
+def test_a_folder_that_cannot_be_read_keeps_its_documents(docs, tmp_path, caplog):
+    (docs / "old" / "c.txt").write_text("Old.", encoding="utf-8")
+    index()
+    before = texts(tmp_path)
+    (docs / "old").rename(tmp_path / "elsewhere")
+    (docs / "old").symlink_to("old")
+    for drop in (False, True):
+        done = index(drop=drop)
+        assert (done.documents, done.kept, done.dropped) == (3, 2, 0)
+        assert texts(tmp_path) == before
+    assert "kept as indexed before, 2 documents: docs/old: cannot be read: Too many levels" in caplog.text
+    (docs / "old").unlink()
+    assert index().dropped == 2
+
+
+def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_change(docs, tmp_path, caplog):
+    (docs / "c.md").write_text(MATTER, encoding="utf-8")
+    (docs / "d.jsonl").write_text(f'{EN}half\n{{"text": "a", "language": "german"}}\n', encoding="utf-8")
+    (docs / "e.csv").write_text("name\nRex\n", encoding="utf-8")
+    (docs / "f.txt").symlink_to("nothing")
+    expected = [
+        "docs/c.md:2: not YAML: ",
+        "docs/d.jsonl:3: not JSON: ",
+        "docs/d.jsonl:4: language: 'german' is not a language tag",
+        "docs/e.csv:1: the header has no column 'text'",
+        "docs/f.txt: cannot be read: No such file",
+    ]
+    for _ in range(2):
+        with pytest.raises(DataError) as caught:
+            index(strict=True)
+        lines = str(caught.value).splitlines()
+        assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
+        # The first time there is no index yet; the second time all of these documents are in it as they are.
+        caplog.clear()
+        done = index()
+        assert (done.documents, done.skipped) == (4, 2)
+    assert ("docs/c.md", "Keys: where\nUnder the mat.") in texts(tmp_path)
+    for name in ("c.md", "d.jsonl", "e.csv", "f.txt"):
+        (docs / name).unlink()
+    assert index(strict=True).documents == 2
+
+
+def test_rows_that_cannot_be_read_are_counted_and_named(docs, caplog):
+    (docs / "d.jsonl").write_text(f"half\n{EN}" + "[]\n" * 30, encoding="utf-8")
+    done = index()
+    assert (done.skipped_rows, done.skipped) == (31, 0)
+    named = [message for message in caplog.messages if message.startswith("row skipped: docs/d.jsonl:")]
+    assert len(named) == 20
+    assert "rows skipped: docs/d.jsonl: 11 more" in caplog.messages
+
+
+def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, tmp_path):
+    (docs / "long.txt").write_bytes(b"A sentence that is long enough. " * 20_000 + b"\xff")
+    done = index()
+    assert (done.documents, done.passages, done.languages) == (2, 3, {"en": 2, "de": 1})
+
+
+def test_a_document_whose_siblings_tell_another_language_is_read_again(docs):
+    (docs / "de").mkdir()
+    (docs / "de" / "faq.ar.txt").write_text("Text.", encoding="utf-8")
+    assert index().languages == {"de": 2, "en": 2}
+    (docs / "de" / "faq.fr.txt").write_text("Texte.", encoding="utf-8")
+    assert index().languages == {"en": 2, "ar": 1, "de": 1, "fr": 1}
+    assert index().encoded == 0
+
+
+def test_without_any_document_that_can_be_read_there_is_no_index(docs, tmp_path):
+    for path in (docs / "a.de.jsonl", docs / "old" / "b.en.jsonl"):
+        path.write_bytes(b"\xff")
+    with pytest.raises(DataError, match="no document has text"):
+        index()
+    assert not (tmp_path / "one" / "manifest.json").exists()
