@@ -17,13 +17,13 @@ LEARNER = '''
 """Learns from the last set of each episode alone."""
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
-from metasearch.config.base import Declared
+from metasearch.config.base import FrozenConfig
 
 
 class LastSet(EpisodeLearner):
     """The loss of the last set, times a weight."""
 
-    class Options(Declared):
+    class Options(FrozenConfig):
         """Its one option."""
 
         weight: float = 2.0
