@@ -8,7 +8,7 @@ In float32 and bfloat16; texts in float32 alone.
 First-order MAML, one episode, one inner step. The ways take turns, each in a process of its own, one at a time: a first
 step, a second one, which is timed, and a third one, whose tensors are counted. Memory is the peak until the optimiser
 begins: of tensors beside the weights, as an allocator without loss would need it; and of the process in the first
-step, above weights and data. Figures are medians of the rounds, ratios those of ratios within a round.
+step, above weights and data. Figures are medians over the rounds, also of the ratios within a round.
 `gradient_error` is to the first way, 0 for the same bits.
 
 `--scale small` runs in seconds, on the embedded task; its figures mean nothing.
@@ -37,9 +37,9 @@ SIZES = ("episodes.q=2", "episodes.n_neg=1", "options.inner_steps=1", "options.f
 
 
 def in_turns(jobs: Mapping[str, Job], rounds: int, apart: bool, folder: Path) -> dict[str, Row]:
-    """Return for each job, by name, memory, seconds a step, and times those of the first job.
+    """Return memory, seconds a step and ratios to the first job, for each job by name.
 
-    Every round runs each job once, every other one in reverse. Figures are medians of the rounds, ratios those of
+    Every round runs each job once, every other one in reverse. Figures are medians over the rounds, also of
     ratios within a round. The first gradient of the last round is left in `NAME.pt` of the folder.
     """
     names = list(jobs)

@@ -129,7 +129,7 @@ def settings(
         model: settings of a run; fields that are no settings, such as a recipe, have no option.
         first: names of fields whose options are listed first.
         without: names of fields that get no option.
-        **defaults: default values of options, instead of those of the model.
+        **defaults: default values of options, in place of the model's defaults.
     """
     fields = {name: field for name, field in _settings_in(model) if name not in without}
     names = [*first, *(name for name in fields if name not in first)]

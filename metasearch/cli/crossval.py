@@ -28,7 +28,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     "--learner",
     metavar="NAMES",
     shell_complete=_complete.learners(listed=True),
-    help=f"Learners, each alone or as NAME:MODE; by default those of {LEARNERS} that fit a mode; also neutral.",
+    help=f"Learners, each alone or as NAME:MODE; by default all of {LEARNERS} that fit a mode; also neutral.",
 )
 @click.option(
     "--recipe",

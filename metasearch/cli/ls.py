@@ -22,7 +22,7 @@ _DECLARED = ("task", "mode", "recipe", "distillation")
 @click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(KINDS))
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
-    """List all names, or those of one KIND.
+    """List all names, or the names of one KIND.
 
     KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, translators, encoders (the
     built-in ones) or sections (of reports).

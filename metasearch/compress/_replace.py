@@ -37,7 +37,7 @@ def find_padding(model: Any) -> int | None:
 def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor, padding: int | None = None) -> Encoder:
     """Return a copy of an encoder with another tokenizer, which becomes part of it, and another word table `(V, K)`.
 
-    The number of the padding token in the model, see `find_padding`, is by default that of the tokenizer.
+    The number of the padding token in the model, see `find_padding`, is by default the tokenizer's number.
 
     Raises:
         EncoderError: the tokenizer has no padding token, or the model cannot take its number.

@@ -8,12 +8,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from helpers.configs import nested, through
+from helpers.configs import SHORT_RUN, nested, through
 from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
 from metasearch.cli import main
-from metasearch.config.library import load_recipe
-from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.config.run import ScoreConfig
 from metasearch.io import cached
 from metasearch.pipelines import environment
 from metasearch.pipelines.factory import load_encoder
@@ -21,17 +20,6 @@ from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
-
-SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = nested(
-    RunConfig,
-    task="demo-sts",
-    mode="mono-bi",
-    encoder="tiny",
-    recipe=load_recipe("maml-tiny", SMALL),
-    max_steps=2,
-    device="cpu",
-)
 
 
 def doctor(*args, code=0):
@@ -76,8 +64,8 @@ class Crashing(Callback):
 def place(tmp_path_factory):
     """A finished run, one that crashed with a checkpoint, a score, an encoder, a tokenizer and an index."""
     folder = tmp_path_factory.mktemp("doctor")
-    TrainRun(RUN, folder / "finished").execute()
-    slow = RUN.model_copy(update={"max_steps": 2})
+    TrainRun(SHORT_RUN, folder / "finished").execute()
+    slow = SHORT_RUN.model_copy(update={"max_steps": 2})
     with pytest.raises(Crash):
         TrainRun(slow, folder / "a run").execute(through(Crashing()))
     ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score").execute()

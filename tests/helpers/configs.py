@@ -3,6 +3,8 @@
 from contextlib import nullcontext
 
 from metasearch.config.base import Settings
+from metasearch.config.library import load_recipe
+from metasearch.config.run import RunConfig
 
 
 def nested(model, **flat):
@@ -33,3 +35,16 @@ def _tree(model, left):
 def through(callback):
     """Return what opens the same callback for a run and for each of its stages."""
     return lambda name: nullcontext(callback)
+
+
+SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+SHORT_RUN = nested(
+    RunConfig,
+    task="demo-sts",
+    mode="mono-bi",
+    encoder="tiny",
+    recipe=load_recipe("maml-tiny", SMALL),
+    max_steps=2,
+    device="cpu",
+)
+"""Two steps of MAML on the demo's scored pairs, with a checkpoint after each."""

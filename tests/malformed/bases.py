@@ -7,26 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested, through
+from helpers.configs import SHORT_RUN, through
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
-from metasearch.config.library import load_recipe
-from metasearch.config.run import RunConfig
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import Interrupted
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
-
-SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = nested(
-    RunConfig,
-    task="demo-sts",
-    mode="mono-bi",
-    encoder="tiny",
-    recipe=load_recipe("maml-tiny", SMALL),
-    max_steps=2,
-    device="cpu",
-)
 
 
 class _Stopping(Callback):
@@ -36,13 +23,13 @@ class _Stopping(Callback):
 
 def run(folder: Path) -> None:
     """Make a finished run of two steps."""
-    TrainRun(RUN, folder).execute()
+    TrainRun(SHORT_RUN, folder).execute()
 
 
 def stopped(folder: Path) -> None:
     """Make a run that was stopped after a step, with a checkpoint."""
     with pytest.raises(Interrupted):
-        TrainRun(RUN, folder).execute(through(_Stopping()))
+        TrainRun(SHORT_RUN, folder).execute(through(_Stopping()))
 
 
 def study(folder: Path) -> None:

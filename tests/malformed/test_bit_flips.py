@@ -10,26 +10,14 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested, through
+from helpers.configs import SHORT_RUN, through
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
-from metasearch.config.library import load_recipe
-from metasearch.config.run import RunConfig
 from metasearch.errors import Interrupted
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import read_rows
 
-SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = nested(
-    RunConfig,
-    task="demo-sts",
-    mode="mono-bi",
-    encoder="tiny",
-    recipe=load_recipe("maml-tiny", SMALL),
-    max_steps=2,
-    device="cpu",
-)
 FLIPS = 3
 """Bits of each file that flip, one at a time."""
 DOCUMENTED = {2, 3, 4, 5, 6, 7, 8}
@@ -49,9 +37,9 @@ class Stopping(Callback):
 def place(tmp_path_factory):
     """A finished run, one that was stopped after a step, and a study of two cells."""
     folder = tmp_path_factory.mktemp("sound")
-    TrainRun(RUN, folder / "finished").execute()
+    TrainRun(SHORT_RUN, folder / "finished").execute()
     with pytest.raises(Interrupted):
-        TrainRun(RUN, folder / "stopped").execute(through(Stopping()))
+        TrainRun(SHORT_RUN, folder / "stopped").execute(through(Stopping()))
     with pytest.MonkeyPatch.context() as patch:
         inline(patch)
         ran = CliRunner().invoke(main, ["crossval", *FLAGS, "--max-steps=2", "-o", str(folder / "study")])

@@ -11,12 +11,12 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import nested, through
+from helpers.configs import SHORT_RUN, SMALL, nested, through
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cli import main
 from metasearch.config.library import load_recipe
-from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import Interrupted, RunFolderError
 from metasearch.pipelines import factory
@@ -25,17 +25,6 @@ from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
-
-SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = nested(
-    RunConfig,
-    task="demo-sts",
-    mode="mono-bi",
-    encoder="tiny",
-    recipe=load_recipe("maml-tiny", SMALL),
-    max_steps=2,
-    device="cpu",
-)
 
 
 def metasearch(*args, code=0):
@@ -57,7 +46,7 @@ def contents(folder):
 def place(tmp_path_factory):
     """A run, a score, a distillation and a study, all finished."""
     folder = tmp_path_factory.mktemp("kinds")
-    TrainRun(RUN, folder / "run").execute()
+    TrainRun(SHORT_RUN, folder / "run").execute()
     ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score").execute()
     write_corpus(folder / "corpus")
     save_assistant(folder / "assistant")
@@ -105,7 +94,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, 
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted, match=f"Go on with: metasearch resume {tmp_path / 'run'}"):
-        TrainRun(RUN, tmp_path / "run").execute(through(Stopping()))
+        TrainRun(SHORT_RUN, tmp_path / "run").execute(through(Stopping()))
     assert not RunFolder(tmp_path / "run").finished
     shown = json.loads(metasearch("resume", tmp_path / "run", "--json").stdout)
     assert shown["run"] == str(tmp_path / "run")
@@ -123,7 +112,7 @@ def test_a_folder_that_holds_nothing_to_go_on_with_says_what_is_missing_and_what
     assert all(str(place / name) in said for name in ("run", "score", "distillation", "study"))
 
 
-@pytest.mark.parametrize("config", [RUN, nested(ScoreConfig, task="demo-sts", encoder="tiny")])
+@pytest.mark.parametrize("config", [SHORT_RUN, nested(ScoreConfig, task="demo-sts", encoder="tiny")])
 def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, config):
     RunFolder.create(tmp_path / "other", config, "other")
     said = metasearch("resume", tmp_path / "other", code=3).stderr
@@ -140,7 +129,7 @@ def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, c
 def test_a_cell_stops_with_a_checkpoint_when_its_runner_is_gone_and_its_folder_is_free_again(tmp_path):
     """The runner holds the other end of its standard input; nothing else tells it of a `kill -9`."""
     slow = load_recipe("maml-tiny", [*SMALL, "budget.meta_train=4000", "budget.eval_every=0"])
-    config = RUN.model_copy(update={"recipe": factory.resolved(slow), "max_steps": None})
+    config = SHORT_RUN.model_copy(update={"recipe": factory.resolved(slow), "max_steps": None})
     files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo-sts").data.fingerprint)
     command = [sys.executable, "-m", "metasearch", "resume", str(files.path), "--until-eof"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as cell:

@@ -69,8 +69,7 @@ class Expansion:
     ) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows and their scores, best first, `(K,)` each; arguments as `Index.search`.
 
-        The languages are those of the rows that are
-        found; what they are expanded by may be in any.
+        `languages` selects the rows that are found; the rows that move them may be in any language.
 
         Raises:
             ConfigError: no row is in one of the languages, or `top` is below 1.
