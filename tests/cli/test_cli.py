@@ -1,12 +1,7 @@
 """The command line as a user runs it, on the embedded benchmark."""
 
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -154,28 +149,3 @@ def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():
 @pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "losses", "metrics", "readers", "encoders"])
 def test_ls_lists_each_kind(kind):
     assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")
-
-
-@pytest.mark.slow
-def test_ctrl_c_saves_what_was_reached_and_resume_goes_on(tmp_path):
-    run, whole = tmp_path / "run", tmp_path / "whole"
-    # Many small steps: there is time to press Ctrl-C between the first and the last of them.
-    pace = [f"budget.{key}" for key in ("meta_train=80", "meta_valid=8", "eval_every=11")]
-    values = (*pace, "episodes.k=2", "episodes.q=2", "options.inner_steps=2")
-    settings = [TINY, *(f"--set={value}" for value in values)]
-    command = [sys.executable, "-m", "metasearch", "train", "--mode", "trans", *settings]
-    process = subprocess.Popen([*command, "-o", str(run)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    log = run / "log.jsonl"
-    deadline = time.monotonic() + 120
-    while not (log.is_file() and '"loss"' in log.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    _, error = process.communicate(timeout=120)
-    assert process.returncode == 130, error
-    assert f"metasearch resume {run}" in error
-    assert SentenceTransformer(str(run / "model"), device="cpu").encode("x").shape == (128,)
-    metasearch("resume", run)
-    metasearch("train", "--mode", "trans", *settings, "-o", whole)
-    tables = [(folder / "report.md").read_text().split("| run ")[0] for folder in (run, whole)]
-    assert tables[0] == tables[1]
-    assert (run / "model/model.safetensors").read_bytes() == (whole / "model/model.safetensors").read_bytes()

@@ -1,16 +1,16 @@
 """What an installed package adds: a learner, a reader, a metric, an encoder and a loss, used without a fork.
 
-The package is installed by pip into a folder of its own, and each command is a process of its own, as a user's is.
+Each command is a process of its own, as a user's is.
 """
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 
+from helpers import forks
 from helpers.packages import install
+from metasearch.config import registry
 from metasearch.runs.rows import read_rows
 
 LEARNER = '''
@@ -120,11 +120,15 @@ budget: {meta_train: 8, meta_valid: 4, epochs: 1, eval_every: 2}
 
 def metasearch(site, *args, code=0):
     """Run a command where the packages of a folder are installed, and return what it printed."""
-    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "metasearch", *map(str, args)]
-    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
-    assert ended.returncode == code, ended.stderr
-    return ended.stderr if code else ended.stdout
+
+    def call():
+        sys.path.insert(0, str(site))
+        registry._offered.cache_clear()
+        forks.metasearch(*args)()
+
+    found, out, errors = forks.Fork(call).finished()
+    assert found == code, errors
+    return errors if code else out
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +170,6 @@ def test_ls_lists_plug_ins_with_the_package_they_are_from(site):
         assert [name, f"from package outside: outside.{module}"] in lines
 
 
-@pytest.mark.slow
 def test_their_task_is_scored_by_their_metric_on_their_encoder_and_data(site, folder):
     printed = metasearch(site, "evaluate", "--task", "shop", "--include", folder, "--split", "all", "--json")
     rows = json.loads(printed)["results"]
@@ -191,7 +194,6 @@ def test_their_learner_trains_with_its_option(site, folder, tmp_path):
     assert "success@3" in compared
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -209,7 +211,6 @@ def test_a_plug_in_that_does_not_work_is_named_with_its_package(tmp_path, source
     assert "from package faulty: faulty.metric" in metasearch(site, "ls", "metrics")
 
 
-@pytest.mark.slow
 def test_a_name_that_is_taken_is_refused(tmp_path):
     site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
     said = metasearch(site, "ls", "learners", code=2)

@@ -1,13 +1,12 @@
-"""`torchrun -m metasearch train` and `distill`: the files of one process, whatever stops them, and one line."""
+"""Several processes of one `metasearch train`: the files of one process, whatever stops them, and one line."""
 
 import json
-import os
 import signal
 
 import pytest
 
-from helpers.parallel import save_assistant, write_corpus
-from helpers.torchrun import by_torchrun, finished, process_of, said, started, wait_for
+from helpers.forks import Fork, metasearch
+from helpers.torchrun import by_torchrun, ended, forked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -19,18 +18,28 @@ FLAGS = [
 
 
 def train(out, *more):
-    return "metasearch", "train", *FLAGS, *more, "-o", out
+    return "train", *FLAGS, *more, "-o", out
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A run of one process, and what a distillation reads."""
-    folder = tmp_path_factory.mktemp("processes")
-    code, _, errors = by_torchrun(1, *train(folder / "whole"))
-    assert code == 0, errors
-    write_corpus(folder / "corpus")
-    save_assistant(folder / "assistant")
+def whole(tmp_path_factory):
+    """A run of one process."""
+    folder = tmp_path_factory.mktemp("processes") / "whole"
+    assert_done([Fork(metasearch(*train(folder)))])
     return folder
+
+
+def assert_done(forks):
+    codes, errors = ended(forks)
+    assert codes == {0}, errors
+
+
+def stopped(run, number, rank):
+    """Begin a run of two processes, send one a signal at its first checkpoint, and return how both end."""
+    forks = forked(2, metasearch(*train(run)))
+    forks[0].wait_until((run / "checkpoint").exists)
+    forks[rank].send_signal(number)
+    return ended(forks)
 
 
 def rows(path):
@@ -51,68 +60,47 @@ def facts(folder):
     return json.loads((folder / "facts.json").read_text(encoding="utf-8"))
 
 
-def test_a_run_of_two_processes_has_the_files_of_one(place, tmp_path):
+def test_a_run_of_two_processes_of_torchrun_has_the_files_of_one(whole, tmp_path):
     code, out, errors = by_torchrun(2, *train(tmp_path / "two"))
     assert code == 0, errors
-    assert_same_run(tmp_path / "two", place / "whole")
+    assert_same_run(tmp_path / "two", whole)
     assert out.count("# maml-align on demo-sts") == 1
     assert errors.count("scoring zero-shot on dev") == 1
-    assert (facts(place / "whole")["processes"], facts(tmp_path / "two")["processes"]) == (1, 2)
+    assert (facts(whole)["processes"], facts(tmp_path / "two")["processes"]) == (1, 2)
 
 
-def test_a_run_whose_process_is_killed_ends_with_one_line_and_goes_on_with_another_number(place, tmp_path):
+def test_a_run_whose_process_is_killed_ends_with_one_line_and_resumes_with_another_number(whole, tmp_path):
     run = tmp_path / "run"
-    agent = started(2, *train(run))
-    wait_for(run / "checkpoint", agent)
-    os.kill(process_of(1, agent), signal.SIGKILL)
-    code, _, errors = finished(agent)
-    assert code == 1  # torchrun's own
-    lines, codes = said(errors)
+    codes, lines = stopped(run, signal.SIGKILL, 1)
     assert lines == [
         "metasearch: error: another process of the run has ended, or cannot be reached. "
         f"Go on with: metasearch resume {run}"
     ]
     assert codes == {-signal.SIGKILL, 10}
-    code, _, errors = by_torchrun(4, "metasearch", "resume", run)
-    assert code == 0, errors
-    assert_same_run(run, place / "whole")
+    assert_done(forked(4, metasearch("resume", run)))
+    assert_same_run(run, whole)
 
 
-@pytest.mark.parametrize(
-    "rank",
-    [
-        pytest.param(0, id="first"),
-        pytest.param(1, id="second", marks=pytest.mark.exhaustive),
-        pytest.param(None, id="torchrun", marks=pytest.mark.exhaustive),
-    ],
-)
-def test_a_signal_to_any_process_stops_all_after_the_same_step(place, tmp_path, rank):
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_a_signal_to_any_process_stops_all_after_the_same_step(whole, tmp_path, rank):
     run = tmp_path / "run"
-    agent = started(2, *train(run))
-    wait_for(run / "checkpoint", agent)
-    os.kill(agent.pid if rank is None else process_of(rank, agent), signal.SIGTERM)
-    _, _, errors = finished(agent)
-    (line,), codes = said(errors)
+    codes, (line,) = stopped(run, signal.SIGTERM, rank)
     assert line.startswith("metasearch: error: stopped after outer step ")
     assert line.endswith(f"; model and checkpoint are saved. Go on with: metasearch resume {run}")
-    assert codes <= {143}
-    code, _, errors = by_torchrun(1, "metasearch", "resume", run)
-    assert code == 0, errors
-    assert_same_run(run, place / "whole")
+    assert codes == {143}
+    assert_done([Fork(metasearch("resume", run))])
+    assert_same_run(run, whole)
 
 
 @pytest.mark.parametrize(
-    ("command", "problem"),
+    ("flags", "problem"),
     [
-        (("train", *FLAGS, "--set=budget.shards=1"), "2 processes cannot share 1 shard (budget.shards=1); start 1 at"),
-        pytest.param(("train", *FLAGS, "--task=dmeo-sts"), "unknown task 'dmeo-sts'", marks=pytest.mark.exhaustive),
+        (["--set=budget.shards=1"], "2 processes cannot share 1 shard (budget.shards=1); start 1 at"),
+        (["--task=dmeo-sts"], "unknown task 'dmeo-sts'"),
     ],
 )
-def test_an_error_of_all_processes_is_one_line(tmp_path, command, problem):
-    code, _, errors = by_torchrun(2, "metasearch", *command, *(["-o", tmp_path / "run"] if "train" in command else []))
-    (line,), codes = said(errors)
+def test_an_error_of_all_processes_is_one_line(tmp_path, flags, problem):
+    codes, (line,) = ended(forked(2, metasearch(*train(tmp_path / "run", *flags))))
     assert line.startswith(f"metasearch: error: {problem}")
-    # The first that ends makes torchrun stop the others, which may be about to end alike, or still be starting.
-    assert code == 1
-    assert {2} <= codes <= {2, 143, -signal.SIGTERM}
+    assert codes == {2}
     assert not (tmp_path / "run").exists()

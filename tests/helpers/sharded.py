@@ -1,12 +1,8 @@
-"""Trains every learner for two steps of four shards, and says which weights came out: the same for all processes.
-
-torchrun --nproc-per-node 2 tests/helpers/sharded.py OUT.json [CASE ...]
-"""
+"""Trains every learner for two steps of four shards, and says which weights came out: the same for all processes."""
 
 import copy
 import hashlib
 import json
-import sys
 from pathlib import Path
 
 import torch
@@ -97,7 +93,3 @@ def main(out, *names):
     if processes.first:
         Path(out).write_text(json.dumps(found), encoding="utf-8")
     processes.end()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
+from helpers.forks import Fork, metasearch
 from helpers.parallel import FOLDERS, distill, flags, results, save_assistant, small, weights, write_corpus
+from metasearch.cli._progress import ProgressBar
 from metasearch.config.distill_run import DistillConfig
 from metasearch.runs.folder import RunFolder
 
@@ -43,17 +43,19 @@ def interrupted(args, stage, step, code=130):
 
 pytestmark = pytest.mark.slow  # a distillation of all stages is made, stopped and gone on with
 
-KILLED = """
-import os, signal, sys
-from metasearch.cli import _progress, main
 
-def on_step(self, done, total, phase, terms):
-    if phase == 'student' and done == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
+def killed(run, stage, step):
+    """Resume a run in a fork of this process that is killed at a step of a stage."""
 
-_progress.ProgressBar.on_step = on_step
-main(['distill', '--resume', sys.argv[1]])
-"""
+    def on_step(self, done, total, phase, terms):
+        if (phase, done) == (stage, step):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def call():
+        ProgressBar.on_step = on_step
+        metasearch("resume", run)()
+
+    assert Fork(call).finished()[0] == -signal.SIGKILL
 
 
 def facts(run):
@@ -65,13 +67,11 @@ def snapshot(folder):
     return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
 def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of_the_whole_one(place, tmp_path):
     run = tmp_path / "run"
     error = interrupted([*arguments(place), "-o", run], "assistant", 6)
     assert f"after step 6 of 1-assistant; the checkpoint is saved. Go on with: metasearch resume {run}" in error
-    command = [sys.executable, "-c", KILLED, str(run)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    killed(run, "student", 7)
     assert not (run / FOLDERS[2] / "report.md").exists()
     finished = {folder: snapshot(run / folder) for folder in FOLDERS[:2]}
     distill("--resume", run)
@@ -98,7 +98,6 @@ def begun(place, tmp_path):
     return run
 
 
-@pytest.mark.slow
 def test_a_corpus_that_changed_is_refused_and_the_stage_goes_on_when_it_is_put_back(begun):
     file = begun.parent / "corpus" / "en-de.tsv"
     before = file.read_text(encoding="utf-8")
@@ -121,7 +120,6 @@ def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
         assert f"leave out {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
 
 
-@pytest.mark.slow
 def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
     kept = tmp_path / "targets"
     given = flags(place, "--stages=1", f"--teacher-cache={kept}", steps=2)

@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
 
+from helpers import forks
 from helpers.configs import SHORT_RUN, SMALL, nested, through
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.parallel import flags, save_assistant, write_corpus
@@ -96,6 +95,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, 
     with pytest.raises(Interrupted, match=f"Go on with: metasearch resume {tmp_path / 'run'}"):
         TrainRun(SHORT_RUN, tmp_path / "run").execute(through(Stopping()))
     assert not RunFolder(tmp_path / "run").finished
+    assert SentenceTransformer(str(tmp_path / "run" / "model"), device="cpu").encode("x").shape == (128,)
     shown = json.loads(metasearch("resume", tmp_path / "run", "--json").stdout)
     assert shown["run"] == str(tmp_path / "run")
     assert shown["results"] == RunFolder(place / "run").results()
@@ -131,16 +131,13 @@ def test_a_cell_stops_with_a_checkpoint_when_its_runner_is_gone_and_its_folder_i
     slow = load_recipe("maml-tiny", [*SMALL, "budget.meta_train=4000", "budget.eval_every=0"])
     config = SHORT_RUN.model_copy(update={"recipe": factory.resolved(slow), "max_steps": None})
     files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo-sts").data.fingerprint)
-    command = [sys.executable, "-m", "metasearch", "resume", str(files.path), "--until-eof"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as cell:
-        deadline = time.monotonic() + 120
-        while not files.events()[1:] and time.monotonic() < deadline:
-            time.sleep(0.05)
-        with pytest.raises(RunFolderError, match="another process is at work"), files.held():
-            pass
-        cell.stdin.close()
-        said = cell.stderr.read().decode()
-    assert cell.returncode == 143, said  # it ends itself as SIGTERM would
+    cell = forks.Fork(forks.metasearch("resume", files.path, "--until-eof"))
+    cell.wait_until(lambda: files.events()[1:])
+    with pytest.raises(RunFolderError, match="another process is at work"), files.held():
+        pass
+    cell.close_stdin()
+    code, _, said = cell.finished()
+    assert code == 143, said  # it ends itself as SIGTERM would
     assert "model and checkpoint are saved. Go on with: metasearch resume" in said
     assert (files.path / "checkpoint").is_dir()
     with files.held():

@@ -8,7 +8,7 @@ import socket
 
 OWN = "METASEARCH_TESTS_OWN_ADDRESS"
 """Variable with an address of this machine beside these, for programs that know it by no other."""
-_HERE = ("127.0.0.1", "::1", "localhost", "", None)
+_HERE = ("127.0.0.1", "0.0.0.0", "::1", "localhost", "", None)
 
 
 class Blocked(OSError):

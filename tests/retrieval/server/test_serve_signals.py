@@ -2,68 +2,61 @@
 
 import http.client
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-import metasearch
+from helpers.forks import Fork, metasearch
 from helpers.moments import NUMBERS
-from helpers.serving import eventually
-
-pytestmark = pytest.mark.slow  # a process is begun for each
-
-# The command, with an index in memory in the place of one in a folder; each text takes so many seconds, and the first
-# is done without delay, as the server encodes one before it answers.
-SERVER = """
-import signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from metasearch.runs import signals
-signals.listen()
-from helpers import serving
+from helpers.serving import MemorySearcher, demo_passages, eventually
 from metasearch.pipelines import search
 from metasearch.pipelines.factory import load_encoder
 
-def open_searcher(path, *rest):
-    found = serving.MemorySearcher(serving.demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
-    encode = found.encoder.encode
-    def slow(texts, role):
-        time.sleep(sum(float(text.split()[1]) for text in texts if text.startswith("sleep ")))
-        return encode(texts, role)
-    found.encoder.encode = slow
-    return found
+pytestmark = pytest.mark.slow  # requests take seconds
 
-search.open_searcher = open_searcher
-from metasearch.cli import main
-main(["serve", "index", "--port=0", "--json", *sys.argv[1:]])
-"""
 OPEN = "everyone who can reach it can search: no --token-file"
+
+
+def serve(*flags):
+    """Return `metasearch serve` of an index in memory, for which each text takes so many seconds to encode.
+
+    The first is done without delay, as the server encodes one before it answers.
+    """
+
+    def open_searcher(path, *rest):
+        found = MemorySearcher(demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
+        encode = found.encoder.encode
+
+        def slow(texts, role):
+            time.sleep(sum(float(text.split()[1]) for text in texts if text.startswith("sleep ")))
+            return encode(texts, role)
+
+        found.encoder.encode = slow
+        return found
+
+    def call():
+        search.open_searcher = open_searcher
+        metasearch("serve", "index", "--port=0", "--json", *flags)()
+
+    return call
 
 
 @contextmanager
 def server(*flags):
     """Run `metasearch serve` in a process of its own; yields it with its port."""
-    places = [str(Path(__file__).parents[1]), str(Path(metasearch.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*places, *sys.path])}
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, *flags],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = Fork(serve(*flags))
     try:
-        line = process.stdout.readline()
-        assert line, process.stderr.read()
-        yield process, int(json.loads(line)["address"].rstrip("/").rpartition(":")[2])
+        process.wait_until(lambda: process.out.exists() and "\n" in process.out.read_text(encoding="utf-8"))
+        yield (
+            process,
+            int(json.loads(process.out.read_text(encoding="utf-8"))["address"].rpartition(":")[2].rstrip("/")),
+        )
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        process.send_signal(signal.SIGKILL)
+        process.finished()
 
 
 def embed(port, text):
@@ -102,7 +95,7 @@ def test_what_was_begun_is_finished_and_an_idle_connection_is_not_waited_for(num
         process.send_signal(number)
         status, content = asked.result()
         began = time.monotonic()
-        _, said = process.communicate(timeout=30)
+        _, _, said = process.finished()
         assert time.monotonic() - began < 20
         assert status == 200
         assert len(content["data"]) == 1
@@ -122,7 +115,7 @@ def test_what_takes_longer_than_the_grace_gets_503_and_the_process_does_not_wait
         under_way(port)
         process.send_signal(number)
         status, content = asked.result()
-        _, said = process.communicate(timeout=30)
+        _, _, said = process.finished()
         assert (status, content["error"]["code"]) == (503, "stopping")
         assert process.returncode == NUMBERS[number], said
         assert said.endswith("metasearch: error: stopped; 1 request was not finished\n")
@@ -137,7 +130,7 @@ def test_a_second_signal_does_not_wait():
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, _, said = process.finished()
         assert [each.result()[0] for each in asked] == [503, 503]
         assert process.returncode == 130
         assert said.endswith("stopped; 2 requests were not finished\n")
