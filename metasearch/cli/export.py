@@ -44,7 +44,7 @@ def command(
               layer as often as it runs. A standard encoder is copied.
     --onnx    a graph from tokens to unit vectors, checked against the encoder,
               with tokenizer, lengths and prompts. Needs
-              pip install onnx onnxscript onnxruntime.
+              the extra `onnx`.
     --int8    alone: each matrix as eight-bit integers with a scale for each row
               or column. Plain sentence-transformers loads it in float32 after
               `import metasearch.encoders`. With --onnx: a graph with weights

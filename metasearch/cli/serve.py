@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import click
 
 from metasearch.cli import _options
-from metasearch.errors import ConfigError, Interrupted
+from metasearch.config.extras import import_extra
+from metasearch.errors import Interrupted
 
 _BIGGEST = click.IntRange(min=1)
 
@@ -75,10 +76,7 @@ def command(
       metasearch serve help.index --host 0.0.0.0 --allow-host search.example.org --token-file token
       curl localhost:8000/search -H 'content-type: application/json' -d '{"query": "Where is the key?"}'
     """
-    try:
-        from metasearch.retrieval.server.app import build_app
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"metasearch serve needs the package {error.name}: pip install 'metasearch[serve]'") from None
+    build_app = import_extra("metasearch.retrieval.server.app", "serve", "metasearch serve").build_app
     from metasearch.retrieval.server.security import Hosts, is_loopback, read_token
     from metasearch.retrieval.server.server import Server, bind, format_address
 

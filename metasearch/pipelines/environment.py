@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 from metasearch import __version__
 from metasearch.config import registry
+from metasearch.config.extras import DISTRIBUTION
 from metasearch.config.library import Library
 from metasearch.data.locate import VARIABLE as DATA
 from metasearch.data.locate import locate
@@ -69,9 +70,9 @@ def _versions() -> Iterator[Finding]:
     yield Finding("metasearch", __version__)
     yield from (Finding(name, version) for name in LIBRARIES if (version := installed(name)))
     try:
-        needed = [Requirement(text) for text in requires("metasearch") or ()]
+        needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError:
-        yield note("requirements", "unknown: metasearch is not installed; pip install --editable FOLDER")
+        yield note("requirements", "unknown: no package metadata; pip install FOLDER, the checkout, writes it")
         return
     for each in needed:
         if each.marker is not None and not each.marker.evaluate({"extra": ""}):

@@ -12,6 +12,7 @@ from helpers.configs import SHORT_RUN, nested, through
 from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
 from metasearch.cli import main
+from metasearch.config.extras import DISTRIBUTION
 from metasearch.config.run import ScoreConfig
 from metasearch.io import cached
 from metasearch.pipelines import environment
@@ -102,6 +103,7 @@ def test_a_required_package_that_is_missing_or_too_old_is_a_problem(monkeypatch)
     real = environment.installed
     there = {"scipy": None, "numpy": "1.0"}
     monkeypatch.setattr(environment, "installed", lambda name: there.get(name, real(name)))
+    monkeypatch.setattr(environment, "requires", {DISTRIBUTION: ["numpy>=2.0", "scipy>=1.11", "click>=8.1"]}.get)
     tree = doctor(code=2)
     assert problems(tree) == [("numpy", 2), ("scipy", 2)]
     found = {f["about"]: f["found"] for f in tree["sections"][0]["findings"]}

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from helpers import slurm
+from metasearch.config.extras import install_line
 
 LAUNCHERS = ("local", "slurm", "ray")
 NODE = {"object_store_memory": 80_000_000}
@@ -32,7 +33,7 @@ def place(name, folder):
 @contextmanager
 def ray_cluster():
     """Start a cluster of Ray of a head without cores, and one node; skip the test where Ray is not installed."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'metasearch[ray]'")
+    ray = pytest.importorskip("ray", reason=f"Ray is not installed: {install_line('ray')}")
     from ray.cluster_utils import Cluster
 
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}

@@ -6,6 +6,7 @@ import pytest
 
 from helpers.crossval import FLAGS, TUNED, inline, run, scores
 from helpers.launchers import NODE, Runner, ray_cluster
+from metasearch.config.extras import install_line
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.process import attempts
 
@@ -46,7 +47,7 @@ def test_what_no_node_has_is_refused_and_ray_status_named(cluster, tmp_path):
 
 
 def test_where_no_cluster_answers_a_line_says_how_to_start_one(tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'metasearch[ray]'")
+    ray = pytest.importorskip("ray", reason=f"Ray is not installed: {install_line('ray')}")
     ray.shutdown()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from metasearch.config.extras import install_line
 from metasearch.errors import ConfigError
 
 _WRITES = ("onnx", "onnxscript", "onnxruntime")
@@ -64,4 +65,4 @@ def require(*modules: str) -> None:
     """Raise `ConfigError` with the command that installs what is missing of the extra `onnx`."""
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
-        raise ConfigError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(_WRITES)}")
+        raise ConfigError(f"ONNX needs the package {' and '.join(missing)}: {install_line('onnx')}")

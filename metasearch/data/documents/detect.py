@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from metasearch.config.extras import import_extra
 from metasearch.config.languages import UNKNOWN, normalise_tag, primary_language
 from metasearch.errors import ConfigError, nearest
-
-INSTALL = "pip install py3langid"
 
 
 def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
@@ -19,11 +18,8 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
     Raises:
         ConfigError: py3langid is not installed, or does not know one of the languages.
     """
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError:
-        raise ConfigError(f"to detect languages needs py3langid: {INSTALL}") from None
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    langid = import_extra("py3langid.langid", "detect", "language detection")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     known = set(map(str, identifier.labels))
     chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
     for language in chosen:

@@ -6,11 +6,11 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from metasearch.config.extras import install_line
 from metasearch.errors import DataError
 from metasearch.io import require_file
 
 SUFFIXES = (".gz", ".zst")
-INSTALL = "pip install backports.zstd"
 
 
 def unpacked(name: str) -> str:
@@ -32,7 +32,7 @@ def open_packed(path: Path) -> BinaryIO:
     if path.suffix == ".zst":
         zstd = _zstd()
         if zstd is None:
-            raise DataError(f"{path}: to read .zst needs backports.zstd: {INSTALL}")
+            raise DataError(f"{path}: .zst needs the package backports.zstd: {install_line('corpora')}")
         return io.BufferedReader(zstd.open(path))
     return path.open("rb")
 

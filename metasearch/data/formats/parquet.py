@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from metasearch.config.extras import import_extra
 from metasearch.errors import DataError, nearest
 from metasearch.io import require_file
 
-INSTALL = "pip install pyarrow"
 _ROWS = 4096
 """Rows that are read at a time; a group of rows of the file may be as large as the file."""
 
@@ -21,11 +21,8 @@ def text_pairs(path: Path, first: str, second: str) -> Iterator[tuple[bytes, byt
     Raises:
         DataError: pyarrow is not installed, the file cannot be read or is damaged, or lacks a column of text.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise DataError(f"{path}: to read .parquet needs pyarrow: {INSTALL}") from None
+    pyarrow = import_extra("pyarrow", "corpora", f"{path}: .parquet", DataError)
+    parquet = import_extra("pyarrow.parquet", "corpora", f"{path}: .parquet", DataError)
     number = 0
     try:
         require_file(path)

@@ -1,20 +1,19 @@
 """Translations by a model in CTranslate2's form in a local folder, such as one of OPUS-MT, NLLB or M2M-100."""
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from metasearch.config.base import FrozenConfig, Positive
+from metasearch.config.extras import import_extra
 from metasearch.config.languages import Language
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translators.base import Places
-from metasearch.errors import ConfigError, DataError, first_line
+from metasearch.errors import DataError, first_line
 from metasearch.io import digest
 
-INSTALL = "pip install ctranslate2 sentencepiece"
 _WEIGHTS = "model.bin"
 _SHARED = ("sentencepiece.bpe.model", "sentencepiece.model", "spiece.model")
 """Names of a SentencePiece model of both languages; OPUS-MT has one of each, `source.spm` and `target.spm`."""
@@ -110,10 +109,7 @@ class CTranslate2:
 
 
 def _loaded(folder: Path, device: str) -> Any:
-    if find_spec("ctranslate2") is None:
-        raise ConfigError(f"translate: ctranslate2 is not installed: {INSTALL}")
-    import ctranslate2
-
+    ctranslate2 = import_extra("ctranslate2", "translate", "translate.by: ctranslate2")
     try:
         return ctranslate2.Translator(str(folder), device=device)
     except (RuntimeError, ValueError) as error:
@@ -133,10 +129,7 @@ def _tokens(folder: Path) -> Tokens:
 
 
 def _pieces(source: Path, target: Path) -> Tokens:
-    if find_spec("sentencepiece") is None:
-        raise ConfigError(f"translate: sentencepiece is not installed: {INSTALL}")
-    import sentencepiece
-
+    sentencepiece = import_extra("sentencepiece", "translate", "translate.by: ctranslate2")
     try:
         models = [sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in (source, target)]
     except (OSError, RuntimeError) as error:

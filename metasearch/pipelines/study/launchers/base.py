@@ -6,11 +6,10 @@ folders, follows their logs, and writes the table.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Literal, Protocol
 
+from metasearch.config.extras import import_extra
 from metasearch.config.launchers import LauncherConfig
-from metasearch.errors import ConfigError
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 
 
@@ -65,11 +64,6 @@ class Launcher(Protocol):
 
 def launcher_of(place: LauncherConfig) -> type[Launcher]:
     """Return the launcher of a place; `ConfigError` where a package that it needs is missing."""
-    module = f"{__package__}.{place.launcher}"
-    try:
-        found: type[Launcher] = import_module(module).LAUNCHER
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"--launcher {place.launcher} needs the package {error.name}: pip install 'metasearch[{place.launcher}]'"
-        ) from None
+    name = place.launcher
+    found: type[Launcher] = import_extra(f"{__package__}.{name}", name, f"--launcher {name}").LAUNCHER
     return found

@@ -1,0 +1,21 @@
+# metasearch on a CPU, with the HTTP server.
+#
+#   docker build -t metasearch .
+#   docker run --rm -v "$PWD:/work" metasearch index help-pages -o help.index
+#   docker run --rm -v "$PWD:/work" -p 8000:8000 metasearch serve help.index --host 0.0.0.0 --token-file token
+FROM python:3.12-slim
+
+# The CPU build of torch: without this line pip takes the one with CUDA libraries, of several GB.
+RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu "torch>=2.6"
+
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY metasearch metasearch
+COPY tasks tasks
+RUN pip install --no-cache-dir ".[serve,search,detect]"
+
+RUN useradd --create-home --uid 1000 metasearch
+USER metasearch
+WORKDIR /work
+ENTRYPOINT ["metasearch"]
+CMD ["--help"]

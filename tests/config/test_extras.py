@@ -1,0 +1,151 @@
+"""Packages that are optional: who needs one gets the line that installs it, and nothing else fails without it."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
+from metasearch.config.launchers import LauncherConfig
+from metasearch.data.documents.detect import detector
+from metasearch.data.formats import compressed_files
+from metasearch.data.formats.parquet import text_pairs
+from metasearch.errors import ConfigError, DataError, MetasearchError
+from metasearch.pipelines.study.launchers.base import launcher_of
+from metasearch.retrieval.index import scan
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture
+def hide(monkeypatch):
+    """Return a function that makes packages unavailable for import."""
+
+    def hidden(*names):
+        for name in [name for name in sys.modules if name.split(".")[0] in names or name in names]:
+            monkeypatch.delitem(sys.modules, name)
+        for name in names:
+            monkeypatch.setitem(sys.modules, name, None)
+
+    return hidden
+
+
+def test_the_message_names_purpose_package_and_line(hide):
+    hide("uvicorn")
+    line = "pip install 'metasearch-encoders[serve]'"
+    with pytest.raises(ConfigError, match=f"^metasearch serve needs the package uvicorn: {re.escape(line)}$"):
+        import_extra("uvicorn", "serve", "metasearch serve")
+
+
+def test_a_missing_module_of_metasearch_is_no_missing_package():
+    with pytest.raises(ModuleNotFoundError, match=r"metasearch\.nothing"):
+        import_extra("metasearch.nothing", "serve", "metasearch serve")
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "use", "error"),
+    [
+        ("pyarrow", "corpora", lambda: list(text_pairs(Path("a.parquet"), "de", "en")), DataError),
+        ("py3langid", "detect", detector, ConfigError),
+        ("ray", "ray", lambda: launcher_of(LauncherConfig("ray")), ConfigError),
+    ],
+)
+def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypatch):
+    hide(package)
+    monkeypatch.delitem(sys.modules, "metasearch.pipelines.study.launchers.ray", raising=False)
+    with pytest.raises(error, match=f"needs the package {package}: {re.escape(install_line(extra))}$"):
+        use()
+
+
+def test_zstandard_needs_an_extra(monkeypatch, tmp_path):
+    monkeypatch.setattr(compressed_files, "_zstd", lambda: None)
+    (tmp_path / "a.zst").write_bytes(b"")
+    with pytest.raises(DataError, match=re.escape(install_line("corpora"))):
+        compressed_files.open_packed(tmp_path / "a.zst")
+
+
+def test_every_extra_that_the_code_names_is_declared():
+    named = set()
+    for path in (ROOT / "metasearch").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        named |= set(re.findall(r"install_line\(['\"]([\w-]+)['\"]\)", text))
+        named |= set(re.findall(r"import_extra\([^,]+, \"([\w-]+)\"", text))
+    assert {"serve", "corpora", "detect", "onnx", "translate", "e5", "minilm"} <= named
+    assert named <= set(PROJECT["optional-dependencies"])
+
+
+def test_nothing_says_to_install_another_project():
+    """`metasearch` on PyPI is not this project."""
+    assert PROJECT["name"] == DISTRIBUTION
+    files = [*(ROOT / "metasearch").rglob("*.py"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    wrong = re.compile(r"\b(install|add)\b[^\n`]*[ '\"]metasearch['\"\[\s=]")
+    assert wrong.search("pip install 'metasearch[serve]'")
+    assert not wrong.search(install_line("serve"))
+    assert [str(path) for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("dimensions", [1, 384, 1024, 1025, 5000])
+def test_products_are_the_same_integers_without_numkong(dimensions, monkeypatch):
+    """Extreme codes: float32 holds integers up to 2²⁴ = 2¹⁰ · 2¹⁴, one more product needs float64."""
+    pytest.importorskip("numkong")
+    rng = np.random.default_rng(dimensions)
+    codes = np.where(rng.random((7, dimensions)) < 0.5, -127, 127).astype(np.int8)
+    codes[0], codes[1] = 127, rng.integers(-127, 128, dimensions)
+    halves = np.where(rng.random((4, dimensions)) < 0.9, 127, -128).astype(np.int8)
+    expected = codes.astype(np.int64) @ halves.T.astype(np.int64)
+    assert (scan.integer_products(halves)(codes) == expected).all()
+    monkeypatch.setattr(scan, "find_spec", lambda name: None)
+    alone = scan.integer_products(halves)(codes)
+    assert alone.dtype == np.int32
+    assert (alone == expected).all()
+
+
+@pytest.mark.slow
+def test_only_training_imports_learn2learn_and_its_log_says_which_ran(tmp_path):
+    """Each command in turn in one process, with the modules that it has loaded by then."""
+    (tmp_path / "a.txt").write_text("The key is under the mat.\n", encoding="utf-8")
+    code = (
+        "import sys\n"
+        "from metasearch.cli import main\n"
+        "from metasearch.pipelines.factory import load_encoder\n"
+        "load_encoder('tiny').save('model')\n"
+        "def run(*args):\n"
+        "    try: main(args)\n"
+        "    except SystemExit as end: assert not end.code, args\n"
+        "    print('LOADED', args[0], any(n.startswith('learn2learn') for n in sys.modules))\n"
+        "run('index', 'a.txt', '-o', 'a.index', '--encoder', 'tiny')\n"
+        "run('search', 'a.index', 'key')\n"
+        "run('evaluate', '--task', 'demo-sts', '--encoder', 'tiny')\n"
+        "run('export', 'model', '--int8', '-o', 'int8')\n"
+        "import metasearch.retrieval.server.app\n"
+        "run('train', '--task', 'demo-sts', '--mode', 'mono-bi', '--learner', 'maml', '--encoder', 'tiny', "
+        "'--max-steps', '1', '-o', 'run')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
+    there = bool(re.search("inner loop: MAML of learn2learn", done.stderr))
+    commands = ["index", "search", "evaluate", "export"]
+    assert lines == [f"LOADED {name} False" for name in commands] + [f"LOADED train {there}"]
+    assert done.stderr.count("inner loop: ") == 1
+
+
+def test_the_base_install_is_what_the_code_imports_everywhere():
+    """A required package is imported by the package, and every required package is one of a list that is kept short."""
+    names = {re.split(r"[><=\[ ]", text)[0] for text in PROJECT["dependencies"]}
+    modules = {"sentence-transformers": "sentence_transformers", "semantic-text-splitter": "semantic_text_splitter"}
+    modules["PyYAML"] = "yaml"
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "metasearch").rglob("*.py"))
+    for name in names:
+        assert re.search(rf"^\s*(import|from) {modules.get(name, name)}\b", source, re.M), name
+
+
+def test_errors_of_extras_have_an_exit_code():
+    with pytest.raises(MetasearchError) as found:
+        import_extra("no_such_package_here", "serve", "metasearch serve", DataError)
+    assert found.value.exit_code == 3
