@@ -109,10 +109,7 @@ def test_the_term_is_added_with_its_weight_and_temperature_and_a_repeated_candid
     def loss(**options):
         return InfoNCE(InfoNCE.Options(temperature=OWN_HEAT, **options))(batch).item()
 
-    term = {
-        "infonce": contrasted("qqr", "tvu"),
-        "jsd": divergence(at("qqr"), at("tvu"), at("psn"), HEAT).item(),
-    }[align]
+    term = {"infonce": contrasted("qqr", "tvu"), "jsd": divergence(at("qqr"), at("tvu"), at("psn"), HEAT).item()}[align]
     added = loss(align=align, align_weight=WEIGHT, align_temperature=HEAT) - loss()
     assert added == pytest.approx(WEIGHT * term, rel=1e-10)
     assert loss(align=align) == loss(align=align, align_weight=1, align_temperature=OWN_HEAT)

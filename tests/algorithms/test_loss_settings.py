@@ -38,14 +38,8 @@ def read(tmp_path, written):
         ("{margin: 0.2, distance: cosine}", {"name": None, "margin": 0.2, "distance": "cosine"}),
         ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
         ("{name: infonce}", INFONCE),
-        (
-            "{name: infonce, temperature: 0.1, margin: 0.2}",
-            {**INFONCE, "margin": 0.2, "temperature": 0.1},
-        ),
-        (
-            "{name: infonce, align: jsd}",
-            {**INFONCE, "align": "jsd", "align_weight": 1.0},
-        ),
+        ("{name: infonce, temperature: 0.1, margin: 0.2}", {**INFONCE, "margin": 0.2, "temperature": 0.1}),
+        ("{name: infonce, align: jsd}", {**INFONCE, "align": "jsd", "align_weight": 1.0}),
         (
             "{name: infonce, align: infonce, align_weight: 0.5, align_temperature: 0.1}",
             {**INFONCE, "align": "infonce", "align_weight": 0.5, "align_temperature": 0.1},

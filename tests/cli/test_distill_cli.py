@@ -6,16 +6,7 @@ import pytest
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from helpers.parallel import (
-    FOLDERS,
-    STAGES,
-    distill,
-    events,
-    flags,
-    results,
-    save_assistant,
-    write_corpus,
-)
+from helpers.parallel import FOLDERS, STAGES, distill, events, flags, results, save_assistant, write_corpus
 from metasearch.algorithms.distill import Distill
 from metasearch.cli import main
 from metasearch.compress.static import make_static

@@ -117,11 +117,7 @@ def test_dev_scores_are_lines(capsys):
     ("said", "steps", "expected"),
     [
         ("metasearch: scoring zero-shot on test of demo\n", False, "begins"),
-        (
-            "zero-shot: zero-shot on test of demo: 3000/12000 texts [00:10<00:30]\n",
-            False,
-            "3000/12000 texts",
-        ),
+        ("zero-shot: zero-shot on test of demo: 3000/12000 texts [00:10<00:30]\n", False, "3000/12000 texts"),
         ("maml: zero-shot on test of demo: 12000/12000 texts [00:40<00:00]\n", True, "step 2/9"),
     ],
 )

@@ -148,12 +148,6 @@ def test_a_broken_recipe_of_the_users_own_is_reported_when_it_is_used_and_distur
     assert library.task("demo").task == "demo"
 
 
-@pytest.mark.parametrize("assignment", ["outer.lr", "=1", " =1", ""])
-def test_an_assignment_without_key_or_value_is_refused_with_an_example(assignment):
-    with pytest.raises(ConfigError, match=f"^--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4$"):
-        overrides([assignment])
-
-
 @pytest.mark.parametrize(
     ("assignment", "says"),
     [

@@ -87,8 +87,6 @@ def test_a_configuration_knows_its_encoders_by_role(compress):
     ("old", "new", "problem"),
     [
         ("against: teacher", "against: assistant", "stages.first.against: the assistant cannot be its own frozen"),
-        ("against: teacher", "against: student", "stages.first.against: input should be 'teacher' or 'assistant'"),
-        ("trains: assistant", "trains: teacher", "stages.first.trains: input should be 'assistant' or 'student'"),
         ("against: teacher", "corpus: {dev: 0}", "stages.first.corpus.dev: the dev score needs some pairs held out"),
         (
             "against: teacher",
@@ -106,11 +104,9 @@ def test_a_configuration_knows_its_encoders_by_role(compress):
             "stages.first.monitor: entailment data has no 'spearman'; known: loss",
         ),
         ("against: teacher", "monitor: cosine", "stages.first.monitor: cosine is that to the vectors of a frozen role"),
-        ("against: teacher", "max_length: 2", "stages.first.max_length: input should be greater than or equal to 3"),
         ("against: teacher", "corpus: {pivot: english}", "stages.first.corpus.pivot:"),
         ("bottleneck: 4", "bottleneck: 0", "student.bottleneck: input should be greater than or equal to 1"),
         ("bottleneck: 4", "initial: zeros", "student.initial: input should be 'svd' or 'random'"),
-        ("lr: 1e-3", "lr: 0", "stages.first.outer.lr: input should be greater than 0"),
     ],
 )
 def test_a_contradiction_is_refused_with_its_line(write, old, new, problem):

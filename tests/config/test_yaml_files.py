@@ -85,10 +85,6 @@ def test_what_is_written_is_read_back(write, text):
     assert (recipe.recipe, recipe.outer) == (text, Outer(lr=1e-5, eps=1e-8))
 
 
-def test_a_file_that_includes_itself_is_refused(write):
-    assert "one level is allowed" in problems(write(CHILD, "small"))[0]
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -35,14 +35,6 @@ def test_a_missing_path_names_the_nearest_one(folder):
     assert failing(path / "no" / "x.tsv") == f"{path / 'no' / 'x.tsv'}: no such file or folder."
 
 
-def test_a_missing_side_is_named(folder):
-    path = folder(**{"X.de-en.de": "eins\n", "X.de-en.ids": "1\n"})
-    assert failing(path) == (
-        f"{path / 'X.de-en.de'}: its other side is missing; "
-        "expected X.de-en.en or X.de-en.en.gz or X.de-en.en.zst beside it"
-    )
-
-
 @pytest.mark.parametrize(("german", "english"), [(2, 5), (5, 2), (0, 3)])
 def test_sides_of_different_length_are_named_with_both_counts(folder, german, english):
     path = folder(**{"X.de-en.de": "eins\n" * german, "X.de-en.en": "one\n" * english})
@@ -57,10 +49,3 @@ def test_a_cut_gzip_file_is_named_with_the_line_it_ends_at(folder, kept):
     error = failing(path)
     assert error.startswith(f"{path / 'en-de.tsv.gz'}: damaged gzip file after line ")
     assert int(error.split("after line ")[1].split(":")[0]) > 1000
-
-
-def test_the_same_text_packed_and_not_is_refused(folder):
-    path = folder(**{"en-de.tsv": LINE, "en-de.tsv.gz": gzip.compress(LINE.encode())})
-    assert failing(path) == (
-        f"{path / 'en-de.tsv'} and {path / 'en-de.tsv.gz'}: the same text, packed and not; remove one of them"
-    )

@@ -14,7 +14,7 @@ from metasearch.errors import ConfigError, DataError
 GIVEN = Folds(method="given")
 # (k, number of groups, fold); with at least 5 groups every part has one.
 protocols = st.integers(3, 10).flatmap(
-    lambda k: st.tuples(st.just(k), st.integers(max(k, 5), 60), st.integers(0, k - 1)),
+    lambda k: st.tuples(st.just(k), st.integers(max(k, 5), 60), st.integers(0, k - 1))
 )
 
 

@@ -155,21 +155,6 @@ def test_another_prompt_stands_before_every_text_whatever_was_encoded_when_it_wa
     np.testing.assert_array_equal(encoder.tokens(["a"], "text")[0], encoder.tokens(["a"], "question")[0])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", SAME)
-def test_vectors_are_those_of_the_method_for_the_role_before_and_after_saving(tmp_path, name, role):
-    made = SAME[name]()
-    made.save_pretrained(str(tmp_path / "published"), create_model_card=False)
-    published = SentenceTransformer(str(tmp_path / "published"), device="cpu")
-    expected = getattr(published, ROLES[role])(TEXTS, normalize_embeddings=True)
-    encoder = open_checkpoint(str(tmp_path / "published"), LENGTHS)
-    np.testing.assert_allclose(encoder.encode(TEXTS, role), expected, atol=1e-6)
-    encoder.save(tmp_path / "saved")
-    saved = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
-    np.testing.assert_allclose(getattr(saved, ROLES[role])(TEXTS), expected, atol=1e-6)
-
-
 def test_options_of_the_tokenizer_that_change_no_vector_are_taken():
     options = {"padding": "longest", "truncation": "longest_first", "max_length": 30}
     vectors = Encoder(with_options(**options), "m", LENGTHS).encode(TEXTS, "text")

@@ -90,19 +90,6 @@ def test_a_batch_on_a_cpu_has_at_most_1024_tokens_and_one_text_at_least(encoder)
     assert shapes == [(40 // 4, 96)] * 4  # 40 · 96 = 3840 tokens
 
 
-def test_encoding_is_without_dropout_and_gradients_and_leaves_the_mode_as_it_was(encoder):
-    calm = encoder.encode(TEXTS, "text")
-    encoder.embedder.train()
-    try:
-        in_training = encoder.encode(TEXTS, "text")
-        assert encoder.embedder.training
-    finally:
-        encoder.embedder.eval()
-    np.testing.assert_array_equal(in_training, calm)
-    encoder.encode(TEXTS, "text")
-    assert not encoder.embedder.training
-
-
 def test_encoding_follows_the_present_weights(encoder):
     changed = Encoder(copy.deepcopy(encoder.model), "changed")
     before = changed.encode(["key"], "text")

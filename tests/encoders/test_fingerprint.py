@@ -206,13 +206,6 @@ def test_how_tokens_are_pooled_counts(encoder, mode):
     assert changed.fingerprint == encoder.fingerprint
 
 
-@pytest.mark.parametrize("prompts", [{}, {"query": "q: ", "document": "passage: "}, {"query": "query: "}])
-def test_the_prompts_count(encoder, prompts):
-    changed = another(encoder)
-    changed.model.prompts = prompts
-    assert changed.fingerprint != encoder.fingerprint
-
-
 def test_a_further_module_counts_and_so_does_its_activation(encoder):
     changed, identity = another(encoder), torch.nn.Identity()
     changed.model.insert(2, Dense(16, 16))

@@ -34,9 +34,7 @@ def prompted(folder):
 
 
 @pytest.fixture(
-    scope="module",
-    params=["tiny", "mini", "e5", static, prompted],
-    ids=lambda each: getattr(each, "__name__", each),
+    scope="module", params=["tiny", "mini", "e5", static, prompted], ids=lambda each: getattr(each, "__name__", each)
 )
 def place(request, tmp_path_factory):
     """An encoder, and a corpus that was prepared with its tokenizer."""

@@ -95,11 +95,7 @@ def sentences(kind, encoder, seed=0, **settings):
 
 @pytest.mark.parametrize(
     ("kind", "belongs"),
-    [
-        ("hard", lambda p, n: n < p),
-        ("semi-hard", lambda p, n: p < n < p + 0.3),
-        ("easy", lambda p, n: p + 0.3 < n),
-    ],
+    [("hard", lambda p, n: n < p), ("semi-hard", lambda p, n: p < n < p + 0.3), ("easy", lambda p, n: p + 0.3 < n)],
 )
 def test_drawn_negatives_are_of_the_class_wherever_the_class_has_members(kind, belongs):
     pairs = [pair for seed in range(10) for pair in sentences(kind, on_a_circle(), seed)]

@@ -39,10 +39,7 @@ def wrong_after(files, folder, expected, moment):
 
 @pytest.mark.parametrize(
     "every",
-    [
-        pytest.param(1, marks=[pytest.mark.exhaustive, pytest.mark.timeout(0)]),
-        pytest.param(6, marks=pytest.mark.slow),
-    ],
+    [pytest.param(1, marks=[pytest.mark.exhaustive, pytest.mark.timeout(0)]), pytest.param(12, marks=pytest.mark.slow)],
 )
 def test_a_preparation_that_is_killed_goes_on(tmp_path, every, capsys):
     files = write_lines(tmp_path / "files")

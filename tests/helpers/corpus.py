@@ -20,10 +20,7 @@ LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr")
 
 
 def retrieval(
-    questions: int = 12,
-    languages: Sequence[str] = LANGUAGES,
-    answer_of: Sequence[int] | None = None,
-    fillers: int = 2,
+    questions: int = 12, languages: Sequence[str] = LANGUAGES, answer_of: Sequence[int] | None = None, fillers: int = 2
 ) -> RetrievalData:
     """Make questions q0, q1, ..., two to an article, and candidates in the order of languages, then of sentences.
 

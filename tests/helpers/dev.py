@@ -22,10 +22,7 @@ GERMAN = [
     ("taxi", "taxi"),
 ]
 GREEK = [("a dog runs", "ένας σκύλος τρέχει"), ("yes", "ναι"), ("radio one", "radio ένα")]
-PAIRS = [
-    *(Translation(s, t, ("en", "de")) for s, t in GERMAN),
-    *(Translation(s, t, ("en", "el")) for s, t in GREEK),
-]
+PAIRS = [*(Translation(s, t, ("en", "de")) for s, t in GERMAN), *(Translation(s, t, ("en", "el")) for s, t in GREEK)]
 SCORED = [
     *(
         ScoredPair("en-en", ("en", "en"), a, b, score, f"row {i}")

@@ -50,11 +50,7 @@ class Reference:
         return ((first * second).sum(dim=1) - gold).square().mean()
 
     def descend(
-        self,
-        weights: Weights,
-        sets: Iterable[LabelledSet],
-        rate: float | Mapping[str, Tensor],
-        first_order: bool,
+        self, weights: Weights, sets: Iterable[LabelledSet], rate: float | Mapping[str, Tensor], first_order: bool
     ) -> Weights:
         """Return the weights after one step of gradient descent on each set in turn: w ← w − rate · ∇L(w)."""
         for examples in sets:

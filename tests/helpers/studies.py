@@ -168,10 +168,7 @@ def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Sett
     stamp = {"data": shared.data, "versions": dict(shared.versions)}
     for split in ("dev", "test"):
         trained = () if way.learner == ZERO_SHOT else (way.mode, way.recipe, str(way.rate))
-        noises = [
-            stream(fold, split),
-            stream(config.seed, split, fold, way.learner, way.encoder, *trained),
-        ]
+        noises = [stream(fold, split), stream(config.seed, split, fold, way.learner, way.encoder, *trained)]
         found = (_retrieval if shared.kind == "retrieval" else _similarity)(way, fold, split, shared, noises)
         if split == "test":
             found.questions.save(

@@ -54,11 +54,7 @@ def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_befor
 @pytest.mark.parametrize(
     ("given", "code", "says"),
     [
-        (
-            ["--set=stages.embedding.corpus.max_lines=5"],
-            3,
-            "stage 'embedding': dev=5: de has 5 pairs",
-        ),
+        (["--set=stages.embedding.corpus.max_lines=5"], 3, "stage 'embedding': dev=5: de has 5 pairs"),
         (["--set=stages.embedding.corpus.max_lines=5"], 3, "Below --set it is stages.embedding.corpus.dev"),
         (["--set=stages.embedding.corpus.languages=[tr]"], 3, "tr"),
         (["--evaluate=demp"], 2, "unknown task 'demp'. Did you mean 'demo'?"),

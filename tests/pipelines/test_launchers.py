@@ -14,10 +14,7 @@ from helpers.launchers import LAUNCHERS, Runner, place
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.process import attempts, last_error
 
-pytestmark = [
-    pytest.mark.exhaustive,
-    pytest.mark.timeout(600),
-]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 STEPS = 60
 LONG = [*FLAGS, f"--max-steps={STEPS}", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]

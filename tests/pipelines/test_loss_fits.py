@@ -42,8 +42,7 @@ def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, cha
 
 
 @pytest.mark.parametrize(
-    ("task", "loss", "fit"),
-    [("demo", "cosine-mse", "infonce, triplet"), ("demo-sts", "infonce", "cosine-mse")],
+    ("task", "loss", "fit"), [("demo", "cosine-mse", "infonce, triplet"), ("demo-sts", "infonce", "cosine-mse")]
 )
 def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path, task, loss, fit):
     recipe = load_recipe("maml-tiny", [f"loss.name={loss}"])

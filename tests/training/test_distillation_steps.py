@@ -107,10 +107,7 @@ def test_the_weights_after_some_steps_are_those_of_the_reference(tmp_path, name,
 def test_a_run_that_died_resumes_to_the_bits_of_one_that_did_not(tmp_path, name, outer, dropout):
     given = {"outer": outer, "dropout": dropout}
     store = CheckpointStore(tmp_path)
-    whole, dying = (
-        trainer(tmp_path, name, **given),
-        trainer(tmp_path, name, **given, stop=5, store=store),
-    )
+    whole, dying = (trainer(tmp_path, name, **given), trainer(tmp_path, name, **given, stop=5, store=store))
     whole.fit()
     with pytest.raises(Stopped):
         dying.fit()

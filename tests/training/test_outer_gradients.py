@@ -9,18 +9,7 @@ numbers of inner steps, and float32, run once for each learner.
 import pytest
 import torch
 
-from helpers.gradients import (
-    FAMILIES,
-    OVERLAPPING,
-    PLAIN,
-    REPTILE,
-    STEPPING,
-    encoder_of,
-    error,
-    errors,
-    on_both,
-    outer,
-)
+from helpers.gradients import FAMILIES, OVERLAPPING, PLAIN, REPTILE, STEPPING, encoder_of, error, errors, on_both, outer
 from helpers.padded import padded
 from metasearch.config import registry
 from metasearch.errors import EncoderError

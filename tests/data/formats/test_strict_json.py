@@ -56,8 +56,6 @@ def test_a_repeated_key_is_named_with_its_object(text, says):
             '"answer": 1, "answer": 0',
             ":1: questions[0]: the key 'answer'",
         ),
-        ("jsonl-labelled", "el.jsonl", '"question"', '"question": "a", "question"', ":1: the key 'question'"),
-        ("jsonl-pairs", "de-de.jsonl", '"score": 0', '"score": 5, "score": 0', ":2: the key 'score'"),
     ],
 )
 def test_a_reader_refuses_it_with_file_and_place(form, name, old, new, says, tmp_path):

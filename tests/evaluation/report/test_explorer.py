@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.studies import write_study
-from metasearch.evaluation.report.explorer import (
-    DEPTH,
-    Explorer,
-    Hit,
-    Question,
-    Side,
-    Version,
-    explore,
-    explorers,
-)
+from metasearch.evaluation.report.explorer import DEPTH, Explorer, Hit, Question, Side, Version, explore, explorers
 from metasearch.evaluation.report.sections import explorer as sections
 from metasearch.evaluation.report.sections.explorer import explorer_section
 from metasearch.evaluation.study.read import read_study

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.report.sections.learning import (
-    average_runs,
-    dev_chart,
-    history,
-    loss_chart,
-    thinned,
-)
+from metasearch.evaluation.report.sections.learning import average_runs, dev_chart, history, loss_chart, thinned
 from metasearch.evaluation.study.arms import Arm
 
 
