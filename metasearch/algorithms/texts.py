@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from metasearch.algorithms.base import Learner, OuterLoss, Values, contiguous
 from metasearch.algorithms.sets import numbered
-from metasearch.data.example import Example
+from metasearch.data.records import Example
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
 

@@ -58,7 +58,7 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.config.run import EncoderConfig
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.pipelines.evaluate import evaluate_encoder
+    from metasearch.pipelines.score import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
 
     benchmark = load_benchmark(task, **data)

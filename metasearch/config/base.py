@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
@@ -75,3 +75,20 @@ class Flag:
     metavar: str | None = None
     complete: str | None = None
     comma: bool = False
+
+
+def _power_of_two(count: int) -> int:
+    if count & (count - 1):
+        above = 1 << count.bit_length()
+        raise ValueError(f"{count} is no power of two; the nearest are {above // 2} and {above}")
+    return count
+
+
+Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
+
+
+def require_work(shards: int, there: int, what: str) -> None:
+    """Raise `Contradiction` where a step of so much work, such as 4 `episodes`, leaves some of its shards empty."""
+    if shards > there:
+        most = 1 << there.bit_length() - 1
+        raise Contradiction(f"{shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards")

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, Positive
+from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, Positive, require_work
 from metasearch.config.corpus import CorpusSettings
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
-from metasearch.config.shards import require_work
 from metasearch.errors import ConfigError, nearest
 
 RoleName = Literal["teacher", "assistant", "student"]

@@ -5,9 +5,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, NonNegative, Positive, Rate, Share
+from metasearch.config.base import (
+    Contradiction,
+    Count,
+    FrozenConfig,
+    Length,
+    NonNegative,
+    Positive,
+    Rate,
+    Shards,
+    Share,
+    require_work,
+)
 from metasearch.config.postprocessing import Merge, Neutralise
-from metasearch.config.shards import Shards, require_work
 from metasearch.errors import nearest
 
 Role = Literal["question", "candidate", "text"]

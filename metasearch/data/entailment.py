@@ -17,12 +17,12 @@ from typing import ClassVar, Literal
 
 from metasearch.config.recipe import Role
 from metasearch.config.seeding import stream
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats import strict_json
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import byte_lines, column_names, csv_rows, suffix_of
 from metasearch.data.report import Report
 from metasearch.errors import DataError, nearest
+from metasearch.io import fingerprint_of
 
 Label = Literal["contradiction", "entailment", "neutral"]
 LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")

@@ -9,13 +9,46 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from metasearch.config.recipe import Role
 from metasearch.config.task import Kind
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
+from metasearch.io import fingerprint_of
+
+
+class Example(Protocol):
+    """A few texts that belong together: a triplet, a scored pair, a translation, or a pair with a label.
+
+    Attributes:
+        roles: name of each text, such as `positive`, and what that text is to the encoder.
+    """
+
+    roles: ClassVar[Mapping[str, Role]]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts, in the order of `roles`."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Language codes of the texts; the first is that of the question or the first sentence."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What the example is called in its data, such as its row; empty where only its texts tell it from others."""
+
+    @property
+    def score(self) -> float | None:
+        """Gold similarity from 0 to 1, in kinds that have one."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Texts of candidates that are labelled as answers to the question, in kinds that have one."""
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the example as lines for a person to read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from metasearch.config.recipe import Role
 from metasearch.config.task import Kind
-from metasearch.data.fingerprint import fingerprint_of
+from metasearch.io import fingerprint_of
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")

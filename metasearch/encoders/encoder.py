@@ -30,12 +30,18 @@ from metasearch.encoders.pretokenized import tokenizer_of, tokens_of
 from metasearch.encoders.probe import reads_padding
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.st_compat import normalise, pools_prompts, require_alike
-from metasearch.encoders.unique import distinct_texts
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
 
 _TOKENISED_AT_ONCE = 4096
+
+
+def distinct_texts(texts: Sequence[str]) -> list[str]:
+    """Return each text once; a text in the place of a list of texts, which to Python is one of letters, is refused."""
+    if isinstance(texts, str):
+        raise TypeError(f"texts: expected a list of texts, got the text {texts[:40]!r}; write [text]")
+    return list(dict.fromkeys(texts))
 
 
 class Embedder(nn.Module):

@@ -1,7 +1,7 @@
 """Texts that bring their tokens with them, so that an encoder with the same tokenizer need not tokenise them again.
 
 Such a text is one like any other, with a `shard` and a `row` beside its characters: see
-`metasearch.data.prepared.text.PreparedText`. Its tokens are taken where they are those that the encoder would make;
+`metasearch.data.prepared.shard.PreparedText`. Its tokens are taken where they are those that the encoder would make;
 else, and for a text that was made of it, the characters are tokenised as ever.
 """
 

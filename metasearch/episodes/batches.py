@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.seeding import stream
-from metasearch.data.example import Example
+from metasearch.data.records import Example
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
 

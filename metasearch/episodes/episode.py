@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Role
-from metasearch.data.example import Example
-from metasearch.data.records import Candidate, Question
+from metasearch.data.records import Candidate, Example, Question
 
 Embed = Callable[[Sequence[str], Role], NDArray[np.float32]]
 """Texts and their role → their unit vectors `(len(texts), D)` on an encoder's present weights."""

@@ -20,7 +20,6 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.util import semantic_search
 
 from metasearch.compress.output import claim_file
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.scored import scored_csv, scored_rows
 from metasearch.encoders.encoder import Encoder
@@ -28,7 +27,7 @@ from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.loading import recorded, require_fit
 from metasearch.encoders.open import is_path, quiet
 from metasearch.errors import DataError, EncoderError, NonFiniteError, RunFolderError, first_line
-from metasearch.io import atomic_write
+from metasearch.io import atomic_write, fingerprint_of
 from metasearch.runs.signals import interrupted
 
 BLOCK = 2048

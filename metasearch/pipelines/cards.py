@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -36,13 +36,13 @@ from metasearch.pipelines.publish.card import (
     Card,
     Dataset,
     Scores,
-    Usage,
     read_licence,
     read_title,
     scored_tasks,
-)
+)  # fmt: skip
 from metasearch.runs.describe import LOCAL, describe
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import Row
 from metasearch.runs.versions import describe_versions, versions
 
@@ -50,6 +50,14 @@ log = logging.getLogger(__name__)
 
 _NOT_SETTINGS = ("description", "sources")
 """Keys of a recipe that are no settings."""
+_METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
+_EXAMPLE = """from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer(".")  # the folder of this card, or the name of the model on a hub
+questions = model.encode_query(["Where is the key?"])
+answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
+print(model.similarity(questions, answers))
+"""
 
 
 def write_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder) -> None:
@@ -214,14 +222,12 @@ def exported_card(
 
     `base` is the name of the encoder before, and `graph` has the facts of the folder of an ONNX graph.
     """
-    source, usage = find_base("base", base), describe_usage(encoder)
+    source = find_base("base", base)
     kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""
     if graph is not None:
-        kind, usage = "an ONNX graph", _describe_graph(usage, graph)
         rounding = ", before its weights were rounded to int8" if form.int8 else ""
+        kind = "an ONNX graph"
         made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
-    elif form.int8 and not is_static(encoder.model):
-        usage = replace(usage, library="metasearch")
     changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])
     asked = {"form": form.name, "static": form.static, "dimensions": form.dimensions, "directions from": form.texts}
@@ -234,7 +240,8 @@ def exported_card(
         encoder,
         (source,),
         ["It knows no order of words."] if form.static else [],
-        usage,
+        graph=graph,
+        int8=form.int8,
         title=f"{source.short} as {how}",
         summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
         facts={
@@ -247,51 +254,58 @@ def exported_card(
     )
 
 
-def _describe_graph(usage: Usage, graph: Facts) -> Usage:
-    """Return how an ONNX graph is used: at the lengths and with the prompts of its folder."""
-    inputs = [(role, graph.prompts[role], int(getattr(graph.lengths, role))) for role, _, _ in usage.inputs]
-    return replace(
-        usage,
-        inputs=tuple((role, prompt, None if length == UNLIMITED else length) for role, prompt, length in inputs),
-        library="onnx",
-        example=EXAMPLE.format(folder="."),
-    )
-
-
 def _card(
-    encoder: Encoder, bases: tuple[Base, ...], limits: Sequence[str], usage: Usage | None = None, **rest: Any
+    encoder: Encoder,
+    bases: Sequence[Base],
+    limits: Sequence[str],
+    graph: Facts | None = None,
+    int8: bool = False,
+    languages: Sequence[str] = (),
+    **rest: Any,
 ) -> str:
-    """Return a card with the usage of an encoder, and the limits that all models have after their own."""
-    usage = usage or describe_usage(encoder)
-    more = _describe_limits(usage, bases, rest.get("languages", ()))
-    return Card(usage=usage, bases=bases, limits=[*limits, *more], **rest).text()
+    """Return a card with the use of an encoder, or of its graph, and the limits that all models have after their own.
 
-
-def describe_usage(encoder: Encoder) -> Usage:
-    """Return how an encoder, as it was saved, is used with sentence-transformers."""
-
-    def length(role: Role) -> int | None:
-        found = int(getattr(encoder.input.lengths, role))
-        return None if found == UNLIMITED else found
-
-    return Usage(
-        tuple((role, encoder.prompt(role), length(role)) for role in get_args(Role)),
-        encoder.dimension(),
-        encoder.parameter_count,
-        "metasearch" if is_compressed(encoder) else "sentence-transformers",
-        truncations=trained_dimensions(encoder.model),
-    )
-
-
-def _describe_limits(usage: Usage, bases: tuple[Base, ...], languages: tuple[str, ...]) -> Iterator[str]:
+    `int8` says that the weights of a model with layers are in eight bits.
+    """
+    own = is_compressed(encoder) or (int8 and not is_static(encoder.model))
+    library = "onnx" if graph else "metasearch" if own else "sentence-transformers"
+    lengths = graph.lengths if graph else encoder.input.lengths
+    cut = [int(getattr(lengths, role)) for role in get_args(Role) if getattr(lengths, role) != UNLIMITED]
+    more = []
     if languages:
-        yield f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
-    if lengths := [length for _, _, length in usage.inputs if length]:
-        yield f"Texts are truncated to {max(lengths)} tokens; the table above has the length of each kind of text."
+        more.append(
+            f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
+        )
+    if cut:
+        more.append(f"Texts are truncated to {max(cut)} tokens; the table above has the length of each kind of text.")
     if bases:
         names = ", ".join(base.name for base in bases)
-        yield f"It has the errors and biases of {names}, unless training happened to change them."
-    yield "Questions may prefer answers in their own language; `metasearch report RUN` shows by how much."
+        more.append(f"It has the errors and biases of {names}, unless training happened to change them.")
+    more.append("Questions may prefer answers in their own language; `metasearch report RUN` shows by how much.")
+    use = _describe_use(encoder, library, graph)
+    return str(Card(use=use, library=library, bases=bases, limits=[*limits, *more], languages=languages, **rest))
+
+
+def _describe_use(encoder: Encoder, library: str, graph: Facts | None) -> str:
+    """Return how a model is used, in Markdown: a graph at the lengths and with the prompts of its folder."""
+    lines = []
+    for role in get_args(Role):
+        prompt = graph.prompts[role] if graph else encoder.prompt(role)
+        length = getattr(graph.lengths if graph else encoder.input.lengths, role)
+        method = f'encode(texts, "{role}")' if graph else _METHODS[role]
+        shown = "unlimited" if length == UNLIMITED else str(length)
+        lines.append([role, f"`{method}`", f"`{prompt}`" if prompt else "none", shown])
+    registers = "import metasearch.encoders  # registers the architecture of this model\n"
+    loading = registers if library == "metasearch" else ""
+    truncations = " or ".join(map(str, trained_dimensions(encoder.model)))
+    truncated = f" They can be truncated to their first {truncations} dimensions (Matryoshka) with `truncate_dim`."
+    return f"""```python
+{EXAMPLE.format(folder=".") if graph else loading + _EXAMPLE}```
+
+The model has {encoder.parameter_count:,} parameters. Vectors have {encoder.dimension()} dimensions and unit length; \
+compare them by cosine similarity.{truncated if truncations else ""} Each method adds a prompt and truncates the text:
+
+{markdown(["texts", "method", "prompt", "tokens at most"], lines, left=3)}"""
 
 
 def find_base(role: str, name: str, fingerprint: str = "") -> Base:

@@ -18,8 +18,7 @@ from metasearch.data.locate import VARIABLE as DATA
 from metasearch.data.locate import locate
 from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, first_line
 from metasearch.io import VARIABLE, cache_folder, intact, kept
-from metasearch.runs.host import cores, memory
-from metasearch.runs.versions import LIBRARIES, installed, processor
+from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
 
 
 @dataclass(frozen=True)

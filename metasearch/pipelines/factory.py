@@ -32,10 +32,9 @@ from metasearch.pipelines.neutral import require_map
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import device_of
-from metasearch.training.memory import log_memory
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import schedule
-from metasearch.training.trainer import Outcome, Trainer
+from metasearch.training.trainer import Outcome, Trainer, log_memory
 
 log = logging.getLogger(__name__)
 

@@ -3,16 +3,24 @@
 There is no command of this name: cells of a study are such runs, and `metasearch resume` resumes one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from metasearch.config.run import ScoreConfig
-from metasearch.data.benchmark import load_benchmark
+from metasearch.compress.export.facts import is_exported
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.config import registry
+from metasearch.config.measure import Pool
+from metasearch.config.run import Device, EncoderConfig, Precision, ScoreConfig
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+from metasearch.pipelines import factory
 from metasearch.pipelines.factory import load_task_encoder
 from metasearch.pipelines.neutral import neutralise
-from metasearch.pipelines.run import ENCODER, CallbackFactory, Run
+from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run
 from metasearch.pipelines.scorer import Scorer, run_facts
 from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.training.hardware import used
@@ -56,3 +64,32 @@ def find_score_cache(cell: Path) -> Path | None:
     if len(above) < 3 or above[1].name != "cells" or not (study := StudyFolder(above[2])).begun:
         return None
     return study.path / "scores"
+
+
+# `metasearch evaluate`: the scores of an encoder without a run folder.
+
+
+def evaluate_encoder(
+    ref: EncoderConfig,
+    benchmark: Benchmark,
+    split: str,
+    pools: Sequence[Pool],
+    callback: Callback = SILENT,
+    precision: Precision = "fp32",
+    device: Device = "auto",
+) -> list[Row]:
+    """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`."""
+    encoder = _opened(ref, benchmark, precision, device)
+    scorer = Scorer({"encoder": ref.name}, callback)
+    return scorer.score(ref.name, encoder, benchmark, split, pools=pools, precision=precision).rows
+
+
+def _opened(ref: EncoderConfig, benchmark: Benchmark, precision: Precision, device: Device) -> Encoder | OnnxEncoder:
+    """Return the encoder, or what runs an exported graph, with the lengths of the task."""
+    if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
+        return factory.load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
+    if device not in ("auto", "cpu"):
+        raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the processor here")
+    if precision != "fp32":
+        raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has a precision of its own")
+    return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)

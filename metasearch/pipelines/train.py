@@ -18,7 +18,7 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.cards import write_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
-from metasearch.pipelines.merge_stage import MergeStage
+from metasearch.pipelines.merge import MergeStage
 from metasearch.pipelines.neutral import neutralise, say, train_map
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space
 from metasearch.pipelines.score import find_score_cache

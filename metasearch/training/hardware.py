@@ -10,9 +10,8 @@ from typing import Any
 import torch
 
 from metasearch.errors import ConfigError
-from metasearch.runs.host import cores
 from metasearch.runs.torchrun_env import rank
-from metasearch.runs.versions import processor
+from metasearch.runs.versions import cores, processor
 
 log = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from metasearch.config.run import Checkpointing
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import OutOfMemory, first_line
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.out_of_memory import not_enough, out_of_memory, random_state, set_random_state
 from metasearch.training.packing import Network, PackedEncoder, PackedModule, Parts
 from metasearch.training.tree_reduce import GradientSum, TreeSum, added
 
@@ -43,6 +43,44 @@ Result = TypeVar("Result")
 Losses = dict[str, list[Tensor]]
 Pulled = Mapping[str, Tensor | None]
 """∂L/∂v of the values of a shard, by name; None where L does not depend on them."""
+
+
+# Out of memory: which errors say so, and how a step is begun again.
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Return whether an error of torch says that memory did not suffice."""
+    # On a CPU it has no type of its own.
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) -> OutOfMemory:
+    """Return the error that says what needs less memory; `texts` may be recomputed a few at a time."""
+    again = "--checkpointing gradcache, " if texts else ""
+    return OutOfMemory(
+        f"out of memory on {device} in an outer step ({first_line(error)}). Less is needed with smaller "
+        "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
+        f"shorter max_length, {again}or options.first_order=true"
+    )
+
+
+def random_state(device: torch.device) -> list[torch.Tensor]:
+    """Return the states of the generators that dropout draws from: the CPU's, and that of a GPU."""
+    states = [torch.get_rng_state()]
+    if device.type == "cuda":
+        states.append(torch.cuda.get_rng_state(device))
+    elif device.type == "mps":
+        states.append(torch.mps.get_rng_state())
+    return states
+
+
+def set_random_state(device: torch.device, states: Sequence[torch.Tensor]) -> None:
+    """Set what `random_state` returned."""
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
+    elif device.type == "mps":
+        torch.mps.set_rng_state(states[1])
 
 
 @dataclass(frozen=True)

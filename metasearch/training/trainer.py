@@ -32,15 +32,44 @@ from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import clip, log_bf16_error, norm_of, rows_or_all
 from metasearch.training.hardware import warn_if_bf16_is_slow
+from metasearch.training.optimizer import MOMENTS
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Schedule, rate
 from metasearch.training.step import StepGradient
 
 log = logging.getLogger(__name__)
 Reason = Literal["finished", "patience", "interrupted"]
+
+
+@dataclass
+class EarlyStopping:
+    """Stops after `patience` outer steps without a better dev score (MAML-Align paper, appendix C.3).
+
+    Only scores of trained weights take part: the score before the first step is a baseline to compare with, so that
+    a learner which does harm is reported as doing so.
+
+    Patience is in outer steps; 0 never stops. `best_score` is None until the first update.
+    """
+
+    patience: int
+    best_score: float | None = None
+    best_step: int = 0
+    last_step: int = 0
+
+    def update(self, step: int, score: float) -> bool:
+        """Take note of a score; return whether it is the best so far (of equal scores the first)."""
+        self.last_step = step
+        better = self.best_score is None or score > self.best_score
+        if better:
+            self.best_score, self.best_step = score, step
+        return better
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether patience had run out when the last score was taken."""
+        return 0 < self.patience <= self.last_step - self.best_step
 
 
 @dataclass(frozen=True)
@@ -233,3 +262,33 @@ class Trainer:
         for name, value in weights.items():
             # In place: the optimiser and the networks of threads hold these very tensors.
             self.parameters[name].copy_(value)
+
+
+def log_memory(trainer: Trainer) -> None:
+    """Log the size of weights, optimiser state and first meta-batch, all processes together.
+
+    Activations grow with the tokens of the batch. Nothing is refused: a step that does not fit the memory is taken
+    again with less (`metasearch.training.outer_gradients`).
+    """
+    if not trainer.schedule.total:
+        return
+    phase, position = trainer.schedule.at(0)
+    episodes = phase.episodes.batch(position, trainer.schedule.batch)
+    sets = [examples for episode in episodes for examples in episode.sets]
+    texts = sorted({text for examples in sets for example in examples.examples for text in example.texts})
+    encoder = trainer.learner.encoder
+    trained = sum(parameter.nbytes for parameter in trainer.parameters.values())
+    weights = encoder.size + sum(tensor.nbytes for tensor in trainer.learner.state().values())
+    log.info(
+        "memory: weights %s, optimiser %s, batch %d texts of %d tokens, on %s",
+        format_bytes(weights),
+        format_bytes(MOMENTS[trainer.settings.optimizer] * trained),
+        len(texts),
+        encoder.lengths(texts, "text").sum(),
+        encoder.device,
+    )
+
+
+def format_bytes(size: int) -> str:
+    """Return a number of bytes in MiB or GiB."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"

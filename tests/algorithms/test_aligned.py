@@ -14,9 +14,8 @@ from torch.func import functional_call
 from helpers.gradients import FAMILIES, Case, encoder_of, error, on_both, outer
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
 from helpers.small import SmallEncoder
-from metasearch.algorithms.losses.aligned import contrast, divergence
 from metasearch.algorithms.losses.base import EmbeddedSet
-from metasearch.algorithms.losses.infonce import InfoNCE
+from metasearch.algorithms.losses.infonce import InfoNCE, contrast, divergence
 from metasearch.algorithms.maml import MAML
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.data.prepared.bits import Bits
-from metasearch.data.prepared.ranges import Ranges
+from metasearch.data.prepared.ranges import Bits, Ranges
 
 ROWS = 40
 SETS = st.sets(st.integers(0, ROWS - 1))

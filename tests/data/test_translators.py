@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translate.train import AT_ONCE, translations
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.command import Command
 from metasearch.data.translators.files import Files
 from metasearch.errors import DataError
-from metasearch.io import kept
+from metasearch.io import fingerprint_of, kept
 
 UPPER = """\
 import json, sys

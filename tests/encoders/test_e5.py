@@ -16,7 +16,7 @@ from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import e5
 from metasearch.encoders.e5.packed import read
-from metasearch.encoders.e5.tokenizer import tokenizer
+from metasearch.encoders.e5.unpack import tokenizer
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
 from metasearch.pipelines.factory import load_task_encoder

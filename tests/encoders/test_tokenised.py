@@ -8,7 +8,7 @@ import pytest
 from helpers.prepared import prepared, write_lines
 from metasearch.compress.static import make_static
 from metasearch.config.recipe import MaxLength
-from metasearch.data.prepared.text import PreparedText
+from metasearch.data.prepared.shard import PreparedText
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.pipelines.factory import load_encoder

@@ -3,8 +3,8 @@
 import pytest
 
 from metasearch.config.recipe import Budget
-from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.schedule import schedule
+from metasearch.training.trainer import EarlyStopping
 
 
 def planned(max_steps=None, epochs=2, train=70, valid=20, size=4):

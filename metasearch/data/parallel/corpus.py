@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.corpus import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.parquet import text_pairs
 from metasearch.data.formats.text_files import byte_lines
@@ -23,6 +22,7 @@ from metasearch.data.parallel.files import Part, find
 from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
+from metasearch.io import fingerprint_of
 
 Rows = NDArray[np.int32]
 

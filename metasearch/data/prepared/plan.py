@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.parallel.files import Part
-from metasearch.data.prepared.bits import Bits
 from metasearch.data.prepared.blocks import Block
 from metasearch.data.prepared.manifest import PartCounts
+from metasearch.data.prepared.ranges import Bits
 from metasearch.data.prepared.shard import PAIRS
 from metasearch.data.report import EXAMPLES
 from metasearch.errors import DataError

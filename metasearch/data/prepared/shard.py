@@ -16,19 +16,43 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.formats.arrays import ArrayFile, ArraySpec, open_arrays, write
 from metasearch.data.prepared.manifest import REMEDY, SHARDS, ShardCounts, Tokens
-from metasearch.data.prepared.text import PreparedText
 
 PAIRS = 2**18
 """Pairs of a shard at most."""
 Rows = NDArray[np.int64]
 _SMALL = 2**16
+
+
+class Place(Protocol):
+    """The shard that a text is from; see `metasearch.data.prepared.shard.Shard`."""
+
+    number: int
+
+    def ids(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the numbers of the tokens of some texts, one after another, and where those of each end."""
+
+
+class PreparedText(str):
+    """A text that was tokenised before. What is cut out or made of it is an ordinary text without tokens.
+
+    Attributes:
+        shard: where it is stored.
+        row: its row there.
+    """
+
+    __slots__ = ("row", "shard")
+    shard: Place
+    row: int
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
 
 
 def wanted(words: int) -> ArraySpec:

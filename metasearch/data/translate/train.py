@@ -10,7 +10,6 @@ from filelock import FileLock
 
 from metasearch.config import registry, yaml
 from metasearch.config.task import ORACLE, Task, Translate
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.folds import Split
 from metasearch.data.formats.blank import blank
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
@@ -18,7 +17,7 @@ from metasearch.data.translate import rows
 from metasearch.data.translate.leakage import apart, held_out
 from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.io import cache_folder, cached, intact
+from metasearch.io import cache_folder, cached, fingerprint_of, intact
 
 # Translations of texts, kept in the user's cache by translator, languages and text.
 

@@ -13,11 +13,10 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from metasearch.config.base import FrozenConfig, Rate
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats import strict_json
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
-from metasearch.io import digest
+from metasearch.io import digest, fingerprint_of
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,9 @@ from pydantic import Field
 from metasearch.config.base import FrozenConfig, Positive
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import Language
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError, first_line
-from metasearch.io import digest
+from metasearch.io import digest, fingerprint_of
 
 _WEIGHTS = "model.bin"
 _SHARED = ("sentencepiece.bpe.model", "sentencepiece.model", "spiece.model")

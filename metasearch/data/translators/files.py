@@ -8,13 +8,12 @@ from typing import ClassVar
 from pydantic import field_validator
 
 from metasearch.config.base import FrozenConfig
-from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import csv_rows, suffix_of, tsv_rows, with_line_feeds
 from metasearch.data.locate import find_file
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
-from metasearch.io import digest
+from metasearch.io import digest, fingerprint_of
 
 log = logging.getLogger(__name__)
 

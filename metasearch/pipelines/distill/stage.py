@@ -25,10 +25,9 @@ from metasearch.runs.callbacks import Callback, LoggingCallback
 from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.memory import log_memory
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.step import save_failed_batch
-from metasearch.training.trainer import Outcome, Trainer
+from metasearch.training.trainer import Outcome, Trainer, log_memory
 
 log = logging.getLogger(__name__)
 

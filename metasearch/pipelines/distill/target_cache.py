@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from metasearch.config.distill_run import TargetType
 from metasearch.config.recipe import Role
 from metasearch.data.formats.arrays import NAME, SUFFIX, ArrayFile, ArraySpec, MappedArrays, open_arrays, write
-from metasearch.data.prepared.shard import Shard
-from metasearch.data.prepared.text import PreparedText
+from metasearch.data.prepared.shard import PreparedText, Shard
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import NonFiniteError, RunFolderError

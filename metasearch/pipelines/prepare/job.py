@@ -16,8 +16,7 @@ from typing import Any
 from metasearch.data.formats.arrays import SUFFIX
 from metasearch.data.parallel.corpus import sides_of
 from metasearch.data.parallel.files import Part, find
-from metasearch.data.prepared.blocks import LINES, Block
-from metasearch.data.prepared.duplicates import first_of_each
+from metasearch.data.prepared.blocks import LINES, Block, first_of_each
 from metasearch.data.prepared.make_shard import Made, ShardPieces
 from metasearch.data.prepared.manifest import FILE, Manifest, read_sealed, write_sealed
 from metasearch.data.prepared.plan import Counts, in_shards, pieces

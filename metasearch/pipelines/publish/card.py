@@ -1,17 +1,16 @@
-"""Model cards: what a card says, its text and its header, and what a card that exists already says. Uses no network."""
+"""Model cards as text: what a card says, and what a card that exists already says. Uses no network."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from metasearch.config.recipe import Role
 from metasearch.errors import ConfigError, DataError, MetasearchError, first_line
 from metasearch.io import read_bytes
-from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
+from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table
 from metasearch.runs.rows import MEAN, STAGE, Row
 
 CARD = "README.md"
@@ -22,50 +21,36 @@ _TASK_TYPES = {
     "retrieval": "information-retrieval", "similarity": "semantic-similarity", "translation": "translation",
 }  # fmt: skip
 """Kind of a task → its name in the header, as in cards of sentence-transformers."""
-_METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 _BOTH = DIRECTIONS[-1]
 _TITLE = re.compile(r"^# +(.+?) *$", re.M)
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.+-]{1,63}")
 
 
-@dataclass(frozen=True)
-class Base:
-    """An encoder that a model was made from, or that taught it.
-
-    Attributes:
-        role: `base`, `teacher`, ...
-        name: Markdown; never the path of a local folder.
-        hub: name on a model hub, if it has one.
-        licence: its licence, or `unknown`.
-        fingerprint: of its checkpoint; may be empty.
-        title: title of its own card; may be empty.
-    """
+class Base(NamedTuple):
+    """An encoder that a model was made from, or that taught it; only `role` and `name` are always known."""
 
     role: str
     name: str
+    """Markdown; never the path of a local folder."""
     hub: str | None = None
     licence: str = UNKNOWN
     fingerprint: str = ""
     title: str = ""
+    """Title of its own card."""
 
     @property
     def short(self) -> str:
         """Name for a title."""
         return self.title or self.name.strip("`")
 
+    def __str__(self) -> str:
+        name = f"{self.name} ({self.title})" if self.title and self.title != self.name else self.name
+        mark = f", fingerprint `{self.fingerprint}`" if self.fingerprint else ""
+        return f"- {self.role} {name}: {self.licence}{mark}"
 
-@dataclass(frozen=True)
-class Dataset:
-    """Data that a model was trained, estimated or scored on.
 
-    Attributes:
-        use: such as `trained and scored on`.
-        name: name of the task or the file.
-        description: one line.
-        url: source; may be empty.
-        licence: as declared, or `unknown`.
-        fingerprint: of the data; may be empty.
-    """
+class Dataset(NamedTuple):
+    """Data that a model was trained, estimated or scored on; only `use` and `name` are always known."""
 
     use: str
     name: str
@@ -74,60 +59,10 @@ class Dataset:
     licence: str = UNKNOWN
     fingerprint: str = ""
 
-
-@dataclass(frozen=True)
-class Usage:
-    """How a model is loaded and used.
-
-    Attributes:
-        inputs: role, prompt, and maximum length in tokens (None: no truncation) of each kind of text.
-        dimension: dimensions of a vector.
-        parameters: number of weights; shared weights count once.
-        library: that loads the model, as model hubs name it; `metasearch` stands for `import metasearch.encoders` and
-            sentence-transformers.
-        truncations: dimensions to which vectors were trained to be truncated.
-        example: Python code that uses the model; by default that of sentence-transformers. It defines
-            `encode(texts, role)`.
-    """
-
-    inputs: tuple[tuple[Role, str, int | None], ...]
-    dimension: int
-    parameters: int
-    library: Literal["sentence-transformers", "metasearch", "onnx"] = "sentence-transformers"
-    truncations: tuple[int, ...] = ()
-    example: str = ""
-
     def __str__(self) -> str:
-        """Return the section in Markdown."""
-        lines = [
-            [role, f"`{self._method(role)}`", f"`{prompt}`" if prompt else "none", str(length or "unlimited")]
-            for role, prompt, length in self.inputs
-        ]
-        truncated = (
-            f" They can be truncated to their first {' or '.join(map(str, self.truncations))} dimensions (Matryoshka) "
-            "with `truncate_dim`."
-        )
-        return f"""```python
-{self.example or self._default_example()}```
-
-The model has {self.parameters:,} parameters. Vectors have {self.dimension} dimensions and unit length; compare them \
-by cosine similarity.{truncated if self.truncations else ""} Each method adds a prompt and truncates the text:
-
-{markdown(["texts", "method", "prompt", "tokens at most"], lines, left=3)}"""
-
-    def _method(self, role: Role) -> str:
-        return f'encode(texts, "{role}")' if self.example else _METHODS[role]
-
-    def _default_example(self) -> str:
-        registers = "import metasearch.encoders  # registers the architecture of this model\n"
-        loading = registers if self.library == "metasearch" else ""
-        return f"""{loading}from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer(".")  # the folder of this card, or the name of the model on a hub
-questions = model.encode_query(["Where is the key?"])
-answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
-print(model.similarity(questions, answers))
-"""
+        mark = f"fingerprint `{self.fingerprint}`" if self.fingerprint else ""
+        facts = filter(None, [self.description, f"licence: {self.licence}", self.url, mark])
+        return f"- **{self.name}** ({self.use}): {'; '.join(facts)}"
 
 
 @dataclass(frozen=True)
@@ -149,14 +84,13 @@ class Scores:
     shown: str = ""
 
     def __str__(self) -> str:
-        """Return the section in Markdown."""
         row = next(row for row in self.rows if row["learner"] == self.label and row["split"] == "test")
         which = ", ".join(f"{key} {row[key]}" for key in ("fold", "seed") if key in row)
-        said = (
+        return (
             f"Scores times 100 on test data ({which}). `{self.label}` is this model, `{self.before}` the encoder "
-            "before. Another seed or fold gives other scores; `metasearch compare` gives confidence intervals."
+            "before. Another seed or fold gives other scores; `metasearch compare` gives confidence intervals.\n\n"
+            f"{self.shown or self._tables()}"
         )
-        return f"{said}\n\n{self.shown or self._tables()}"
 
     def _tables(self) -> str:
         parts = []
@@ -169,32 +103,33 @@ class Scores:
     def results(self) -> list[EvalResult]:
         """Return test scores for the header: all languages of the main pool, the means of other pools."""
         before = {_key(row): row["value"] for row in self.rows if row["learner"] == self.before}
-        return [self._result(row, before.get(_key(row))) for row in self._header_rows()]
-
-    def _header_rows(self) -> Iterator[Row]:
+        found = []
         for task in scored_tasks(self.rows):
-            wanted = (task, self.label, "test")
-            own = [row for row in self.rows if (row["task"], row["learner"], row["split"]) == wanted]
+            own = [
+                row for row in self.rows if (row["task"], row["learner"], row["split"]) == (task, self.label, "test")
+            ]
             own = [row for row in own if "found" not in row]  # no means over groups of languages
             main = _main_pool(own)
-            yield from (row for row in own if row["pool"] == main or row["language"] == MEAN)
+            chosen = (row for row in own if row["pool"] == main or row["language"] == MEAN)
+            found += [_result(row, before.get(_key(row)), self.kinds[task]) for row in chosen]
+        return found
 
-    def _result(self, row: Row, before: float | None) -> EvalResult:
-        task, pool, language = row["task"], row["pool"], row["language"]
-        args = {"fold": row["fold"], "pool": pool, "questions": row.get("count")}
-        return EvalResult(
-            task_type=_TASK_TYPES[self.kinds[task]],
-            dataset_type=task,
-            dataset_name=task,
-            dataset_config=f"{pool}, {language}",
-            dataset_split=row["split"],
-            dataset_revision=row["data"],
-            dataset_args={key: value for key, value in args.items() if value is not None},
-            metric_type=row["measure"],
-            metric_name=f"{row['measure']}, {pool}, {language}",
-            metric_value=round(100 * row["value"], 2),
-            metric_args=None if before is None else {"before": round(100 * before, 2)},
-        )
+
+def _result(row: Row, before: float | None, kind: str) -> EvalResult:
+    args = {"fold": row["fold"], "pool": row["pool"], "questions": row.get("count")}
+    return EvalResult(
+        task_type=_TASK_TYPES[kind],
+        dataset_type=row["task"],
+        dataset_name=row["task"],
+        dataset_config=f"{row['pool']}, {row['language']}",
+        dataset_split=row["split"],
+        dataset_revision=row["data"],
+        dataset_args={key: value for key, value in args.items() if value is not None},
+        metric_type=row["measure"],
+        metric_name=f"{row['measure']}, {row['pool']}, {row['language']}",
+        metric_value=round(100 * row["value"], 2),
+        metric_args=None if before is None else {"before": round(100 * before, 2)},
+    )
 
 
 @dataclass(frozen=True)
@@ -204,7 +139,8 @@ class Card:
     Attributes:
         title: first heading, and the name of the model beside its scores.
         summary: one paragraph.
-        usage: how the model is used.
+        use: how the model is used, in Markdown.
+        library: that loads the model, as model hubs name it.
         bases: encoders that it was made from.
         data: what it was trained and scored on.
         languages: of the training data; empty if unknown.
@@ -218,30 +154,30 @@ class Card:
 
     title: str
     summary: str
-    usage: Usage
-    bases: tuple[Base, ...]
+    use: str
+    library: str
+    bases: Sequence[Base]
     data: Sequence[Dataset] = ()
-    languages: tuple[str, ...] = ()
+    languages: Sequence[str] = ()
     scores: Scores | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     recipe: str = ""
     limits: Sequence[str] = ()
     licence: str = UNKNOWN
-    tags: tuple[str, ...] = ()
+    tags: Sequence[str] = ()
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return the card as text; the same values give the same text."""
-        body = "\n\n".join(filter(None, self._parts()))
         # The library parses what it will have to read.
-        return str(ModelCard(f"---\n{self._header().to_yaml()}\n---\n{body}\n"))
+        return str(ModelCard(f"---\n{self._header().to_yaml()}\n---\n{self._body()}\n"))
 
     def _header(self) -> ModelCardData:
-        family = "onnx" if self.usage.library == "onnx" else "sentence-transformers"
+        family = "onnx" if self.library == "onnx" else "sentence-transformers"
         tags = [family, "sentence-similarity", "semantic-search", "metasearch", *self.tags]
         return ModelCardData(
             language=list(self.languages) or None,
             license=self.licence,
-            library_name=self.usage.library,
+            library_name=self.library,
             pipeline_tag="sentence-similarity",
             base_model=sorted({base.hub for base in self.bases if base.hub}) or None,
             tags=[*tags, *(["multilingual"] if len(self.languages) > 1 else [])],
@@ -249,32 +185,22 @@ class Card:
             eval_results=self.scores.results() if self.scores else None,
         )
 
-    def _parts(self) -> Iterator[str]:
-        yield from (f"# {self.title}", self.summary, "## Use", str(self.usage))
+    def _body(self) -> str:
         unscored = "None were measured. `metasearch evaluate --task TASK --encoder MODEL` measures them."
-        yield from ("## Scores", str(self.scores) if self.scores else unscored)
-        yield from ("## Data", "\n".join(map(_describe_dataset, self.data)) or "No data was read.")
-        yield from (
+        licences = [*map(str, self.bases), *(f"- data `{each.name}`: {each.licence}" for each in self.data)]
+        parts = (
+            f"# {self.title}", self.summary,
+            "## Use", self.use,
+            "## Scores", str(self.scores or unscored),
+            "## Data", "\n".join(map(str, self.data)) or "No data was read.",
             "## Licence",
             "The header of this card states the licence of the model as `license`; `unknown` means that nobody has "
-            "stated it. Licences of what the model was made from:",
-            "\n".join([*map(_describe_base, self.bases), *(f"- data `{d.name}`: {d.licence}" for d in self.data)]),
-        )
-        yield from ("## How it was made", fact_table("", self.facts))
-        yield f"All settings:\n\n```yaml\n{self.recipe.strip()}\n```" if self.recipe else ""
-        yield from ("## Limits", "\n".join(f"- {sentence}" for sentence in self.limits))
-
-
-def _describe_dataset(data: Dataset) -> str:
-    mark = f"fingerprint `{data.fingerprint}`" if data.fingerprint else ""
-    facts = filter(None, [data.description, f"licence: {data.licence}", data.url, mark])
-    return f"- **{data.name}** ({data.use}): {'; '.join(facts)}"
-
-
-def _describe_base(base: Base) -> str:
-    name = f"{base.name} ({base.title})" if base.title and base.title != base.name else base.name
-    mark = f", fingerprint `{base.fingerprint}`" if base.fingerprint else ""
-    return f"- {base.role} {name}: {base.licence}{mark}"
+            "stated it. Licences of what the model was made from:", "\n".join(licences),
+            "## How it was made", fact_table("", self.facts),
+            f"All settings:\n\n```yaml\n{self.recipe.strip()}\n```" if self.recipe else "",
+            "## Limits", "\n".join(f"- {sentence}" for sentence in self.limits),
+        )  # fmt: skip
+        return "\n\n".join(filter(None, parts))
 
 
 def scored_tasks(rows: Iterable[Row]) -> list[str]:
