@@ -48,7 +48,7 @@ SECTIONS = {
         "serve": "Serve an index as a web page and an HTTP API.",
     },
     "Data": {
-        "prepare": "Clean and tokenise a parallel corpus.",
+        "prepare": "Clean a parallel corpus, once.",
         "augment": "Label more sentence pairs with a cross-encoder.",
         "validate": "Check a task, from its file to an episode.",
     },

@@ -1,4 +1,4 @@
-"""`metasearch prepare`: clean and tokenise a parallel corpus once, for distillations that read it in order."""
+"""`metasearch prepare`: clean a parallel corpus once, for distillations that read it from the disk."""
 
 import json
 from pathlib import Path
@@ -8,19 +8,14 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.config.corpus import CorpusSettings
+from metasearch.data.prepared.manifest import OF_STAGES
 from metasearch.errors import quoted
 
 
 @_options.command("prepare")
 @click.argument("corpus", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_options.output("Folder of the prepared corpus.", required=True, metavar="PREPARED")
-@_options.encoder("Encoder to train, or any with its tokenizer.", default="mini", show_default=True)
-@_options.prompts
-@click.option(
-    "--length", type=click.IntRange(min=3), default=128, show_default=True, metavar="TOKENS",
-    help="Tokens at which texts are truncated.",
-)  # fmt: skip
-@_options.settings(CorpusSettings, without=("balance", "dev"))
+@_options.settings(CorpusSettings, without=OF_STAGES)
 @click.option("--dedup-global", "across", is_flag=True, help="Drop pairs that another file had before, too.")
 @click.option(
     "--detect", metavar="all|TAGS",
@@ -31,45 +26,38 @@ from metasearch.errors import quoted
     help="Drop texts that are in this test set; repeatable.",
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
-@_options.options_group(_options.data, _options.include, _options.trust, _options.as_json("the counts"))
+@_options.options_group(_options.data, _options.include, _options.as_json("the counts"))
 def command(
     corpus: tuple[Path, ...],
     output: Path,
-    encoder: str,
-    prompt: Any,
     jobs: int,
     detect: str | None,
-    trust_remote_code: bool,
     as_json: bool,
-    length: int,
     across: bool,
     exclude: tuple[str, ...],
     data: str | None,
     include: tuple[str, ...],
     **asked: Any,
 ) -> None:
-    """Clean and tokenise CORPUS, files and folders of translations, into PREPARED, which `distill --corpus` takes.
+    """Clean CORPUS, files and folders of translations, into PREPARED, which `distill --corpus` takes.
 
     CORPUS has files such as en-de.tsv, en-de.parquet and Moses pairs such as WikiMatrix.de-en.de, also compressed with
     gzip or Zstandard. A stopped command continues when you give it again. PREPARED/report.md counts what was dropped.
 
     \b
     Examples:
-      metasearch prepare ~/data/opus -o prepared --encoder runs/assistant --jobs 8 --dedup-global
+      metasearch prepare ~/data/opus -o prepared --jobs 8 --dedup-global
       metasearch prepare ~/data/parallel -o prepared --exclude lareqa --exclude tatoeba --data ~/data --detect all
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.config.run import EncoderConfig
     from metasearch.pipelines.prepare.begin import prepare_corpus
     from metasearch.pipelines.prepare.report import summary, totals
 
-    ref = EncoderConfig(name=encoder, prompts=prompt, trust_remote_code=trust_remote_code)
     settings = _options.tree(CorpusSettings, asked)
     with ProgressBar("prepare") as bar:
         manifest = prepare_corpus(
-            corpus, output, ref, settings, length, across, _options.listed("detect", detect), exclude, data, include,
-            jobs, bar,
-        )  # fmt: skip
+            corpus, output, settings, across, _options.listed("detect", detect), exclude, data, include, jobs, bar
+        )
     if as_json:
         click.echo(json.dumps({"corpus": str(output), **totals(manifest)}, ensure_ascii=False))
         return

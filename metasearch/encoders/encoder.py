@@ -19,14 +19,13 @@ from torch import Tensor, nn
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.adapters import require_merged
 from metasearch.encoders.batches import BATCH_TOKENS, batches
-from metasearch.encoders.fingerprint import fingerprint, tokenizer_fingerprint
+from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
-from metasearch.encoders.pretokenized import tokenizer_of, tokens_of
 from metasearch.encoders.probe import reads_padding
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.st_compat import normalise, pools_prompts, require_alike
@@ -35,6 +34,8 @@ from metasearch.errors import EncoderError
 log = logging.getLogger(__name__)
 
 _TOKENISED_AT_ONCE = 4096
+_REMEMBERED = 2**19
+"""Texts whose tokens are remembered; half a kilobyte each."""
 
 
 def distinct_texts(texts: Sequence[str]) -> list[str]:
@@ -129,7 +130,6 @@ class Encoder:
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
         self._reported: set[Role] = set()
         """Roles whose truncation was reported."""
-        self._tokenizer = ""
         self.columns: tuple[str, ...] = ()
         """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
         self.on_progress: Callable[[int, int], None] | None = None
@@ -200,12 +200,13 @@ class Encoder:
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
 
-        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder, and one that
-        brings the tokens of this tokenizer with it not at all. One text in the place of a list is a `TypeError`.
+        Arrays are `(columns, length)`. The tokens of half a million texts are remembered. One text in the place of a
+        list is a `TypeError`.
         """
         distinct = distinct_texts(texts)
-        brought = self._brought(distinct, role)
-        new = [text for text in distinct if text not in brought and (role, text) not in self._tokens]
+        if len(self._tokens) + len(distinct) > _REMEMBERED:
+            self.forget()
+        new = [text for text in distinct if (role, text) not in self._tokens]
         prompt = self.prompt(role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
@@ -217,7 +218,7 @@ class Encoder:
                 self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
         if role not in self._reported:
             self._log_truncation(new, role)
-        return [brought[text] if text in brought else self._tokens[role, text] for text in texts]
+        return [self._tokens[role, text] for text in texts]
 
     def is_truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return whether each text is longer than the limit of the role, so that its end is not read, `(N,)`.
@@ -243,20 +244,12 @@ class Encoder:
         else:
             self._reported.discard(role)
 
-    def _brought(self, texts: Sequence[str], role: Role) -> dict[str, NDArray[np.int32]]:
-        """Return the tokens that texts bring with them, of those with tokens of this tokenizer."""
-        tokenizer = tokenizer_of(texts)
-        if tokenizer is None:
-            return {}
-        self._tokenizer = self._tokenizer or tokenizer_fingerprint(self.model)
-        if (tokenizer.fingerprint, tokenizer.prompt) != (self._tokenizer, self.prompt(role)):
-            return {}
-        self.columns = tuple(tokenizer.columns)
-        return tokens_of(texts, tokenizer, self.limit(role))
-
     def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
         """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
-        return np.array([row.shape[1] for row in self.tokens(texts, role)], dtype=np.int64)
+        # In parts: the tokens of a large corpus would fill the memory.
+        starts = range(0, len(texts), _REMEMBERED // 2)
+        parts = (self.tokens(texts[start : start + _REMEMBERED // 2], role) for start in starts)
+        return np.array([row.shape[1] for part in parts for row in part], dtype=np.int64)
 
     def forget(self) -> None:
         """Forget the tokens of all texts: of many millions they would fill the memory."""

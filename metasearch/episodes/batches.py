@@ -178,7 +178,7 @@ class Rows(Protocol):
 
 
 class Corpus(Protocol):
-    """Pairs by row; see `metasearch.data.prepared.corpus.PreparedCorpus`."""
+    """Pairs by row; see `metasearch.pipelines.distill.prepared.CountedCorpus`."""
 
     def pairs(self, rows: NDArray[Any], /) -> Sequence[Example]:
         """Return the pairs of some rows, in their order."""
@@ -203,7 +203,6 @@ class Windows:
         size: pairs in a batch.
         seed: seed of the run.
         name: name of the random streams.
-        longest: tokens at which longer texts are cut.
         window: pairs of a window, about.
         bucket: batches that are sorted together; 1 sorts nothing.
 
@@ -218,7 +217,6 @@ class Windows:
         size: int,
         seed: int,
         name: str = "train",
-        longest: int = 2**31,
         window: int = WINDOW,
         bucket: int = 50,
     ) -> None:
@@ -226,7 +224,7 @@ class Windows:
         if not self._count:
             raise DataError(f"{name}: there are no examples")
         self.corpus, self.shares, self.size = corpus, shares, size
-        self.seed, self.name, self.longest, self.window, self.bucket = seed, name, longest, window, bucket
+        self.seed, self.name, self.window, self.bucket = seed, name, window, bucket
         self._quota = -(-self._count // len(shares))
         windows = 1 if self._count <= window else -(-self._quota * len(shares) // window)
         # Of each share, which of its pairs of an epoch the windows have.
@@ -269,8 +267,7 @@ class Windows:
         rng = stream(self.seed, self.name, *names)
         low, high = (epoch * self._quota + int(bound) for bound in self._bounds[window : window + 2])
         order = rng.permutation(np.concatenate([self._share(i, low, high) for i in range(len(self.shares))]))
-        lengths = np.minimum(self.corpus.lengths(order), self.longest)
-        return cut(order, lengths, self.size, self.bucket, rng)
+        return cut(order, self.corpus.lengths(order), self.size, self.bucket, rng)
 
     def _share(self, share: int, low: int, high: int) -> Order:
         """Return rows of a share from an endless row of its shuffles, in each of which every row comes once."""

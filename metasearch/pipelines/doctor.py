@@ -165,8 +165,7 @@ def _corpus(folder: Path) -> Finding:
 
     def found() -> str:
         corpus = PreparedCorpus(folder, CorpusManifest.read(folder))
-        tokens = corpus.manifest.asked.tokens
-        return f"{len(corpus):,} pairs in {len(corpus.shards)} shards, all files sound; tokens of '{tokens.encoder}'"
+        return f"{len(corpus):,} pairs in {len(corpus.shards)} shards, all files sound"
 
     return _check("files", found)
 

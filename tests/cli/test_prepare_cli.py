@@ -23,7 +23,7 @@ def files(tmp_path, monkeypatch):
 
 
 def test_prepare_tells_what_it_kept_and_what_comes_next(files):
-    said = metasearch("prepare", "files", "-o", "my corpus", "--encoder=tiny", "--max-chars=60").stdout.splitlines()
+    said = metasearch("prepare", "files", "-o", "my corpus", "--max-chars=60").stdout.splitlines()
     report = json.loads((files.parent / "my corpus" / "report.json").read_text())
     long = report["dropped"]["over 60 characters"]
     # Of each file 20 lines, 5 of them again, and one without a tab; what is too long is not compared.
@@ -35,9 +35,7 @@ def test_prepare_tells_what_it_kept_and_what_comes_next(files):
     assert said[2].startswith(f"pairs: {52 - long - 2 - report['dropped']['duplicate']} in 1 shards, ")
     assert said[-2:] == ["report: my corpus/report.md", "train: metasearch distill --corpus 'my corpus'"]
     assert "| files  | en-de     |" in (files.parent / "my corpus" / "report.md").read_text()
-    told = json.loads(
-        metasearch("prepare", "files", "-o", "my corpus", "--encoder=tiny", "--max-chars=60", "--json").stdout
-    )
+    told = json.loads(metasearch("prepare", "files", "-o", "my corpus", "--max-chars=60", "--json").stdout)
     assert told == {"corpus": "my corpus", **{key: report[key] for key in told if key != "corpus"}}
 
 

@@ -9,6 +9,7 @@ from helpers.prepared import prepared, write_lines
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.episodes.batches import Batches, Windows
+from metasearch.pipelines.distill.prepared import CountedCorpus
 from metasearch.pipelines.factory import load_encoder
 
 SIZE, COUNT = 8, 50
@@ -34,7 +35,13 @@ def test_batches_are_those_of_the_corpus_in_memory(files, corpus, balance, seed)
     memory = read_corpus([files / "files"], CorpusSettings())
     lengths = memory.lengths(load_encoder("tiny").lengths(memory.texts, "text"))
     expected = Batches(memory, lengths, SIZE, seed, memory.groups(balance), "stage")
-    found = Windows(corpus, corpus.chosen(CorpusSettings()).groups(balance), SIZE, seed, "stage")
+    found = Windows(
+        CountedCorpus(corpus, load_encoder("tiny")),
+        corpus.chosen(CorpusSettings()).groups(balance),
+        SIZE,
+        seed,
+        "stage",
+    )
     assert found.steps_per_epoch == expected.steps_per_epoch
     for step in (0, 5, found.steps_per_epoch - 1, found.steps_per_epoch + 2, 0):
         assert found.batch(step) == expected.batch(step)
@@ -42,7 +49,7 @@ def test_batches_are_those_of_the_corpus_in_memory(files, corpus, balance, seed)
 
 def windows(corpus, balance="none", **more):
     shares = corpus.chosen(CorpusSettings()).groups(balance)
-    return Windows(corpus, shares, SIZE, 3, "stage", window=32, **more)
+    return Windows(CountedCorpus(corpus, load_encoder("tiny")), shares, SIZE, 3, "stage", window=32, **more)
 
 
 def test_an_epoch_of_windows_has_every_pair_once(corpus):

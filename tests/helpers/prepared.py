@@ -20,14 +20,14 @@ def write_lines(folder, count=50, languages=("de", "fr")):
     return folder
 
 
-def prepared(paths, folder, encoder="tiny", shard=None, block=None, **asked):
+def prepared(paths, folder, shard=None, block=None, **asked):
     """Prepare files, in shards and blocks of so many pairs and lines, and return the corpus."""
     with pytest.MonkeyPatch.context() as patch:
         if shard:
             patch.setattr(plan, "PAIRS", shard)
         if block:
             patch.setattr(job, "LINES", block)
-        prepare_corpus(paths, folder, encoder, **asked)
+        prepare_corpus(paths, folder, **asked)
     return open_corpus(folder)
 
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from helpers.prepared import contents, prepared, write_lines
 from metasearch.config.corpus import CorpusSettings
-from metasearch.config.run import EncoderConfig
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.prepared.manifest import Manifest
 from metasearch.errors import ConfigError, DataError
-from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.prepare.begin import prepare_corpus
 
 
@@ -30,9 +28,8 @@ def pairs_of(corpus):
 
 def check_as_in_memory(files, folder, **asked):
     """Compare a prepared corpus with the same files in memory, and return its manifest."""
-    encoder, wanted = load_encoder("tiny"), CorpusSettings(**asked)
-    memory = read_corpus([files], wanted, lambda texts: encoder.lengths(texts, "text"))
-    corpus = prepared([files], folder, shard=32, block=16, settings=asked, length=60)
+    memory = read_corpus([files], CorpusSettings(**asked))
+    corpus = prepared([files], folder, shard=32, block=16, settings=asked)
     assert pairs_of(corpus) == [(pair.source, pair.target, pair.languages) for pair in memory]
     parts = corpus.manifest.parts
     assert [part.pairs for part in parts] == [part.pairs for part in memory.parts]
@@ -46,7 +43,7 @@ def check_as_in_memory(files, folder, **asked):
 
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"max_lines": 7}, {"max_tokens": 12}, {"max_chars": 20, "normalise": True}, {"languages": ("fr",)}],
+    [{}, {"max_lines": 7}, {"max_chars": 20, "normalise": True}, {"languages": ("fr",)}],
     ids=str,
 )
 def test_pairs_and_counts_are_those_of_the_files_in_memory(files, tmp_path, asked):
@@ -133,28 +130,17 @@ def test_a_finished_corpus_is_not_prepared_again(files, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")}
     # A process that was killed before the end may have left it.
     (tmp_path / "prepared" / "work").mkdir()
-    manifest = prepare_corpus([files], tmp_path / "prepared", "tiny")
+    manifest = prepare_corpus([files], tmp_path / "prepared")
     assert manifest == Manifest.read(tmp_path / "prepared")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
 
 
 def test_what_is_wrong_is_said(files, tmp_path):
-    with pytest.raises(ConfigError, match="--max-tokens 60: texts are cut at 60 tokens, so that longer ones cannot be"):
-        prepare_corpus([files], tmp_path / "x", "tiny", {"max_tokens": 60}, length=60)
-    with pytest.raises(DataError, match=r"en-de\.tsv: max_tokens=3: no pair is that short"):
-        prepare_corpus([files], tmp_path / "x", "tiny", {"max_tokens": 3})
+    with pytest.raises(ConfigError, match=r"max_tokens is a setting of stages: --set stages\.NAME\.corpus\.max_tokens"):
+        prepare_corpus([files], tmp_path / "x", {"max_tokens": 60})
     (tmp_path / "en-de.tsv").write_text("no tab\n")
     with pytest.raises(DataError, match=r"en-de\.tsv: no line of 1 is a pair: 1 no tab"):
-        prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "y", "tiny")
+        prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "y")
     (tmp_path / "en-de.tsv").write_text("")
     with pytest.raises(DataError, match=r"en-de\.tsv: the file is empty"):
-        prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "z", "tiny")
-
-
-def test_a_corpus_may_have_a_prompt_before_each_text(files, tmp_path):
-    """Also one whose texts the encoder has seen without it."""
-    folder = tmp_path / "encoder"
-    load_encoder("tiny", device="cpu").save(folder)
-    asked = EncoderConfig(name=str(folder), prompts={"text": "query: "})
-    manifest = prepare_corpus([files], tmp_path / "prepared", asked)
-    assert manifest.asked.tokens.prompt == "query: "
+        prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "z")

@@ -5,7 +5,11 @@ import pytest
 
 from helpers.parallel import FOLDERS, STAGES, distill, flags, save_assistant, weights, write_corpus
 from helpers.prepared import prepared
+from metasearch.config.corpus import CorpusSettings
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.prepared.corpus import open_corpus
+from metasearch.errors import DataError
+from metasearch.pipelines.distill.prepared import CountedCorpus, read_prepared
 from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup
 from metasearch.pipelines.factory import load_encoder
 
@@ -19,7 +23,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prepared-distillation")
     write_corpus(folder / "corpus")
     save_assistant(folder / "assistant")
-    prepared([folder / "corpus"], folder / "prepared", str(folder / "assistant"), shard=50, settings=ASKED, length=64)
+    prepared([folder / "corpus"], folder / "prepared", shard=50, settings=ASKED)
     return folder
 
 
@@ -32,7 +36,7 @@ def on(place, corpus, *more, steps=3, **keys):
 @pytest.mark.slow
 def test_all_stages_come_to_the_bits_of_those_on_the_files(place, tmp_path):
     # In one shard, so that the frozen encoders' vectors are computed in the same batches.
-    prepared([place / "corpus"], tmp_path / "one", str(place / "assistant"), settings=ASKED, length=64)
+    prepared([place / "corpus"], tmp_path / "one", settings=ASKED)
     for name, corpus in (("files", place / "corpus"), ("prepared", tmp_path / "one")):
         distill(*on(place, corpus, "-o", tmp_path / name))
     for folder in FOLDERS:
@@ -50,7 +54,7 @@ def test_a_learner_without_targets_has_these_bits_with_any_shards(place, tmp_pat
     given += [
         "--set=stages.align.budget.batch=8",
         "--set=stages.align.max_length=64",
-        "--set=stages.align.corpus.max_tokens=0",
+        "--set=stages.align.corpus.max_tokens=40",
     ]
     given += ["--set=stages.align.corpus.normalise=false"]
     for name in ("corpus", "prepared"):
@@ -102,14 +106,19 @@ def test_targets_are_computed_once_and_damaged_ones_again(place, tmp_path, monke
     assert sorted(tmp_path.rglob("*.safetensors")) == files
 
 
-def failing(place, corpus, *more, code):
-    return " ".join(distill(*on(place, corpus, *more), code=code).output.split())
-
-
-@pytest.mark.slow
-def test_another_tokenizer_is_refused(place, tmp_path):
-    prepared([place / "corpus"], tmp_path / "mini", "mini", settings=ASKED, length=64)
-    said = failing(place, tmp_path / "mini", code=6)
-    assert "its texts are tokens of 'mini' (" in said
-    assert f"and '{place / 'assistant'}' has another tokenizer (" in said
-    assert f"prepare the corpus with --encoder {place / 'assistant'}" in said
+def test_tokens_are_counted_once_and_long_pairs_are_dropped_as_in_memory(place, tmp_path, monkeypatch):
+    corpus, encoder, settings = open_corpus(place / "prepared"), load_encoder("tiny"), CorpusSettings(max_tokens=30)
+    memory = read_corpus([place / "corpus"], settings, lambda texts: encoder.lengths(texts, "text"))
+    train, dev = memory.hold_out(3, 0)
+    source = read_prepared(place / "prepared", settings.model_copy(update={"dev": 3}), encoder, 0)
+    assert 0 < len(memory) < len(corpus)
+    assert source.report == f"{len(corpus)} pairs read; dropped: {len(corpus) - len(memory)} over 30 tokens"
+    assert (list(dev), len(train)) == (source.dev, len(source.train))
+    rows = np.arange(len(corpus))
+    expected = [max(encoder.lengths([str(text) for text in pair.texts], "text")) for pair in corpus.pairs(rows)]
+    assert CountedCorpus(corpus, encoder).lengths(rows).tolist() == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(encoder, "lengths", lambda *names: pytest.fail("counted again"))
+        assert CountedCorpus(corpus, encoder).lengths(rows).tolist() == expected
+    with pytest.raises(DataError, match="max_tokens=3: no pair is that short"):
+        read_prepared(place / "prepared", CorpusSettings(max_tokens=3), encoder, 0)

@@ -36,8 +36,7 @@ class PreparedCorpus:
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder, self.manifest = folder, manifest
-        tokens = manifest.asked.tokens
-        self.shards = [Shard(folder, number, each, tokens) for number, each in enumerate(manifest.shards)]
+        self.shards = [Shard(folder, number, each) for number, each in enumerate(manifest.shards)]
         for shard in self.shards:
             shard.mapped.check()
         self.starts = np.concatenate([[0], np.cumsum([each.pairs for each in manifest.shards])]).astype(np.int64)
@@ -48,20 +47,13 @@ class PreparedCorpus:
         return int(self.starts[-1])
 
     def pairs(self, rows: NDArray[Any]) -> list[Translation]:
-        """Return the pairs of some rows, in their order; the texts know their tokens."""
+        """Return the pairs of some rows, in their order; the texts are `PreparedText`."""
         found: list[Translation] = [None] * len(rows)  # type: ignore[list-item]  # each is put in its place below
         for shard, places, own in self.by_shard(rows):
             sources, targets = shard.texts(shard.source[own]), shard.texts(shard.target[own])
             parts = shard.part[own].tolist()
             for place, source, target, part in zip(places.tolist(), sources, targets, parts, strict=True):
                 found[place] = Translation(source, target, self._languages[part])
-        return found
-
-    def lengths(self, rows: NDArray[Any]) -> Rows:
-        """Return the tokens of the longer side of some rows, as they were cut when they were prepared."""
-        found = np.zeros(len(rows), np.int64)
-        for shard, places, own in self.by_shard(rows):
-            found[places] = shard.lengths(own)
         return found
 
     def by_shard(self, rows: NDArray[Any]) -> Iterator[tuple[Shard, Rows, Rows]]:
@@ -171,7 +163,8 @@ def _opened(folder: Path, seal: str) -> PreparedCorpus:
 
 def _require_prepared(folder: Path, asked: CorpusSettings, done: CorpusSettings) -> None:
     """Raise `ConfigError` where a stage asks for pairs that were not chosen so when the corpus was prepared."""
-    fewer = [name for name in ("max_chars", "max_tokens") if _looser(getattr(done, name), getattr(asked, name))]
+    # A limit of 0 is none.
+    fewer = ["max_chars"] if asked.max_chars and not 0 < done.max_chars <= asked.max_chars else []
     if asked.pivot != done.pivot:
         fewer.append("pivot")
     if asked.normalise and not done.normalise:
@@ -183,8 +176,3 @@ def _require_prepared(folder: Path, asked: CorpusSettings, done: CorpusSettings)
             f"corpus.{name}={getattr(asked, name)}: {folder} was prepared with {name} {getattr(done, name)}. "
             f"Prepare it with {flag}, or set the stage's to {getattr(done, name)} with --set"
         )
-
-
-def _looser(done: int, asked: int) -> bool:
-    """Return whether a limit of preparation, 0 for none, leaves in what a stage's leaves out."""
-    return bool(asked) and (not done or done > asked)

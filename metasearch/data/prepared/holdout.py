@@ -39,7 +39,7 @@ def hold_out(chosen: CorpusSelection, dev: int, seed: int) -> tuple[CorpusSelect
     about = json.dumps([{n: rows.starts.tolist() for n, rows in chosen.parts.items()}, len(chosen), dev, seed])
     name = hashlib.sha256((chosen.corpus.manifest.seal + about).encode()).hexdigest()
     folder = chosen.corpus.folder / "held" / name[:16]
-    with _alone(folder):
+    with alone(folder):
         found = _kept(folder)
         if found is None:
             held = _least(chosen, dev, seed)
@@ -59,8 +59,8 @@ def hold_out(chosen: CorpusSelection, dev: int, seed: int) -> tuple[CorpusSelect
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time find what is held out; where the folder cannot be written, each finds it for itself."""
+def alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time make what is kept in a corpus; where that cannot be written, each makes its own."""
     with ExitStack() as stack:
         with suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -16,33 +16,12 @@ FILE = "manifest.json"
 SHARDS = "shards"
 """Folder of the shards."""
 FORMAT = "metasearch corpus"
-SCHEMA = 1
+SCHEMA = 2
 """Changes whenever a corpus that this release writes could not be read by the one before, or the other way round."""
 REMEDY = "the corpus is damaged. Put the file back, or prepare the corpus anew in another folder"
 _SEAL = "sha256"
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """How the texts were tokenised.
-
-    Attributes:
-        encoder: name of the encoder whose tokenizer it was.
-        fingerprint: hash of the tokenizer.
-        prompt: what was put before each text.
-        limit: tokens at which texts were cut.
-        columns: what the tokenizer gives for each token → its value, the same for all tokens; None for `input_ids`.
-        after: special tokens at the end of a text, which stay when it is cut shorter; -1 where it is cut on the left.
-        words: size of the vocabulary.
-    """
-
-    encoder: str
-    fingerprint: str
-    prompt: str
-    limit: int
-    columns: Mapping[str, int | None]
-    after: int
-    words: int
+OF_STAGES = {"max_tokens", "balance", "dev"}
+"""Settings of a corpus that are of training; tokens are those of the encoder that is trained."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +54,11 @@ class PartCounts:
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """A shard: its file, and how many pairs, distinct texts and tokens it has, and texts that were cut."""
+    """A shard: its file, and how many pairs and distinct texts it has."""
 
     stored: ArrayFile
     pairs: int
     texts: int
-    tokens: int
-    cut: int
 
 
 @dataclass(frozen=True)
@@ -89,15 +66,13 @@ class Asked:
     """What a preparation was asked to do; the same asked of the same files gives the same bits.
 
     Attributes:
-        tokens: how texts are tokenised.
-        settings: which pairs are read and how they are cleaned; `balance` and `dev` are of stages.
+        settings: which pairs are read and how they are cleaned, without what is of stages (`OF_STAGES`).
         across: whether a pair that another file had before is a duplicate, too.
         detect: languages among which that of a text is told; `all`, or empty where it is not told.
         exclude: tasks and files, texts of which are left out → hash of their texts.
         inputs: files that are read.
     """
 
-    tokens: Tokens
     settings: CorpusSettings
     across: bool
     detect: tuple[str, ...]
@@ -106,8 +81,8 @@ class Asked:
 
     def tree(self) -> dict[str, Any]:
         """Return it as JSON."""
-        settings = self.settings.model_dump(mode="json", exclude={"balance", "dev"})
-        values = {"tokens": asdict(self.tokens), "settings": settings, "across": self.across, "detect": self.detect}
+        settings = self.settings.model_dump(mode="json", exclude=OF_STAGES)
+        values = {"settings": settings, "across": self.across, "detect": self.detect}
         inputs = [asdict(each) for each in self.inputs]
         back: dict[str, Any] = json.loads(json.dumps({**values, "exclude": dict(self.exclude), "inputs": inputs}))
         return back
@@ -117,8 +92,7 @@ class Asked:
         """Return what a tree says."""
         inputs = tuple(Input(**each) for each in tree["inputs"])
         settings = CorpusSettings.model_validate(tree["settings"])
-        tokens, detect = Tokens(**tree["tokens"]), tuple(tree["detect"])
-        return cls(tokens, settings, tree["across"], detect, tree["exclude"], inputs)
+        return cls(settings, tree["across"], tuple(tree["detect"]), tree["exclude"], inputs)
 
 
 @dataclass(frozen=True)

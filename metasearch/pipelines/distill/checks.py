@@ -75,8 +75,7 @@ def roles_of(config: DistillConfig) -> RoleEncoders:
     roles = RoleEncoders(config)
     roles.check()
     for _, name, stage in config.stages:
-        if prepared_folder(config.texts.corpus) is None:
-            _check_length(name, stage, roles)
+        _check_length(name, stage, roles)
         learner, options, wanted = learner_of(stage, f"stage '{name}'")
         trained = roles.stand_in(stage.trains, stage.max_length)
         learner.check_encoder(options, trained)

@@ -76,7 +76,7 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | 
     read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
     try:
         if folder is not None:
-            return read_prepared(folder, stage.corpus, encoder, config.seed)
+            return read_prepared(folder, stage.corpus, _counting(encoder, stage.corpus), config.seed)
         return read(files, stage, encoder, config.seed)
     except DataError as error:
         hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
@@ -106,13 +106,17 @@ def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) 
 
 def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
     """Return the pairs of files as the data of a stage, all in memory; raises what `read_source` does."""
-    # One more than is allowed, so that a text that is cut shows as too long. A length is at least 3.
-    counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
+    counting = _counting(encoder, settings)
     corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
     train, dev = corpus.hold_out(settings.dev, seed)
     described = f"{train.describe()}, {len(dev)} for dev"
     groups = train.groups(settings.balance)
     return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
+
+
+def _counting(encoder: Encoder, settings: CorpusSettings) -> Encoder:
+    """Return an encoder that counts one token more than is allowed, so that a text that is cut shows as too long."""
+    return Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))  # at least 3
 
 
 def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:

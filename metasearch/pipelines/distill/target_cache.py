@@ -184,8 +184,6 @@ class TargetCache:
             held = vectors.astype(np.float16) if self.kind == "fp16" else vectors
             self._require_finite(held, texts)
             self._keep(group.name, group.keys[at], vectors)
-            if group.name != _TEXTS:
-                self._encoder.forget()
             group.forget()
             report(len(at))
 

@@ -1,7 +1,7 @@
 """Makes a prepared corpus, or goes on with one: every piece that is done is done once.
 
 First all lines are cleaned, block by block, and each block is written. Then pairs that stood before are found by their
-hashes. Then the pairs that stay are tokenised, shard by shard. The manifest comes last.
+hashes. Then the pairs that stay are written, shard by shard. The manifest comes last.
 """
 
 import itertools
@@ -17,10 +17,10 @@ from metasearch.data.formats.arrays import SUFFIX
 from metasearch.data.parallel.corpus import sides_of
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.prepared.blocks import LINES, Block, first_of_each
-from metasearch.data.prepared.make_shard import Made, ShardPieces
-from metasearch.data.prepared.manifest import FILE, Manifest, read_sealed, write_sealed
+from metasearch.data.prepared.make_shard import ShardPieces
+from metasearch.data.prepared.manifest import FILE, Manifest, ShardCounts, read_sealed, write_sealed
 from metasearch.data.prepared.plan import Counts, in_shards, pieces
-from metasearch.errors import DataError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.io import atomic_write_all, held, require_room
 from metasearch.pipelines.prepare.report import report_of
 from metasearch.pipelines.prepare.worker import Job, Pool
@@ -32,8 +32,6 @@ log = logging.getLogger(__name__)
 WORK = "work"
 ASKED = "asked.json"
 _SCANNED = "scanned.json"
-_PER_PAIR = 24
-"""Bytes of a pair in a shard beside its texts and tokens: two hashes and places of texts, at most."""
 
 
 def prepare(job: Job, paths: Sequence[Path], processes: int, callback: Callback = SILENT) -> Manifest:
@@ -43,7 +41,7 @@ def prepare(job: Job, paths: Sequence[Path], processes: int, callback: Callback 
         job: what is asked for.
         paths: files and folders of parallel text.
         processes: that work at the same time; the result is the same bits for any number.
-        callback: hears how many lines are read, and how many pairs are tokenised.
+        callback: hears how many lines are read, and how many pairs are written.
 
     Raises:
         DataError: a file is damaged or has no pair.
@@ -92,8 +90,6 @@ def _begin(job: Job) -> None:
 
 def _require_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raise `RunFolderError` where a corpus was begun with other files or settings, naming the first."""
-    # Encoders of other names may have the same tokenizer.
-    before, now = ({**tree, "tokens": {**tree["tokens"], "encoder": ""}} for tree in (before, now))
     if before == now:
         return
     files = [{each["path"]: each for each in tree["inputs"]} for tree in (before, now)]
@@ -104,8 +100,8 @@ def _require_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> 
             raise RunFolderError(f"{folder}: {path} {what} since this corpus was begun; prepare it in a new folder")
     if before["inputs"] != now["inputs"]:
         raise RunFolderError(f"{folder}: its files were given in another order; prepare it in a new folder")
-    flat = [{**tree, **tree["tokens"], **tree["settings"]} for tree in (before, now)]
-    key = next(key for key in flat[0] if key not in ("tokens", "settings") and flat[0][key] != flat[1].get(key))
+    flat = [{**tree, **tree["settings"]} for tree in (before, now)]
+    key = next(key for key in flat[0] if key != "settings" and flat[0][key] != flat[1].get(key))
     said = [json.dumps(each.get(key), ensure_ascii=False) for each in flat]
     raise RunFolderError(f"{folder}: it was begun with {key} {said[0]}, not {said[1]}; prepare it in a new folder")
 
@@ -142,12 +138,12 @@ def _unscanned(job: Job, parts: Sequence[Part]) -> Iterator[tuple[Any, ...]]:
 
 def _shards(
     job: Job, blocks: Sequence[tuple[int, Block]], counts: list[Counts], pool: Pool, callback: Callback
-) -> list[Made]:
+) -> list[ShardCounts]:
     """Make the shards that are missing, and return what was made of all."""
     kept = first_of_each([block for _, block in blocks])
     texts = sum((job.folder / WORK / "blocks" / block.path.name).stat().st_size for _, block in blocks)
     done = sum(path.stat().st_size for path in (job.folder / "shards").glob(f"*{SUFFIX}"))
-    require_room(job.folder, texts // 2 - done, "texts and tokens")
+    require_room(job.folder, texts // 2 - done, "texts")
 
     def calls() -> Iterator[tuple[int, ShardPieces]]:
         found = pieces(blocks, kept, counts, job.asked.settings.max_lines)
@@ -157,22 +153,14 @@ def _shards(
     total, made = sum(block.pairs for _, block in blocks), []
     for one in pool.each("make", calls()):
         made.append(one)
-        callback.on_prepare("pairs tokenised", sum(each.counts.pairs for each in made), total)
-    for one in made:
-        for part, count in one.long.items():
-            for line in one.examples[part]:
-                counts[part].drop(f"over {job.asked.settings.max_tokens} tokens", line)
-            counts[part].dropped[f"over {job.asked.settings.max_tokens} tokens"] += count - len(one.examples[part])
+        callback.on_prepare("pairs written", sum(each.pairs for each in made), total)
     return made
 
 
-def _finish(job: Job, counts: Sequence[Counts], made: Sequence[Made], ignored: Sequence[str]) -> Manifest:
+def _finish(job: Job, counts: Sequence[Counts], made: Sequence[ShardCounts], ignored: Sequence[str]) -> Manifest:
     """Write reports and manifest, and remove what was needed for them."""
     folder, parts = job.folder, tuple(own.done() for own in counts)
-    for part in parts:
-        if not part.pairs:
-            raise DataError(f"{part.paths[-1]}: max_tokens={job.asked.settings.max_tokens}: no pair is that short")
-    manifest = Manifest(job.asked, parts, tuple(one.counts for one in made))
+    manifest = Manifest(job.asked, parts, tuple(made))
     text, tree = report_of(manifest, [line for own in counts for line in own.examples], ignored)
     atomic_write_all(
         {folder / "report.md": text, folder / "report.json": json.dumps(tree, ensure_ascii=False, indent=1) + "\n"}

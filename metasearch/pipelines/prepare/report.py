@@ -29,8 +29,7 @@ def report_of(manifest: Manifest, examples: Sequence[str], ignored: Sequence[str
     lines = [
         "# Prepared corpus",
         markdown(["", "count"], counts),
-        f"Texts are tokens of `{asked.tokens.encoder}` ({asked.tokens.fingerprint}), cut at {asked.tokens.limit}."
-        f" Compared with: {tests}.",
+        f"Compared with: {tests}.",
         markdown(["corpus", "languages", "lines read", "pairs kept", "left out"], rows, left=2),
     ]
     if examples:
@@ -49,8 +48,6 @@ def totals(manifest: Manifest) -> dict[str, int]:
         "pairs kept": manifest.pairs,
         "lines left out": dropped(manifest).total(),
         "texts": sum(shard.texts for shard in shards),
-        "texts cut": sum(shard.cut for shard in shards),
-        "tokens": sum(shard.tokens for shard in shards),
         "shards": len(shards),
         "bytes": sum(shard.stored.size for shard in shards),
     }
@@ -70,8 +67,7 @@ def summary(manifest: Manifest) -> str:
     whys = ", ".join(f"{count:,} {reason}" for reason, count in dropped(manifest).items()) or "none"
     return (
         f"lines read: {sizes['lines read']:,}\nleft out: {whys}\npairs: {sizes['pairs kept']:,} in "
-        f"{sizes['shards']} shards, {sizes['bytes']:,} bytes\ntokens: {sizes['tokens']:,} of {sizes['texts']:,} texts, "
-        f"{sizes['texts cut']:,} of which were cut"
+        f"{sizes['shards']} shards, {sizes['bytes']:,} bytes\ntexts: {sizes['texts']:,}"
     )
 
 

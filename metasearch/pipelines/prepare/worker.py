@@ -1,4 +1,4 @@
-"""What a process of a preparation does: cleans blocks of lines, and tokenises shards. It never imports torch."""
+"""What a process of a preparation does: cleans blocks of lines, and writes shards. It never imports torch."""
 
 import json
 import multiprocessing
@@ -21,8 +21,8 @@ from metasearch.data.documents.detect import detector
 from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.parallel.corpus import Sides
 from metasearch.data.prepared.blocks import Rules, scan
-from metasearch.data.prepared.make_shard import Made, ShardPieces, Tokeniser, TokenizerFile, make_shard
-from metasearch.data.prepared.manifest import Asked
+from metasearch.data.prepared.make_shard import ShardPieces, make_shard
+from metasearch.data.prepared.manifest import Asked, ShardCounts
 from metasearch.errors import RunFolderError
 from metasearch.io import atomic_write
 
@@ -37,19 +37,17 @@ class Job:
     Attributes:
         folder: of the corpus.
         asked: what was asked for.
-        tokenizer: by which texts are tokenised.
         tests: texts that are left out.
     """
 
     folder: Path
     asked: Asked
-    tokenizer: TokenizerFile
     tests: tuple[TestSet, ...]
 
     def to_json(self) -> str:
         """Return it as text, for a process that is started anew."""
-        tree = {"folder": str(self.folder), "asked": self.asked.tree(), "tokenizer": asdict(self.tokenizer)}
-        return json.dumps({**tree, "tests": [asdict(each) for each in self.tests]})
+        tests = [asdict(each) for each in self.tests]
+        return json.dumps({"folder": str(self.folder), "asked": self.asked.tree(), "tests": tests})
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
@@ -59,7 +57,7 @@ class Job:
             TestSet(each["name"], *(tuple(map(tuple, each[kind])) for kind in ("texts", "passages")))
             for each in tree["tests"]
         )
-        return cls(Path(tree["folder"]), Asked.of(tree["asked"]), TokenizerFile(**tree["tokenizer"]), tuple(tests))
+        return cls(Path(tree["folder"]), Asked.of(tree["asked"]), tuple(tests))
 
 
 class Worker:
@@ -67,7 +65,6 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._tokeniser = Tokeniser(job.tokenizer, job.asked.tokens)
         self._rules = Rules(job.asked.settings, job.asked.across, language_of(job.asked), _excluded(job.tests))
 
     def scan(self, path: Path, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> int:
@@ -75,10 +72,9 @@ class Worker:
         scan(path, self._rules, lines, first, part, codes)
         return len(lines)
 
-    def make(self, number: int, pieces: ShardPieces) -> Made:
+    def make(self, number: int, pieces: ShardPieces) -> ShardCounts:
         """Make a shard; see `metasearch.data.prepared.make_shard.make_shard`."""
-        most = self.job.asked.settings.max_tokens
-        return make_shard(self.job.folder, number, pieces, self._tokeniser, most)
+        return make_shard(self.job.folder, number, pieces)
 
 
 def language_of(asked: Asked) -> Any:
@@ -103,7 +99,6 @@ _worker: Worker
 def begin(path: Path) -> None:
     """Make this process one of the job in a file; it ends with the process that started it, however that ends."""
     global _worker
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process has a core
     # Ctrl-C reaches all processes of a terminal; the first one says what there is, and ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
