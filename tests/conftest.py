@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# How long an example takes depends on what else the machine does; a first call into torch is slow anywhere.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# How long an example takes depends on what else the machine does; a first call into torch is slow anywhere. For more
+# examples run pytest with --hypothesis-profile=many.
+settings.register_profile("few", deadline=None, max_examples=25)
+settings.register_profile("many", deadline=None, max_examples=500)
+settings.load_profile("few")
 
 # Two busy-waiting threads on cores that something else uses, too, make these small tensors a hundred times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

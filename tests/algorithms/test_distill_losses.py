@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -52,7 +52,6 @@ def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: l
     return total
 
 
-@settings(max_examples=25)
 @given(shapes, st.sampled_from(KINDS), st.sampled_from([0.05, 0.5, 1.0]))
 def test_the_contrastive_loss_and_its_gradient_are_those_of_the_sums(shape, kind, temperature):
     n, d, seed = shape

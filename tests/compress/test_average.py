@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.modules import Dense
 
@@ -18,7 +18,6 @@ def bits(tensor):
     return tensor.view(torch.int32).tolist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(weights, weights, st.floats(0.001, 0.999))
 def test_two_give_one_less_alpha_times_the_first_and_alpha_times_the_second_rounded_once(first, second, alpha):
     merged = average([(1 - alpha, {"w": first}), (alpha, {"w": second})])["w"]
@@ -27,7 +26,6 @@ def test_two_give_one_less_alpha_times_the_first_and_alpha_times_the_second_roun
     assert bits(merged) == bits(torch.tensor(by_hand, dtype=torch.float32))
 
 
-@settings(max_examples=50, deadline=None)
 @given(weights, weights)
 def test_alpha_0_gives_the_first_and_alpha_1_the_second_bit_for_bit(first, second):
     first[0] = -0.0  # of which 1·(−0) + 0·x has another sign

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
@@ -69,7 +69,6 @@ def test_chen_et_al_1989_each_neuron_is_the_one_that_explains_most_of_what_is_le
         assert reconstruct(covariance(values), weight, count)[0].tolist() == sorted(chosen)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_one_neuron_more_never_makes_it_worse(seed, count):
     values, weight = drawn(seed)
@@ -146,7 +145,6 @@ def test_the_encoder_stays_as_it_is_and_the_same_texts_give_the_same_bits():
     assert first.fingerprint == second.fingerprint != before
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0, 1e4]))
 def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height):
     values = drawn(seed)[0] + height

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
@@ -57,7 +57,6 @@ def test_a_text_stands_between_the_tokens_of_its_beginning_and_end(tokenizer):
 
 
 # The mark of a word's beginning is read as a space, and "<" may begin the name of a special token.
-@settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(exclude_characters="▁<", exclude_categories=["Cs"])))
 def test_no_text_is_unknown_and_every_text_comes_back_normalised(tokenizer, text):
     ids = tokenizer(text)["input_ids"]

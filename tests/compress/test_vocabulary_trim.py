@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models
@@ -40,7 +40,6 @@ def test_texts_are_cut_and_encoded_as_before(pair):
         np.testing.assert_array_equal(new.encode(TEXTS, "text", output), old.encode(TEXTS, "text", output))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*WORDS, *"thekyomu", "old", "中", "KEYHOLE"]), max_size=6), st.booleans())
 def test_so_is_every_text_whose_tokens_were_kept(pair, words, spaced):
     old, new = pair
@@ -147,14 +146,12 @@ def assert_kept_texts_are_cut_alike(tokenizer, sample, unknown=None):
             assert new.encode(text).tokens == tokens
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(pieces, st.sampled_from([-1.0, -2.0, -3.0, -20.0])), st.lists(st.sampled_from(EVERY_TEXT)))
 def test_unigram_models_cut_kept_texts_alike_whatever_their_scores(scores, sample):
     tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores.items()], 0, False))
     assert_kept_texts_are_cut_alike(tokenizer, sample)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=12), st.lists(st.sampled_from(EVERY_TEXT)))
 def test_bpe_models_cut_kept_texts_alike_whatever_their_merges(choices, sample):
     names, merges = list(LETTERS), []
@@ -166,7 +163,6 @@ def test_bpe_models_cut_kept_texts_alike_whatever_their_merges(choices, sample):
     assert_kept_texts_are_cut_alike(Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>")), sample)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sets(pieces), st.sets(pieces), st.lists(st.sampled_from(EVERY_TEXT)))
 def test_word_piece_models_cut_kept_texts_alike_whatever_their_pieces(first, further, sample):
     names = ["[UNK]", *sorted(first), *(f"##{name}" for name in sorted(further))]

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.formats import FOLDER, FORMATS, copy, files, read
@@ -75,7 +75,6 @@ def damaged(draw):
 
 @pytest.mark.slow
 @given(damaged())
-@settings(max_examples=300, deadline=None)
 def test_no_damage_makes_a_reader_raise_anything_else(tmp_path_factory, case):
     form, name, found = case
     folder = copy(form, tmp_path_factory.mktemp("damaged"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.torch import load_file, save_file
@@ -67,7 +67,6 @@ def test_a_matrix_is_integers_and_a_step_for_each_row_or_for_each_column_where_t
     torch.testing.assert_close(stored.dequantise(*found), weight)
 
 
-@settings(max_examples=40)
 @given(MATRICES)
 def test_each_weight_comes_back_to_within_half_a_step(values):
     weight = torch.from_numpy(values)

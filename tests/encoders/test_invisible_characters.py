@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.onnx_extra import needs_onnx
@@ -54,7 +54,6 @@ def strew(text):
     return "".join(f"{character}{NAMED[i % len(NAMED)]}" for i, character in enumerate(f"\ufeff{text}"))
 
 
-@settings(max_examples=40, deadline=None)
 @given(both=strewn())
 def test_tokens_are_those_of_the_text_without_them(encoder, both):
     for role in ("question", "candidate", "text"):

@@ -115,7 +115,6 @@ def test_a_module_behind_the_transformer_that_reads_padding_is_found(head):
     assert network("bert", head, "right").embedder.by_length
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_padding_may_stand_anywhere(data):
     """Of a network by length: any columns may be padding, with any numbers in them."""

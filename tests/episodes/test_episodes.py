@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import LANGUAGES, episodes_of, retrieval, variant
@@ -183,7 +183,6 @@ def drawn_sets(draw_from):
     return candidates, n_neg, count, data, draw_from(st.integers(0, 99))
 
 
-@settings(max_examples=60, deadline=None)
 @given(drawn_sets())
 def test_every_set_of_every_corpus_keeps_its_promises(drawn):
     candidates, n_neg, count, data, seed = drawn

@@ -52,7 +52,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(searching, "_CELLS", 1)
 
 
-MANY = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @MANY

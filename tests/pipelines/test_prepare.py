@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.prepared import contents, prepared, write_lines
@@ -57,7 +57,6 @@ LINE = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(LINE, min_size=1, max_size=40), min_size=1, max_size=3), st.integers(0, 5))
 def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines, most):
     folder = tmp_path_factory.mktemp("any")

@@ -17,7 +17,7 @@ from metasearch.runs.per_query_results import FORMAT, QueryResults, Ranking, Tex
 
 FACTS = {"task": "demo", "learner": "maml", "fold_seed": None, "versions": {"numpy": "2.0"}}
 CELL = ("multilingual", "el", "all")
-IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=8)  # half surrogate pairs, too
 names = st.text(max_size=6)
@@ -132,7 +132,7 @@ def test_a_file_that_is_cut_off_anywhere_is_a_damaged_one(tmp_path):
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path, at, bit):
     path = tmp_path / "kept.npz"

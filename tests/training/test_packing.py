@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.backbones import CONFIGS, TEXTS
@@ -66,7 +66,6 @@ def test_packed_texts_are_one_row_without_padding(kind):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(["question", "candidate", "text"]), st.integers(0, 12)), min_size=1, max_size=9),
     st.data(),

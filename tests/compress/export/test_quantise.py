@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -24,7 +24,6 @@ def test_a_block_of_a_column_has_a_step_of_its_own_and_ends_in_zeros():
     assert (integers[:, 1, 1:] == 128).all()
 
 
-@settings(max_examples=30)
 @given(MATRICES)
 def test_no_number_is_further_off_than_half_a_step(matrix):
     integers, steps = by_row(matrix)

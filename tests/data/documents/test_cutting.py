@@ -139,7 +139,7 @@ LENGTHS = {
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
 @given(text=TEXTS, limit=st.integers(18, 40), overlap=st.integers(0, 8), length=st.sampled_from([*LENGTHS.values()]))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_character_is_lost_no_passage_too_long_and_every_line_right(
     name, text, limit, overlap, length, tmp_path, caplog
 ):

@@ -57,7 +57,7 @@ CONTENTS = st.one_of(
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".txt.gz"])
 @given(content=CONTENTS)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_document_is_read_or_refused_with_an_error_of_our_own(suffix, content, tmp_path, caplog):
     hold(suffix, content, tmp_path, caplog)
 

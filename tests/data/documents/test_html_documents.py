@@ -114,7 +114,7 @@ TOKENS = st.sampled_from([*TEXT, *OPEN, *WITH_MORE, *CLOSE])
 
 
 @given(tokens=st.lists(TOKENS, max_size=25))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_word_is_on_its_line_whatever_stands_around_it(tokens, tmp_path, caplog):
     """Each word stands once in the source, and alone in a passage."""
     page = "begin " + "".join(f"{token}word{number}x." for number, token in enumerate(tokens))

@@ -5,7 +5,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.evaluation.report.charts import Estimate, Row, Series, heatmap, interval_chart, line_chart
@@ -78,7 +78,6 @@ def matrix(*rows, diverging=False, also=()):
 # --- any text, any values ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
 @given(ANY, ANY, st.lists(st.tuples(st.integers(0, 50), VALUE), max_size=6))
 def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
     root = check(drawn(line_chart(title, label, [Series(label, tuple(sorted(points)), (tuple(points),))], label)))
@@ -86,14 +85,12 @@ def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
     assert root.find("title").text == (re.sub("\r\n?", "\n", clean(title)) or None)
 
 
-@settings(max_examples=40)
 @given(ANY, st.lists(st.tuples(ANY, VALUE, MAYBE, MAYBE, st.booleans()), max_size=4))
 def test_an_interval_chart_is_well_formed_whatever_is_in_it(text, rows):
     rows = [(label, (Estimate(*values), None), text) for label, *values in rows]
     check(intervals(rows, (text, 0.5), [text, text], text))
 
 
-@settings(max_examples=40)
 @given(
     ANY, st.lists(st.lists(MAYBE | st.just(math.nan), min_size=2, max_size=2), min_size=1, max_size=3), st.booleans()
 )
@@ -102,7 +99,6 @@ def test_a_heat_map_is_well_formed_whatever_is_in_it(text, rows, diverging):
     check(drawn(heatmap(Table("m", text, (text,), (text, "b"), lines), text, text, diverging)))
 
 
-@settings(max_examples=40)
 @given(ANY, st.floats(0, 400))
 def test_a_shortened_text_is_no_wider_than_asked_and_on_one_line(text, pixels):
     short = shorten(text, pixels)

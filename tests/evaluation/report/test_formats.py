@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.evaluation.report import formats
@@ -116,7 +116,6 @@ def tables_json(table):
     return files(Report("t", (), (), (Section("s", "S", tables=(table,)),)))["tables.json"]
 
 
-@settings(max_examples=40)
 @given(tables())
 def test_json_reads_back_as_the_same_table(table):
     (tree,) = json.loads(tables_json(table))
@@ -128,7 +127,6 @@ def test_json_reads_back_as_the_same_table(table):
     assert Table(**{**tree, **lists, "lines": lines}) == table
 
 
-@settings(max_examples=40)
 @given(tables())
 def test_no_text_breaks_the_rows_of_a_markdown_table(table):
     _, shown, *notes = formats.markdown(table).removesuffix("\n").split("\n\n")

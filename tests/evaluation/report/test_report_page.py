@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
@@ -91,7 +91,6 @@ def squeezed(text):
     return " ".join(text.split())
 
 
-@settings(max_examples=40)
 @given(ANY)
 def test_every_text_is_escaped_and_the_page_is_well_formed(text):
     source = page(report(text))

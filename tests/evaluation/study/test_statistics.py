@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,7 +15,6 @@ pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-@settings(max_examples=40)
 @given(pairs, st.floats(0.5, 0.999))
 def test_the_paired_test_is_that_of_scipy(measured, level):
     one, other = np.array(measured).T

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -71,7 +71,6 @@ small = st.integers(3, 12).flatmap(
 )
 
 
-@settings(max_examples=30)
 @given(small, st.integers(0, 2**31), st.sampled_from(["pearson", "spearman"]))
 def test_a_correlation_is_that_of_the_rows_written_out_ties_included(sides, seed, name):
     x, y = (np.array(side, dtype=float) for side in sides)
@@ -85,7 +84,6 @@ def test_a_correlation_is_that_of_the_rows_written_out_ties_included(sides, seed
             assert found == pytest.approx(oracle(own_x, own_y).statistic, abs=1e-9)
 
 
-@settings(max_examples=30)
 @given(small, st.integers(0, 2**31))
 def test_midranks_are_those_of_the_rows_written_out(sides, seed):
     values = np.array(sides[0], dtype=float)

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.indexes import DIMENSION, expected, found_by, made, queries, write_index
@@ -29,7 +29,6 @@ def rounding(asked):
     return np.abs(asked).max() / 16256 / 2 * DIMENSION**0.5 * 1.01
 
 
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     top=st.integers(1, 320),

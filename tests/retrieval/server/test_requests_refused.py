@@ -5,7 +5,7 @@ import json
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.serving import running
@@ -208,7 +208,6 @@ BODIES = st.binary(max_size=40) | st.dictionaries(st.sampled_from(KEYS) | TEXTS,
 )
 
 
-@settings(max_examples=60)
 @given(path=st.sampled_from([EMBED, SEARCH]), body=BODIES)
 def test_whatever_is_sent_is_answered_in_json_and_is_no_bug(served, path, body):
     status, answer = served.post(path, body)
