@@ -10,7 +10,7 @@ from statistics import fmean
 
 MONO = ("ar-ar", "es-es", "en-en")
 CROSS = ("ar-en", "tr-en", "es-en")
-"""Pairs of languages that SemEval publishes. The papers have four more, whose texts are their own translations."""
+"""Pairs of languages that SemEval publishes. The papers have four more, which are in the task sts17-extended."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class DistillOptions(FrozenConfig):
             the paper's stage 2, `tokens` the same at every token, and `states` what the last layer gives there.
         target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
             and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
-        contrast: kind of the contrastive loss, `soft`, `bool`, `ce` or `infonce`, of
+        contrast: kind of the contrastive loss, `soft`, `bool`, `ce`, `ce-hard` or `infonce`, of
             `metasearch.algorithms.losses.contrast`; `none` has no such term.
         contrast_weight: weight of that loss against the squared error (equation 7 has 1).
         temperature: temperature of a contrastive loss that has one.

@@ -98,7 +98,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
-    """Read a YAML file into a model, following one level of `include:`.
+    """Read a YAML file into a model, following `include:`.
 
     Args:
         path: the file. `include: NAME` in it names a sibling whose keys it overrides (mappings are merged).
@@ -120,17 +120,17 @@ def find_place(path: Path, *at: str | int) -> str:
     return _nearest_place(at, _read_included(path)[1], str(path))
 
 
-def _read_included(path: Path) -> tuple[Tree, Places]:
-    """Return a file merged over the one that it includes, and the places of keys."""
+def _read_included(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Tree, Places]:
+    """Return a file merged over the one that it includes, and the places of keys; `seen` includes this file."""
     tree, places = _read(path)
     if "include" in tree:
         name = str(tree.pop("include"))
         siblings = {p.stem: p for p in path.parent.glob("*.yaml")}
         if name not in siblings:
             raise ConfigError(f"{path}: include: no file {name}.yaml.{nearest(name, siblings)}")
-        base, base_places = _read(siblings[name])
-        if "include" in base:
-            raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
+        if siblings[name] in (*seen, path):
+            raise ConfigError(f"{path}: include: {name}.yaml includes itself")
+        base, base_places = _read_included(siblings[name], (*seen, path))
         tree, places = merge(base, tree), {**base_places, **places}
     return tree, places
 

@@ -62,8 +62,13 @@ def scored_rows(path: Path) -> Iterator[Row]:
     rows_of = {".csv": csv_rows, ".tsv": tsv_rows}.get(suffix_of(path))
     if rows_of is None:
         raise DataError(f"{path}: expected a file of scored pairs in .csv, .csv.gz, .tsv or .tsv.gz")
+    yield from check_rows(path, rows_of(path))
+
+
+def check_rows(path: Path, rows: Iterable[tuple[int, Sequence[str]]]) -> Iterator[Row]:
+    """Yield rows of two sentences and a score; `DataError` names file and line of another one, or an empty file."""
     empty = True
-    for line, row in rows_of(path):
+    for line, row in rows:
         if not row:
             continue
         if len(row) != 3:

@@ -34,6 +34,7 @@ TEXTS = list(dict.fromkeys([source for source, _ in PAIRS] + [target for _, targ
 COMBINATIONS = [
     *((output, target, kind) for output in ("sentence", "pooled") for target in ("source", "own")
       for kind in ("none", "soft", "bool", "ce", "infonce")),
+    ("pooled", "source", "ce-hard"),
     ("embedding", "source", "none"),
     ("embedding", "source", "infonce"),
     ("embedding", "own", "none"),
@@ -100,6 +101,19 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
+def hard_labels(pairs, student, teacher, temperature):
+    """Return the cross entropy of finding the other side of a pair, the teacher's source or the student's own."""
+    total = 0.0
+    for i, (s, t) in enumerate(pairs):
+        anchor = student(t if teacher else s)
+        sides = [teacher(other) if teacher else student(translation) for other, translation in pairs]
+        found = [torch.exp(cosine(anchor, side) / temperature) for side in sides]
+        # A pair with the same source is no wrong answer.
+        against = sum(value for j, value in enumerate(found) if j == i or pairs[j][0] != s)
+        total = total - torch.log(found[i] / against) / len(pairs)
+    return total
+
+
 def reference(encoder, targets, pairs, output, target, kind, weight=1.0, temperature=0.05):
     """Return the two terms of the loss: equations 2 to 6 with a mean over dimensions, and Table 5 or InfoNCE."""
 
@@ -119,12 +133,9 @@ def reference(encoder, targets, pairs, output, target, kind, weight=1.0, tempera
         match = match + (student(s) - teacher(s)).square().sum() + (student(t) - of_target).square().sum()
     match = match / (n * tiny.DIMENSIONS)
     contrast = torch.zeros((), dtype=torch.float64)
-    for i, (s, t) in enumerate(pairs if kind == "infonce" else ()):
-        found = [torch.exp(cosine(student(t), teacher(other)) / temperature) for other, _ in pairs]
-        # A pair with the same source is no wrong answer.
-        against = sum(value for j, value in enumerate(found) if j == i or pairs[j][0] != s)
-        contrast = contrast - torch.log(found[i] / against) / n
-    for s, _ in pairs if kind not in ("none", "infonce") else ():
+    if kind in ("infonce", "ce-hard"):
+        contrast = hard_labels(pairs, student, teacher if kind == "infonce" else None, temperature)
+    for s, _ in pairs if kind in ("soft", "bool", "ce") else ():
         row = [cosine(student(s), student(t)) for _, t in pairs]
         wanted = [cosine(teacher(s), teacher(other)) for other, _ in pairs]
         for j, (other, _) in enumerate(pairs):

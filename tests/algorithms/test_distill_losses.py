@@ -12,7 +12,7 @@ from helpers.reference import gradients
 from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.config import registry
 
-KINDS = ("soft", "bool", "ce")
+KINDS = ("soft", "bool", "ce", "ce-hard")
 shapes = st.tuples(st.integers(1, 7), st.integers(1, 6), st.integers(0, 1000))
 
 
@@ -28,7 +28,7 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 def contrast(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:
     """Return the loss of N translations; equal `texts` are the same source."""
     loss = registry.load("losses", f"contrast-{kind}").LOSS
-    options = {"temperature": temperature} if kind == "ce" else {}
+    options = {"temperature": temperature} if kind.startswith("ce") else {}
     numbers = torch.tensor([texts.index(text) for text in texts])
     columns = {"teacher": teacher, "source": source, "target": target}
     return loss(loss.Options(**options))(EmbeddedSet(columns, {"source": numbers}))
@@ -41,6 +41,10 @@ def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: l
     for i in range(n):
         row = [cosine(source[i], target[j]) for j in range(n)]
         partition = sum(torch.exp(value / temperature) for value in row)
+        others = [row[j] for j in range(n) if j == i or texts[j] != texts[i]]
+        if kind == "ce-hard":
+            total = total - (row[i] / temperature - torch.log(sum(torch.exp(v / temperature) for v in others))) / n
+            continue
         for j in range(n):
             wanted = cosine(teacher[i], teacher[j])
             if kind == "soft":
@@ -120,6 +124,12 @@ def test_soft_holds_each_source_and_translation_to_the_teachers_likeness_of_the_
         (1 - math.cos(1.5 - 1.0)) ** 2,
     ]
     assert small("soft") == pytest.approx(sum(errors) / 4, rel=1e-6)
+
+
+def test_ce_hard_wants_each_source_to_find_its_own_translation():
+    rows = [[math.cos(0.2), math.cos(1.5)], [math.cos(0.8), math.cos(0.5)]]
+    logs = [row[i] / 0.05 - math.log(sum(math.exp(v / 0.05) for v in row)) for i, row in enumerate(rows)]
+    assert small("ce-hard", 0.05) == pytest.approx(-sum(logs) / 2, rel=1e-6)
 
 
 def test_ce_weighs_the_log_softmax_over_translations_by_the_teachers_likeness():

@@ -8,7 +8,7 @@ import pytest
 from metasearch.config import registry
 from metasearch.errors import ConfigError, nearest
 
-READERS = ["csv", "jsonl", "semeval2017", "stsb-multi-mt", "xquad-r"]
+READERS = ["csv", "jsonl", "semeval2017", "sts-extended", "stsb-multi-mt", "xquad-r"]
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)

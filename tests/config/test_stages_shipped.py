@@ -103,7 +103,9 @@ def test_the_four_stages_are_those_of_the_paper(compress, name, trains, against,
 @pytest.mark.parametrize(
     ("name", "contrast", "repeats"),
     [
-        ("compress", "soft", None),
+        ("compress-paper", "soft", None),
+        ("compress-single-stage", "none", None),
+        ("compress-pre-distilled", "none", None),
         ("compress-without-mcl", "none", None),
         ("compress-without-recurrence", "soft", 1),
         ("compress-without-both", "none", 1),
@@ -112,8 +114,8 @@ def test_the_four_stages_are_those_of_the_paper(compress, name, trains, against,
 def test_an_ablation_leaves_out_what_it_is_named_after_and_nothing_else(name, contrast, repeats):
     recipe = LIBRARY.distillation(name)
     assert (recipe.stages["contrast"].options["contrast"], recipe.student.repeats) == (contrast, repeats)
-    new, old = values_of(recipe), values_of(LIBRARY.distillation("compress"))
-    allowed = {"student.repeats", "stages.contrast.options.contrast"}
+    new, old = values_of(recipe), values_of(LIBRARY.distillation("compress-paper"))
+    allowed = {"run", "student.repeats", "stages.contrast.options.contrast"}
     assert {key for key in new if new[key] != old[key]} <= allowed
 
 

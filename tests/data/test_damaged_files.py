@@ -122,6 +122,8 @@ def refusal(folder, *languages):
         ("xquad-r", "el.json", swap('"answer_start": 28', '"answer_start": true'), f": {FIRST_QUESTION}", "integer"),
         ("xquad-r", "tr.json", swap("q-weeks", "q-queen"), f": {FIRST_QUESTION[:-2]}1]", "duplicate id 'q-queen'"),
         ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75", "3,75"), ":3", "a score from 0 to 5, got '3,75'"),
+        ("sts-extended", "STS.en-de.txt", swap("\t5.0", ""), ":1", "expected sentence, sentence, score; got 2 columns"),
+        ("sts-extended", "STS.en-de.txt", swap("0.4", "0,4"), ":2", "a score from 0 to 5, got '0,4'"),
         ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "nan"), ":1", "a score from 0 to 5, got 'nan'"),
         ("stsb-multi-mt", "stsb-en-test.csv", swap("A dog runs.", ""), ":2", "expected a sentence, got nothing"),
         ("csv-labelled", "de.csv", swap("nile,", "queen,"), ":3", "duplicate id 'queen', first in "),

@@ -6,12 +6,14 @@ import pytest
 
 from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, copy, files, read, task, task_of
 from metasearch.config import registry
+from metasearch.config.library import Library
+from metasearch.data.benchmark import load_benchmark
 from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
 from metasearch.errors import DataError
 
 RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
-SIMILARITY = ("semeval2017", "stsb-multi-mt", "jsonl-pairs", "csv-pairs")
+SIMILARITY = ("semeval2017", "sts-extended", "stsb-multi-mt", "jsonl-pairs", "csv-pairs")
 
 
 def candidates(data, language):
@@ -57,6 +59,7 @@ def test_every_score_is_scaled_from_0_to_5_to_0_to_1(form):
         ("xquad-r", ["el.json", "ar.json", "tr.json"]),
         ("jsonl-labelled", ["de.jsonl", "el.jsonl"]),
         ("csv-labelled", ["de.csv", "el.csv"]),
+        ("sts-extended", ["STS.en-de.txt", "STS.ar-ar.txt"]),
         ("csv-pairs", ["de-de.csv", "el-de.csv"]),
         ("jsonl-pairs", ["de-de.jsonl"]),
         ("stsb-multi-mt", [f"stsb-{code}-{part}.csv" for code in ("en", "de") for part in ("train", "dev", "test")]),
@@ -186,6 +189,29 @@ def test_csv_pairs_have_languages_by_file_name_and_groups_by_column():
         ScoredPair("el-de", ("el", "de"), "Ναι, βρέχει.", "Es regnet.", 4.5 / 5, "rain"),
         ScoredPair("el-de", ("el", "de"), "Ένας σκύλος τρέχει.", "Eine Katze schläft.", 0 / 5, "dog"),
     )
+
+
+def test_a_headerless_tsv_has_two_sentences_and_a_score_a_line():
+    data = read("sts-extended")
+    assert pairs(data, "en-de") == [
+        ("A dog runs.", "Ein Hund rennt.", 5 / 5),
+        ("A cat sleeps.", "Ein Auto steht.", 0.4 / 5),
+    ]
+    assert {(pair.languages, pair.group) for pair in data.pairs if pair.pair == "en-de"} == {
+        (("en", "de"), "row-1"),
+        (("en", "de"), "row-2"),
+    }
+
+
+def test_the_extended_sts_2017_has_three_monolingual_and_seven_cross_lingual_tracks(tmp_path):
+    found = Library().task("sts17-extended")
+    names = registry.load("readers", found.reader).files(found)
+    for name in names:
+        (tmp_path / name).write_text("One.\tTwo.\t2.5\n", encoding="utf-8")
+    loaded = load_benchmark("sts17-extended", data=str(tmp_path))
+    assert len(loaded.split.test.pairs) == len(names) == 3 + 7
+    assert sum(a == b for a, b in found.language_pairs) == 3
+    assert loaded.split.train.pairs == loaded.split.dev.pairs == ()
 
 
 @pytest.mark.parametrize("form", FORMATS)

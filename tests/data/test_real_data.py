@@ -135,6 +135,32 @@ def test_candidate_ids_are_unique_in_all_of_lareqa(lareqa):
 
 
 @pytest.mark.slow
+def test_translations_of_stsb_give_all_arrangements_of_the_paper(real_data, tmp_path):
+    """Table 4: `ar_ar -> ar_es -> ar_{ar,en,es}` is drawn from the 150 English pairs of train, translated twice."""
+    benchmark = load_benchmark("stsb", data=str(real_data))
+    texts = {
+        text
+        for pair in benchmark.data.pairs
+        for text, tag in zip(pair.texts, pair.languages, strict=True)
+        if tag == "en"
+    }
+    for path in (real_data / "semeval2017").iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    for language in ("ar", "es"):
+        lines = "".join(f"{text}\t{language} {text}\n" for text in sorted(texts))
+        (tmp_path / f"en-{language}.tsv").write_text(lines, encoding="utf-8")
+    translated = load_benchmark("stsb-translated", mode="mono-bi-multi", data=str(tmp_path))
+    arrangements = [str(one) for one in translated.task.arrangements["mono -> bi -> multi"]]
+    assert arrangements == [
+        "en_en -> en_ar -> en_{ar,en,es}",
+        "ar_ar -> ar_es -> ar_{ar,en,es}",
+        "es_es -> es_ar -> es_{ar,en,es}",
+    ]
+    counts = [sum(set(pair.languages) == {"ar", "es"} for pair in part.pairs) for part in parts(translated)]
+    assert counts == [150, 0, 0]
+
+
+@pytest.mark.slow
 def test_english_pairs_of_train_that_stand_in_dev_or_test_are_not_translated(real_data):
     benchmark = load_benchmark("stsb-mt-translated", data=str(real_data))
     english = [pair for pair in benchmark.split.train.pairs if pair.pair == "en-en"]

@@ -15,6 +15,7 @@ _TASKS = {
     "xquad-r": ("xquad-r", "el ar tr", ""),
     "semeval2017": ("semeval2017", "ar en es tr", " ".join(SIX_PAIRS)),
     "stsb-multi-mt": ("stsb-multi-mt", "en de", "en-en en-de de-en"),
+    "sts-extended": ("sts-extended", "ar de en", "en-de ar-ar"),
     "jsonl-paragraphs": ("jsonl", "de el", ""),
     "jsonl-labelled": ("jsonl", "de el", ""),
     "jsonl-pairs": ("jsonl", "de", "de-de"),

@@ -105,7 +105,7 @@ def _anywhere(kind: str) -> list[Row]:
         _row(
             kind, "a file that it includes and is not there", f"include: smal\n{text}", ": include: no file smal.yaml"
         ),
-        _row(kind, "a file that includes itself", f"include: small\n{text}", ": include: small.yaml includes another"),
+        _row(kind, "a file that includes itself", f"include: small\n{text}", ": include: small.yaml includes itself"),
         _row(kind, "a list in place of a text", text.replace("for a test", "[a]", 1), ":2: description: "),
     ]
 

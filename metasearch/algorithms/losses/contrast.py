@@ -44,7 +44,10 @@ LOSS_CONTRAST_SOFT = ContrastSoft
 class ContrastCE(Loss):
     """−1/N Σ_ij cos(T(s_i), T(s_j)) log softmax_j(cos(S(s_i), S(t_j)) / τ).
 
-    The paper prints no `1/N`; without it the term would grow with the batch.
+    This is equation 9 as printed, but for `1/N`; without it the term would grow with the batch. At weight 1 it is some
+    100,000 times the squared error of a student that has learned, so that the student trains on this term alone. Its
+    optimum gives a text's own translation the share of one in the sum of all cosines. The authors' code has the loss
+    `contrast-ce-hard` instead.
     """
 
     Options = Temperature
@@ -59,6 +62,26 @@ class ContrastCE(Loss):
 
 LOSS_CONTRAST_CE = ContrastCE
 """Contrast by the cross entropy against the similarities of a teacher (Ding et al. 2022, Table 5)."""
+
+
+class ContrastCEHard(Loss):
+    """−1/N Σ_i log softmax_j(cos(S(s_i), S(t_j)) / τ)_i.
+
+    The authors' code has τ = 1/20 and adds 0.01 times this loss to the squared error. It counts the translation of
+    another pair with the same source as wrong; here such a translation is no candidate.
+    """
+
+    Options = Temperature
+    columns = ("source", "target")
+
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
+        """Return the loss of the columns `source` S(s) and `target` S(t), each `(N, D)`."""
+        wrong = ~equal_texts(batch.texts["source"])
+        return infonce(batch.vectors["source"], batch.vectors["target"], wrong, self.options.temperature)
+
+
+LOSS_CONTRAST_CE_HARD = ContrastCEHard
+"""Contrast by the cross entropy on hard labels, without the teacher: the code of Ding et al. (2022), Table 5."""
 
 
 class ContrastInfoNCE(Loss):

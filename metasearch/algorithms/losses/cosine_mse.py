@@ -1,4 +1,4 @@
-"""The similarity loss of the MAML-Align paper (section 4.2): squared error of the cosine against gold."""
+"""The similarity loss of the MAML-Align paper (appendix B): squared error of the cosine against gold."""
 
 from torch import Tensor
 from torch.nn import functional as F

@@ -1,6 +1,6 @@
 """Accuracy of translation retrieval: is the nearest neighbour of a text, among the other side, its translation?
 
-As Tatoeba is scored (Artetxe & Schwenk, 2019; XTREME; EMA teacher, section 4): one nearest neighbour by cosine.
+As Tatoeba is scored (Artetxe & Schwenk, 2019; XTREME; EMA teacher, section 3.2): one nearest neighbour by cosine.
 """
 
 import numpy as np
