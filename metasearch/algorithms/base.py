@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.algorithms.inner_loop import Model, Rates
+from metasearch.algorithms.inner_loop import Fall, Model, Rates
 from metasearch.algorithms.losses.base import EmbeddedSet, fitting, losses_of
-from metasearch.algorithms.sets import Forward, Prepared, prepare
+from metasearch.algorithms.sets import Forward, Prepared, prepare, vectors_of
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss
 from metasearch.encoders.encoder import Encoder, Output
@@ -184,9 +184,9 @@ class EpisodeLearner(Learner):
 
     @property
     def inner_lr(self) -> Rates:
-        """The rate of `Model.adapt`: the option `inner_lr`, where there is one."""
-        rate: float = getattr(self.options, "inner_lr", 0.0)
-        return rate
+        """The rate of `Model.adapt`: the option `inner_fall` or `inner_lr`, where there is one."""
+        fall, rate = getattr(self.options, "inner_fall", None), getattr(self.options, "inner_lr", 0.0)
+        return Fall(fall) if fall else float(rate)
 
     def adapted(self, model: Model, support: Prepared, steps: int) -> Model:
         """Return a copy of a model after inner steps on a support set (MAML-Align paper, Algorithm 2)."""
@@ -197,8 +197,11 @@ class EpisodeLearner(Learner):
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
         """Return the scalar loss of a set: that of the first loss that fits its examples."""
+        return self.loss_of(vectors_of(forward, examples), examples)
+
+    def loss_of(self, vectors: Sequence[Tensor], examples: Prepared) -> Tensor:
+        """Return the same, from the vectors of each tower, `(texts, D)`."""
         loss = fitting(self.set_losses, examples.columns)
-        vectors = [forward(tower) for tower in examples.towers]
         embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
         texts = {name: rows for name, (_, rows) in examples.columns.items()}
         return loss(EmbeddedSet(embedded, texts, examples.gold, examples.answers))

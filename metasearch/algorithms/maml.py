@@ -13,7 +13,7 @@ from torch import Tensor
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import FrozenConfig, Positive, Rate
+from metasearch.config.base import Fraction, FrozenConfig, Positive, Rate
 from metasearch.episodes.episode import Episode
 
 
@@ -26,12 +26,15 @@ class MAML(EpisodeLearner):
         Attributes:
             inner_lr: α, the rate of the inner steps (plain gradient descent on all trainable weights).
             inner_steps: n, inner steps on the support set.
+            inner_fall: in place of `inner_lr`, by what share each inner step would lower the support loss if that were
+                linear in the weights; see `metasearch.algorithms.inner_loop.Fall`.
             first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
             reduction: of the query losses over the transfers of a meta-batch.
         """
 
         inner_lr: Rate = 1e-3
         inner_steps: Positive = 5
+        inner_fall: Fraction | None = None
         first_order: bool = True
         reduction: Literal["mean", "sum"] = "mean"
 

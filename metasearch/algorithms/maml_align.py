@@ -8,18 +8,29 @@ MAML-Align paper, Algorithm 3. With B episodes, θ_T the weights after n inner s
 
 Teacher and student share θ. The student's loss on Y is taken before its inner step, as in the authors' code (Algorithm
 2 leaves that open), and the gradient flows into both sides of L_kd.
+
+Ours are two other terms, which distil what the teacher says of Y and not its loss there. The teacher's side is a
+constant, and each is a mean over episodes:
+
+    scores      L_kd = mean_q KL(softmax_c(cos_T(q, c) / τ) ‖ softmax_c(cos_θ(q, c) / τ))    (Hinton et al. 2015)
+    embeddings  L_kd = mean_t (1 − cos(t_T, t_θ))
+
+with q the distinct texts of the first column of Y, such as questions, c those of the other columns, and t all of them.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Self
 
+import torch
+from pydantic import model_validator
 from torch import Tensor
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
-from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Count, FrozenConfig, NonNegative, Positive, Rate
+from metasearch.algorithms.losses.base import cosines
+from metasearch.algorithms.sets import Prepared, vectors_of
+from metasearch.config.base import Contradiction, Count, Fraction, FrozenConfig, NonNegative, Positive, Rate
 from metasearch.episodes.episode import Episode
 
 log = logging.getLogger(__name__)
@@ -45,6 +56,12 @@ class MAMLAlign(EpisodeLearner):
             task_reduction: `mean` divides L_task by 2B as the authors' code does, `sum` by 2 as Algorithm 3 does.
             kd_reduction: `sum` squares the difference of batch sums (paper and code), `mean` that of batch means.
             detach_teacher: let L_kd teach the student only.
+            distil: `loss-gap` is the paper's term; `scores` and `embeddings` are ours, see above.
+            kd_temperature: τ of `scores`.
+            kd_share: in place of `kd_weight`, the share of L_task that λ L_kd has: λ is this share of ΣL_task / ΣL_kd
+                over the outer steps so far.
+            inner_fall: in place of `inner_lr`, by what share each inner step would lower the support loss if that were
+                linear in the weights; see `metasearch.algorithms.inner_loop.Fall`.
         """
 
         inner_lr: Rate = 1e-3
@@ -55,6 +72,19 @@ class MAMLAlign(EpisodeLearner):
         task_reduction: Literal["mean", "sum"] = "mean"
         kd_reduction: Literal["sum", "mean"] = "sum"
         detach_teacher: bool = False
+        distil: Literal["loss-gap", "scores", "embeddings"] = "loss-gap"
+        kd_temperature: Rate = 0.05
+        kd_share: NonNegative | None = None
+        inner_fall: Fraction | None = None
+
+        @model_validator(mode="after")
+        def _check_distil(self) -> Self:
+            """Refuse an option that the term does not have."""
+            own = ("kd_reduction", "detach_teacher") if self.distil != "loss-gap" else ()
+            for name in (*own, *(("kd_temperature",) if self.distil != "scores" else ())):
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise Contradiction(f"options.distil={self.distil} has no such option", name)
+            return self
 
     options: Options
     links = (3,)
@@ -63,34 +93,69 @@ class MAMLAlign(EpisodeLearner):
         super().__init__(*args, **kwargs)
         self._share = 0.0
         self._shares: list[float] = []
+        self._sums = torch.zeros(2, dtype=torch.float64)
+        self._now = torch.zeros(2, dtype=torch.float64)
 
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
-        """Yield L_Y(θ_T), L_Y(θ) and L_Z(θ_S)."""
+        """Yield L_Y(θ_T), then L_Y(θ) of the paper's term or L_kd of another, and L_Z(θ_S)."""
         x, y, z = sets
-        yield "teacher", self.loss(self.adapted(model, x, self.options.inner_steps), y)
-        student = model.clone()
-        before = self.loss(student, y)
-        if self.options.student_inner_steps:
-            # The first inner step descends along the gradient of the very loss that is distilled.
-            before = student.adapt_and_keep(before)
-        yield "student", before
-        for _ in range(self.options.student_inner_steps - 1):
+        taught = vectors_of(self.adapted(model, x, self.options.inner_steps), y)
+        yield "teacher", self.loss_of(taught, y)
+        if self.options.distil != "loss-gap":
+            yield "kd", self._divergence([vectors.detach() for vectors in taught], vectors_of(model, y), y)
+        student, steps = model.clone(), self.options.student_inner_steps
+        if self.options.distil == "loss-gap":
+            before = self.loss(student, y)
+            if steps:
+                # The first inner step descends along the gradient of the very loss that is distilled.
+                before, steps = student.adapt_and_keep(before), steps - 1
+            yield "student", before
+        for _ in range(steps):
             student.adapt(self.loss(student, y))
         yield "final", self.loss(student, z)
+
+    def _divergence(self, teacher: Sequence[Tensor], student: Sequence[Tensor], y: Prepared) -> Tensor:
+        """Return L_kd of `scores` or `embeddings` on a set, from the vectors of its towers `(texts, D)`."""
+        if self.options.distil == "embeddings":
+            return 1 - torch.cat([(t * s).sum(1) for t, s in zip(teacher, student, strict=True)]).mean()
+        expected, found = (self._log_shares(vectors, y) for vectors in (teacher, student))
+        return (expected.exp() * (expected - found)).sum(1).mean()
+
+    def _log_shares(self, vectors: Sequence[Tensor], y: Prepared) -> Tensor:
+        """Return the logarithm of softmax(cos(q, c) / τ), `(questions, candidates)`."""
+        (tower, rows), *others = y.columns.values()
+        columns = {place: torch.cat([rows for own, rows in others if own == place]) for place, _ in others}
+        candidates = torch.cat([vectors[place][torch.unique(rows)] for place, rows in columns.items()])
+        questions = vectors[tower][torch.unique(rows)]
+        return (cosines(questions, candidates) / self.options.kd_temperature).log_softmax(1)
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
         """Return L and its two terms."""
         options, count = self.options, len(values["teacher"])
-        teacher, student, final = (values[name].sum() for name in ("teacher", "student", "final"))
+        teacher, final = values["teacher"].sum(), values["final"].sum()
         task = (teacher + final) / (2 * count if options.task_reduction == "mean" else 2)
-        gap = (teacher.detach() if options.detach_teacher else teacher) - student
-        kd = (gap / count if options.kd_reduction == "mean" else gap) ** 2
+        kd = values["kd"].mean() if "kd" in values else self._gap(teacher, values["student"].sum(), count)
         terms = {"task": task.item(), "kd": kd.item()}
-        self._share = options.kd_weight * terms["kd"] / terms["task"] if terms["task"] > 0 else 0.0
-        return OuterLoss(task + options.kd_weight * kd, {**terms, "kd_share": self._share})
+        weight = self._weight(task, kd)
+        self._share = weight * terms["kd"] / terms["task"] if terms["task"] > 0 else 0.0
+        return OuterLoss(task + weight * kd, {**terms, "kd_share": self._share})
+
+    def _gap(self, teacher: Tensor, student: Tensor, count: int) -> Tensor:
+        """Return L_kd of the paper."""
+        gap = (teacher.detach() if self.options.detach_teacher else teacher) - student
+        return (gap / count if self.options.kd_reduction == "mean" else gap) ** 2
+
+    def _weight(self, task: Tensor, kd: Tensor) -> float:
+        """Return λ."""
+        if self.options.kd_share is None:
+            return self.options.kd_weight
+        self._now = torch.tensor([task.item(), kd.item()], dtype=torch.float64)
+        of_task, of_kd = (self._sums + self._now).tolist()
+        return float(self.options.kd_share * of_task / of_kd) if of_kd else 0.0
 
     def after_step(self) -> None:
         """Warn once where λ L_kd stays below 1 % of L_task in each of the first ten outer steps."""
+        self._sums += self._now
         if len(self._shares) == WATCHED_STEPS:
             return
         self._shares.append(self._share)
@@ -101,6 +166,15 @@ class MAMLAlign(EpisodeLearner):
                 f"{WATCHED_STEPS} steps, too small to teach anything; raise options.kd_weight "
                 f"({self.options.kd_weight:g}) or options.inner_lr ({self.options.inner_lr:g})"
             )
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the sums of both terms, of which `kd_share` makes λ."""
+        return {} if self.options.kd_share is None else {"kd_sums": self._sums.clone()}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put the sums back."""
+        if self.options.kd_share is not None:
+            self._sums.copy_(tensors["kd_sums"])
 
 
 LEARNER = MAMLAlign

@@ -74,6 +74,11 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
     return Prepared(tuple(towers), columns, gold, answers)
 
 
+def vectors_of(forward: Forward, examples: Prepared) -> list[Tensor]:
+    """Return the vectors of each tower of a set, `(texts, D)`."""
+    return [forward(tower) for tower in examples.towers]
+
+
 def _answers(examples: LabelledSet, row_of: Mapping[str, int], rows: int) -> Tensor:
     """Return which of the rows of a tower hold an answer to the question of each example, `(B, rows)`."""
     answers = torch.zeros(len(examples.examples), rows, dtype=torch.bool)

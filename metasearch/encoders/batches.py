@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 BATCH_TOKENS = 1024
 """Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 
+GPU_BATCH_TOKENS = 16_384
+"""The same on a GPU, where a batch costs as much time to launch as to compute if it is smaller."""
+GPU_BATCH_TEXTS = 1024
+"""Texts of a batch on a GPU, at most."""
+
 
 def batches(lengths: NDArray[np.int64], most: int, tokens: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield where the batches of texts of descending lengths begin and end.

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.adapters import require_merged
-from metasearch.encoders.batches import BATCH_TOKENS, batches
+from metasearch.encoders.batches import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, batches
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
@@ -260,9 +260,9 @@ class Encoder:
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
-        Each distinct text is encoded once, in batches of at most `batch_size` texts of similar length, which on a CPU
-        have about a thousand tokens. Outputs by token are no vectors of texts. One text in the place of
-        a list is a `TypeError`.
+        Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
+        1,024 tokens on a CPU, more on a GPU. Outputs by token are no vectors of texts. One text in the place of a list
+        is a `TypeError`.
         """
         distinct = distinct_texts(texts)
         if not distinct:
@@ -273,8 +273,10 @@ class Encoder:
         vectors: dict[str, NDArray[np.float32]] = {}
         training = self.embedder.training
         self.embedder.eval()
+        on_cpu = self.device.type == "cpu"
         with torch.no_grad():
-            for start, end in batches(lengths[order], batch_size, BATCH_TOKENS if self.device.type == "cpu" else None):
+            most = (batch_size, BATCH_TOKENS) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
+            for start, end in batches(lengths[order], *most):
                 batch = [distinct[i] for i in order[start:end]]
                 rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))

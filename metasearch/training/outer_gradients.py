@@ -217,14 +217,15 @@ def _of_episodes(
     episodes = [[next(ready) for _ in episode] for episode in shard]
     rates = learner.inner_lr
     # Rates that are learned have the shapes of the weights, and gradients like them.
-    parameters = [*packed.weights, *(() if isinstance(rates, float) else rates)]
+    own = [*rates] if isinstance(rates, Sequence) else []
+    parameters = [*packed.weights, *own]
     starts, count = batch.cut(parameters), len(packed.weights)
 
     def work(network: Network, number: int) -> tuple[Losses, dict[str, Gradient]]:
         # Each episode has leaves of its own, which share the memory of the starting values.
         module = PackedModule(network, starts[:count], bf16)
         learned = [start.detach().requires_grad_() for start in starts[count:]]
-        model = Model(module, rates if isinstance(rates, float) else learned, not learner.second_order)
+        model = Model(module, learned if own else rates, not learner.second_order)
         losses: Losses = {}
         gradients: dict[str, Gradient] = {}
         for name, loss in learner.losses(model, episodes[number]):
