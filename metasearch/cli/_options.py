@@ -81,6 +81,20 @@ class Prompt(click.ParamType):  # type: ignore[type-arg]  # as above
         return role, text
 
 
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A number of layers, or the numbers of some."""
+
+    name = "N|LIST"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, ...]:
+        """Return the number or the numbers; a usage error for anything else."""
+        words = str(value).split(",")
+        if not all(word.strip().isdecimal() for word in words):
+            self.fail(f"'{value}' is neither a number nor numbers such as 1,4,7", param, ctx)
+        numbers = tuple(map(int, words))
+        return numbers if len(numbers) > 1 else numbers[0]
+
+
 class Command(click.Command):
     """A command with `--debug`, errors that suggest the nearest choice, and former names of options."""
 
@@ -194,18 +208,28 @@ def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any], **changes:
     return click.option(str(flag.name), key, **how | _type(field.annotation, [*field.metadata], flag) | changes)
 
 
+_TYPES: dict[Any, dict[str, Any]] = {
+    bool: {"is_flag": True},
+    str: {},
+    tuple[Path, ...]: {"type": click.Path(path_type=Path), "multiple": True},
+}
+"""Type of a setting → arguments of `click.option`, where they follow from nothing else."""
+
+
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     """Return the arguments of `click.option` that follow from the type of a setting."""
     if NoneType in get_args(annotation):
-        (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
+        annotation, *others = (each for each in get_args(annotation) if each is not NoneType)
+        if others:  # `int | tuple[int, ...]`
+            return {"type": Numbers()}
         if get_origin(annotation) is Annotated:
             annotation, *further = get_args(annotation)
             metadata += [one for each in further for one in (each.metadata if isinstance(each, FieldInfo) else [each])]
     if get_origin(annotation) is Literal:
         former = next((each.values for each in metadata if isinstance(each, Renamed)), None)
         return {"type": Choice(get_args(annotation), former)}
-    if annotation is bool:
-        return {"is_flag": True}
+    if annotation in _TYPES:
+        return dict(_TYPES[annotation])
     if annotation is int:
         low = next((each.ge for each in metadata if hasattr(each, "ge")), None)
         high = next((each.le for each in metadata if hasattr(each, "le")), None)
@@ -214,8 +238,6 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
         if not flag.comma:
             return {"multiple": True}
         return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
-    if annotation is str:
-        return {}
     return {"type": Prompt(), "multiple": True, "callback": _by_role}  # a prompt for each role
 
 
@@ -259,12 +281,6 @@ def encoder(
 def task(help: str, **more: Any) -> Callable[[F], F]:
     """Return the option `--task`, or another one that takes a task; likewise."""
     return click.option("--task", shell_complete=_complete.declared("task"), help=help, **more)
-
-
-def texts(help: str, *names: str) -> Callable[[F], F]:
-    """Return an option that takes files or folders of texts, `--texts` or one of other names."""
-    path = click.Path(path_type=Path)
-    return click.option(*(names or ("--texts",)), type=path, multiple=True, metavar="PATH", help=help)
 
 
 def output(help: str, **more: Any) -> Callable[[F], F]:

@@ -2,72 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.compress.plan import Initial, Plan, Rows
+from metasearch.compress.plan import Plan
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
-
-_ONE = click.IntRange(min=1)
-
-
-class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some releases of click only
-    """A number of layers, or the numbers of some."""
-
-    name = "N|LIST"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, ...]:
-        """Return the number or the numbers; a usage error for anything else."""
-        words = str(value).split(",")
-        if not all(word.strip().isdecimal() for word in words):
-            self.fail(f"'{value}' is neither a number nor numbers such as 1,4,7", param, ctx)
-        numbers = tuple(map(int, words))
-        return numbers if len(numbers) > 1 else numbers[0]
 
 
 @_options.command("compress")
 @click.argument("encoder", shell_complete=_complete.encoders)
-@click.option("--bottleneck", type=_ONE, metavar="K", help="Columns of the factorised embedding matrix.")
-@click.option("--recurrent", type=_ONE, metavar="M", help="Layers to keep, the first of the encoder's.")
-@click.option("--repeats", type=_ONE, metavar="R", help="Passes through the recurrent layers; by default depth stays.")
-@click.option(
-    "--layers", type=LayersType(),
-    help="Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7.",
-)  # fmt: skip
-@click.option(
-    "--merge", type=LayersType(),
-    help="Layers after merging neighbours: how many, or the last of each group, such as 2,4,6.",
-)  # fmt: skip
-@click.option(
-    "--feed-forward", type=_ONE, metavar="F",
-    help="Neurons to keep in the feed-forward block of each layer; their new weights make up for the others.",
-)  # fmt: skip
-@click.option(
-    "--static", type=click.Choice(get_args(Rows)),
-    help="Static embeddings without layers: outputs of the embedding block (words), or of the whole encoder (tokens).",
-)  # fmt: skip
-@click.option("--dimensions", type=_ONE, metavar="D", help="Dimensions of the static embeddings; all by default.")
-@_options.texts(
-    "Texts that fit --merge and --feed-forward and count words for --bottleneck and --static, in languages that "
-    "ENCODER knows: files or folders; repeatable."
-)
-@click.option(
-    "--init", "initial", type=click.Choice(get_args(Initial)), default="svd", show_default=True,
-    help="Initial bottleneck: the encoder's embedding matrix, or fresh weights as in the paper.",
-)  # fmt: skip
-@_options.texts(
-    "Texts whose vocabulary is kept: files, or folders of .txt, .tsv and Moses files; repeatable.",
-    "--trim-vocab",
-    "trim",
-)
-@click.option(
-    "--vocabulary", type=_ONE, metavar="N",
-    help="Most frequent tokens of --trim-vocab to keep; rare words are split into smaller tokens.",
-)  # fmt: skip
-@_options.seed("Random seed of fresh weights, and of the choice among more texts than are needed.")
+@_options.settings(Plan)
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))
 @_options.as_json("the sizes")
@@ -101,10 +48,11 @@ def command(
 
     if sizes_only == (output is not None):
         raise ConfigError("say where the student goes with -o DIR, or --sizes-only to write nothing; one of them")
-    Plan(**plan).check(writes=not sizes_only)
+    asked = Plan.model_validate(_options.tree(Plan, plan))
+    asked.check(writes=not sizes_only)
     if output is not None:
         claim(output)
-    chosen = Plan(**{**plan, **{name: tuple(text_files(plan[name])) for name in ("trim", "texts")}})
+    chosen = asked.model_copy(update={"trim": tuple(text_files(asked.trim)), "texts": tuple(text_files(asked.texts))})
 
     from metasearch.compress.sizes import RULE
     from metasearch.pipelines import compress, factory

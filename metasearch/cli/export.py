@@ -8,18 +8,12 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import reject_unused_options
+from metasearch.compress.export.form import Form
 
 
 @_options.command("export")
 @click.argument("encoder", shell_complete=_complete.encoders)
-@click.option("--sentence-transformers", "plain", is_flag=True, help="Standard sentence-transformers model, full size.")
-@click.option("--onnx", is_flag=True, help="ONNX graph for onnxruntime and transformers.js; needs no torch.")
-@click.option("--int8", is_flag=True, help="Weights in eight bits, a quarter of the size; --onnx also needs --task.")
-@click.option(
-    "--static-embeddings", "static", is_flag=True, help="Word embeddings alone; a text is the mean of its words."
-)
-@click.option("--dimensions", type=click.IntRange(min=1), metavar="N", help="Keep the first N dimensions, normalised.")
-@_options.texts("Keep the N principal directions of these texts instead: files or folders; repeatable.")
+@_options.settings(Form)
 @_options.task("Score on the test part of a task before and after; --onnx --int8 needs it.")
 @_options.options_group(_options.fold, _options.fold_seed, _options.data, _options.include, _options.trust)
 @_options.output("Folder to write; new or empty.", required=True)
@@ -62,10 +56,9 @@ def command(
       metasearch export mini --static-embeddings --task demo -o words
       metasearch export e5 --sentence-transformers --dimensions 128 --texts corpus/ -o short
     """
-    from metasearch.compress.export.form import Form
     from metasearch.compress.output import claim
 
-    asked = Form(**form)
+    asked = Form.model_validate(_options.tree(Form, form))
     asked.check(scored=task is not None)
     if task is None:
         reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; say --task, too")

@@ -15,7 +15,10 @@ from metasearch.errors import ConfigError
 
 @_options.command("neutralise")
 @click.argument("encoder", shell_complete=_complete.encoders)
-@_options.texts("Files named by their language, de.txt or en-de.tsv, or folders of them; repeatable.")
+@click.option(
+    "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
+    help="Files named by their language, de.txt or en-de.tsv, or folders of them; repeatable.",
+)  # fmt: skip
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
 @_options.settings(NeutralSettings, first=("languages",))
 @click.option(

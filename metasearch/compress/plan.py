@@ -1,10 +1,9 @@
 """How to compress an encoder, checked as far as that goes without the encoder."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
+from metasearch.config.base import Flag, Positive, Seed, Settings
 from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
@@ -26,36 +25,36 @@ Rows = Literal["words", "tokens"]
 """
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How to compress; the other attributes are arguments of `metasearch.compress.student.make_student`.
+class Plan(Settings):
+    """How to compress an encoder."""
 
-    Attributes:
-        layers: how many layers stay, or which, from 1.
-        merge: into how many layers the layers are merged, or the last layers of the groups that become one.
-        feed_forward: neurons that the feed-forward block of each layer keeps.
-        static: what the rows of a static student are; None makes none.
-        dimensions: columns that they keep; None keeps all.
-        texts: text files, or folders of them, that choose neurons, or say how frequent words are, of which the
-            approximation by a bottleneck is best for the most frequent.
-        trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
-        vocabulary: tokens of these that stay at most, the most frequent ones; None keeps all.
-        seed: seed of fresh weights, and of the choice among many texts.
-    """
-
-    bottleneck: int | None = None
-    recurrent: int | None = None
-    repeats: int | None = None
+    bottleneck: Annotated[Positive | None, Flag(metavar="K")] = None
+    """Columns of the factorised embedding matrix."""
+    recurrent: Annotated[Positive | None, Flag(metavar="M")] = None
+    """Layers to keep, the first of the encoder's."""
+    repeats: Annotated[Positive | None, Flag(metavar="R")] = None
+    """Passes through the recurrent layers; by default depth stays."""
     layers: Layers | None = None
+    """Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7."""
     merge: Layers | None = None
-    feed_forward: int | None = None
+    """Layers after merging neighbours: how many, or the last of each group, such as 2,4,6."""
+    feed_forward: Annotated[Positive | None, Flag(metavar="F")] = None
+    """Neurons to keep in the feed-forward block of each layer; their new weights make up for the others."""
     static: Rows | None = None
-    dimensions: int | None = None
-    texts: Sequence[Path] = ()
-    initial: Initial = "svd"
-    trim: Sequence[Path] = ()
-    vocabulary: int | None = None
-    seed: int = 0
+    """Static embeddings without layers: outputs of the embedding block (words), or of the whole encoder (tokens)."""
+    dimensions: Annotated[Positive | None, Flag(metavar="D")] = None
+    """Dimensions of the static embeddings; all by default."""
+    texts: Annotated[tuple[Path, ...], Flag(metavar="PATH")] = ()
+    """Texts that fit --merge and --feed-forward and count words for --bottleneck and --static, in languages that
+    ENCODER knows: files or folders; repeatable."""
+    initial: Annotated[Initial, Flag(name="--init")] = "svd"
+    """Initial bottleneck: the encoder's embedding matrix, or fresh weights as in the paper."""
+    trim: Annotated[tuple[Path, ...], Flag(name="--trim-vocab", metavar="PATH")] = ()
+    """Texts whose vocabulary is kept: files, or folders of .txt, .tsv and Moses files; repeatable."""
+    vocabulary: Annotated[Positive | None, Flag(metavar="N")] = None
+    """Most frequent tokens of --trim-vocab to keep; rare words are split into smaller tokens."""
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+    """Random seed of fresh weights, and of the choice among more texts than are needed."""
 
     @property
     def slims(self) -> bool:
@@ -109,7 +108,6 @@ class Plan:
             if self.dimensions is not None:
                 raise ConfigError(f"dimensions {self.dimensions}: they are those of word vectors; say --static, too")
             return
-        require_known("static", self.static, get_args(Rows))
         if self.shrinks or self.slims:
             raise ConfigError(
                 "--static makes word vectors, which have no layers: leave out --bottleneck, --recurrent, --repeats, "

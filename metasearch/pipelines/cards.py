@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -133,7 +132,7 @@ def _describe_distillation(
 
 def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
     """Return the card of a student of `metasearch compress`; `base` is the encoder as given to the command."""
-    names = [each.name for each in fields(plan) if each.name not in ("seed", "initial")]
+    names = [name for name in Plan.model_fields if name not in ("seed", "initial")]
     given = {name.replace("_", "-"): value for name in names if (value := getattr(plan, name)) not in (None, ())}
     source = find_base("base", base)
     return _card(

@@ -1,9 +1,10 @@
 """In which form an encoder is written, and which wishes go together."""
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
+from metasearch.config.base import Flag, Positive, Settings
 from metasearch.config.extras import install_line
 from metasearch.errors import ConfigError
 
@@ -11,25 +12,21 @@ _WRITES = ("onnx", "onnxscript", "onnxruntime")
 """Packages that make or check an ONNX graph."""
 
 
-@dataclass(frozen=True)
-class Form:
-    """What `metasearch export` is asked for.
+class Form(Settings):
+    """The form in which an encoder is written."""
 
-    Attributes:
-        plain: a stock model of sentence-transformers.
-        onnx: an ONNX graph.
-        int8: in eight bits a weight; without `onnx` for storage alone.
-        static: the encoder's word vectors in place of the encoder.
-        dimensions: numbers of a vector to keep; None keeps all.
-        texts: text files, or folders of them, that say which directions are kept; by default the first numbers are.
-    """
-
-    plain: bool = False
+    plain: Annotated[bool, Flag(name="--sentence-transformers")] = False
+    """Standard sentence-transformers model, full size."""
     onnx: bool = False
+    """ONNX graph for onnxruntime and transformers.js; needs no torch."""
     int8: bool = False
-    static: bool = False
-    dimensions: int | None = None
-    texts: tuple[Path, ...] = ()
+    """Weights in eight bits, a quarter of the size; --onnx also needs --task."""
+    static: Annotated[bool, Flag(name="--static-embeddings")] = False
+    """Word embeddings alone; a text is the mean of its words."""
+    dimensions: Annotated[Positive | None, Flag(metavar="N")] = None
+    """Keep the first N dimensions, normalised."""
+    texts: Annotated[tuple[Path, ...], Flag(metavar="PATH")] = ()
+    """Keep the N principal directions of these texts instead: files or folders; repeatable."""
 
     @property
     def changes(self) -> bool:
