@@ -1,6 +1,5 @@
-"""What is held out of a prepared corpus for dev: the pairs that are held out in memory, found once."""
+"""What is held out of a prepared corpus for dev: the pairs that are held out in memory."""
 
-import numpy as np
 import pytest
 
 from helpers.prepared import prepared, write_lines
@@ -24,24 +23,9 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize(("dev", "seed"), [(5, 0), (12, 3)])
 def test_the_pairs_are_those_held_out_in_memory(place, chosen, dev, seed):
     corpus = prepared([place / "files"], place / "prepared")
-    train, rows = hold_out(corpus.chosen(CorpusSettings(**chosen)), dev, seed)
+    train, dev_pairs = hold_out(corpus.chosen(CorpusSettings(**chosen)), dev, seed)
     expected_train, expected = read_corpus([place / "files"], CorpusSettings(**chosen)).hold_out(dev, seed)
-    assert corpus.pairs(rows) == list(expected)
-    everything = train.rows
-    assert corpus.pairs(everything.rows(np.arange(len(everything)))) == list(expected_train)
+    assert list(dev_pairs) == list(expected)
+    assert list(train) == list(expected_train)
     assert train.describe() == expected_train.describe()
     assert train.counts == expected_train.counts
-
-
-def test_what_was_found_is_kept_and_found_again_where_it_is_damaged(place, tmp_path, monkeypatch):
-    corpus = prepared([place / "files"], tmp_path / "prepared")
-    chosen = corpus.chosen(CorpusSettings())
-    _, first = hold_out(chosen, 7, 1)
-    (kept,) = (tmp_path / "prepared" / "held").glob("*/*")
-    with monkeypatch.context() as patch:
-        patch.setattr("metasearch.data.prepared.holdout.seed_of", lambda *names: pytest.fail("found again"))
-        assert hold_out(chosen, 7, 1)[1].tolist() == first.tolist()
-    whole = kept.read_bytes()
-    kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert hold_out(chosen, 7, 1)[1].tolist() == first.tolist()
-    assert kept.read_bytes() == whole

@@ -8,8 +8,10 @@ from helpers.prepared import prepared
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.prepared.corpus import open_corpus
+from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
-from metasearch.pipelines.distill.prepared import CountedCorpus, read_prepared
+from metasearch.pipelines.distill.prepared import TokenCounts
+from metasearch.pipelines.distill.sources import prepared_source
 from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup
 from metasearch.pipelines.factory import load_encoder
 
@@ -110,15 +112,20 @@ def test_tokens_are_counted_once_and_long_pairs_are_dropped_as_in_memory(place, 
     corpus, encoder, settings = open_corpus(place / "prepared"), load_encoder("tiny"), CorpusSettings(max_tokens=30)
     memory = read_corpus([place / "corpus"], settings, lambda texts: encoder.lengths(texts, "text"))
     train, dev = memory.hold_out(3, 0)
-    source = read_prepared(place / "prepared", settings.model_copy(update={"dev": 3}), encoder, 0)
+    source = prepared_source(place / "prepared", settings.model_copy(update={"dev": 3}), encoder, 0)
     assert 0 < len(memory) < len(corpus)
     assert source.report == f"{len(corpus)} pairs read; dropped: {len(corpus) - len(memory)} over 30 tokens"
-    assert (list(dev), len(train)) == (source.dev, len(source.train))
+    assert (list(dev), list(train)) == (list(source.dev), list(source.train))
+    for balance in ("none", "file", "language"):
+        lengths = source.lengths(train, encoder)
+        assert lengths.tolist() == source.lengths(source.train, encoder).tolist()
+        expected, found = (Batches(one, lengths, 8, 7, one.groups(balance)) for one in (train, source.train))
+        assert all(found.batch(step) == expected.batch(step) for step in (0, 5, found.steps_per_epoch + 2))
     rows = np.arange(len(corpus))
     expected = [max(encoder.lengths([str(text) for text in pair.texts], "text")) for pair in corpus.pairs(rows)]
-    assert CountedCorpus(corpus, encoder).lengths(rows).tolist() == expected
+    assert TokenCounts(corpus, encoder).lengths(rows).tolist() == expected
     with monkeypatch.context() as patch:
         patch.setattr(encoder, "lengths", lambda *names: pytest.fail("counted again"))
-        assert CountedCorpus(corpus, encoder).lengths(rows).tolist() == expected
+        assert TokenCounts(corpus, encoder).lengths(rows).tolist() == expected
     with pytest.raises(DataError, match="max_tokens=3: no pair is that short"):
-        read_prepared(place / "prepared", CorpusSettings(max_tokens=3), encoder, 0)
+        prepared_source(place / "prepared", CorpusSettings(max_tokens=3), encoder, 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,20 +146,39 @@ class Corpus(Sequence[Translation]):
         # A rank of the text alone: what one stage holds out, another one that reads other files does too.
         used, place = np.unique(self.source, return_inverse=True)
         rank = np.array([seed_of(seed, "corpus", "dev", self.texts[row]) for row in used.tolist()])[place]
-        language = self.groups("language")
-        held = np.zeros(len(self), np.bool_)
-        for number in range(len(self.languages)):
-            pairs = np.flatnonzero(language == number)
-            # Stable: pairs of one source have the same rank, and are taken in file order.
-            held[pairs[np.argsort(rank[pairs], kind="stable")[:dev]]] = True
-        train = self.subset(~np.isin(self.source, self.source[held]))
-        for code, count in self.counts.items():
-            if code not in train.counts:
-                raise DataError(
-                    f"dev={dev}: {code} has {count} pairs; none with a source of its own is left to train on."
-                    " Lower dev, or add text"
-                )
-        return train, self.subset(held)
+        languages = np.array([part.language for part in self.parts])[self.part]
+        held, kept = held_pairs(self.source, rank, languages, dev)
+        return self.subset(kept), self.subset(held)
+
+
+def held_pairs(
+    source: NDArray[Any], rank: NDArray[np.int64], languages: NDArray[np.str_], dev: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which of P pairs are held out for the dev score, and which are left to train on.
+
+    Args:
+        source: number of each pair's source `(P,)`.
+        rank: rank of that source `(P,)`; the least are held out.
+        languages: language of each pair's translation `(P,)`.
+        dev: number of pairs of each language to hold out.
+
+    Raises:
+        DataError: a language is left none to train on.
+    """
+    held = np.zeros(len(source), np.bool_)
+    for language in np.unique(languages):
+        pairs = np.flatnonzero(languages == language)
+        # Stable: pairs of one source have the same rank, and are taken in file order.
+        held[pairs[np.argsort(rank[pairs], kind="stable")[:dev]]] = True
+    kept = ~np.isin(source, source[held])
+    codes, counts = np.unique(languages, return_counts=True)
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        if code not in languages[kept]:
+            raise DataError(
+                f"dev={dev}: {code} has {count} pairs; none with a source of its own is left to train on."
+                " Lower dev, or add text"
+            )
+    return held, kept
 
 
 # Reads a parallel corpus and counts what it leaves out.

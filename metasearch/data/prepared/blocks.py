@@ -31,7 +31,6 @@ from metasearch.config.corpus import CorpusSettings
 from metasearch.config.languages import primary_language
 from metasearch.data.formats.arrays import json_array
 from metasearch.data.parallel.corpus import Sides, cleaned
-from metasearch.data.prepared.ranges import Bits
 from metasearch.io import atomic_write
 
 LINES = 2**16
@@ -176,16 +175,17 @@ _BUCKET = 2**20
 """Hashes of a bucket, about."""
 
 
-def first_of_each(blocks: Sequence[Block]) -> Bits:
-    """Return which pairs have no equal one before them."""
-    kept = Bits([block.pairs for block in blocks], full=True)
-    count = min(PARTS, -(-int(kept.starts[-1]) // _BUCKET))
+def first_of_each(blocks: Sequence[Block]) -> list[NDArray[np.bool_]]:
+    """Return which pairs of each block have no equal one before them."""
+    starts = np.concatenate([[0], np.cumsum([block.pairs for block in blocks])]).astype(np.int64)
+    kept = np.ones(starts[-1], np.bool_)
+    count = min(PARTS, -(-int(starts[-1]) // _BUCKET))
     for bucket in range(count):
         first, last = (PARTS * edge // count for edge in (bucket, bucket + 1))
         found = [block.hashes(first, last) for block in blocks]
-        numbers = [own + start for (_, own), start in zip(found, kept.starts.tolist(), strict=False)]
-        kept.drop(_later(np.concatenate([hashes for hashes, _ in found]), np.concatenate(numbers)))
-    return kept
+        numbers = [own + start for (_, own), start in zip(found, starts.tolist(), strict=False)]
+        kept[_later(np.concatenate([hashes for hashes, _ in found]), np.concatenate(numbers))] = False
+    return np.split(kept, starts[1:-1])
 
 
 def _later(hashes: NDArray[np.uint64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,21 +1,20 @@
-"""Reads a prepared corpus: its pairs by row, while what is in memory does not grow with it.
+"""Reads a prepared corpus: its pairs by row; their texts stay on the disk.
 
 Rows are numbered over all shards, in the order of the files and of their lines.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.corpus import Balance, CorpusSettings
 from metasearch.data.prepared.manifest import Manifest
-from metasearch.data.prepared.ranges import Ranges
 from metasearch.data.prepared.shard import Shard
 from metasearch.data.translation import Translation
 from metasearch.errors import ConfigError, DataError, nearest
@@ -67,11 +66,6 @@ class PreparedCorpus:
             shard = int(number[places[0]])
             yield self.shards[shard], places, rows[places] - self.starts[shard]
 
-    def forget(self) -> None:
-        """Let go of the memory that files were read to; what is used again is read again."""
-        for shard in self.shards:
-            shard.mapped.forget()
-
     def chosen(self, settings: CorpusSettings) -> "CorpusSelection":
         """Return the pairs that a stage asks for.
 
@@ -85,64 +79,75 @@ class PreparedCorpus:
             for value in values:
                 if value not in known:
                     raise DataError(f"{self.folder}: no parallel text of {key} '{value}'.{nearest(value, known)}")
-        parts = {}
+        rows = []
         for number, part in enumerate(self.manifest.parts):
             wanted = part.language in (settings.languages or {part.language})
             if wanted and part.corpus in (settings.only or {part.corpus}):
                 start, end = self._part_starts[number : number + 2].tolist()
-                parts[number] = Ranges([(start, min(end, start + (settings.max_lines or end)))])
-        return CorpusSelection(self, parts)
+                rows.append(np.arange(start, min(end, start + (settings.max_lines or end))))
+        return CorpusSelection(self, np.concatenate([np.zeros(0, np.int64), *rows]))
+
+    def part(self, rows: NDArray[Any]) -> NDArray[np.int16]:
+        """Return the number of the part that each of some rows is from."""
+        return (np.searchsorted(self._part_starts, rows, side="right") - 1).astype(np.int16)
 
 
-@dataclass(frozen=True)
-class CorpusSelection:
-    """Some pairs of a corpus.
+@dataclass(frozen=True, eq=False)
+class CorpusSelection(Sequence[Translation]):
+    """Some pairs of a corpus, each read when it is asked for.
 
     Attributes:
         corpus: that they are from.
-        parts: number of a part → its rows.
+        rows: their rows, ascending `(P,)`.
     """
 
     corpus: PreparedCorpus
-    parts: dict[int, Ranges]
+    rows: Rows
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts.values()))
+        return len(self.rows)
 
-    @property
-    def rows(self) -> Ranges:
-        """All rows."""
-        return sum(self.parts.values(), Ranges([]))
+    @overload
+    def __getitem__(self, index: int) -> Translation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "CorpusSelection": ...
+
+    def __getitem__(self, index: int | slice) -> "Translation | CorpusSelection":
+        if isinstance(index, slice):
+            return CorpusSelection(self.corpus, self.rows[index])
+        return self.corpus.pairs(np.array([self.rows[index]]))[0]
 
     @property
     def counts(self) -> dict[str, int]:
         """Language → how many pairs translate into it; those that have any, sorted."""
-        found: Counter[str] = Counter()
-        for number, rows in self.parts.items():
-            found[self.corpus.manifest.parts[number].language] += len(rows)
+        parts, found = self.corpus.manifest.parts, Counter[str]()
+        for part, pairs in zip(parts, np.bincount(self.corpus.part(self.rows), minlength=len(parts)), strict=True):
+            found[part.language] += int(pairs)
         return dict(sorted((+found).items()))
 
-    def groups(self, balance: Balance) -> list[Ranges]:
-        """Return the shares of an epoch: of each file or language, in the order of `Corpus.groups`, or of all."""
+    def groups(self, balance: Balance) -> NDArray[np.int16] | None:
+        """Return which share of an epoch each pair belongs to `(P,)`, as `Corpus.groups`."""
         if balance == "none":
-            return [self.rows]
+            return None
+        part = self.corpus.part(self.rows)
         if balance == "file":
-            return [rows for rows in self.parts.values() if len(rows)]
-        return [rows for _, rows in self.by_language()]
+            return part
+        languages = sorted({each.language for each in self.corpus.manifest.parts})
+        return np.array([languages.index(each.language) for each in self.corpus.manifest.parts], np.int16)[part]
 
-    def by_language(self) -> Iterator[tuple[str, Ranges]]:
-        """Yield each language that has pairs, sorted, and its rows."""
-        for language in self.counts:
-            own = (n for n in self.parts if self.corpus.manifest.parts[n].language == language)
-            yield language, sum((self.parts[number] for number in own), Ranges([]))
+    @property
+    def languages(self) -> NDArray[np.str_]:
+        """Language of the translation of each pair `(P,)`."""
+        return np.array([part.language for part in self.corpus.manifest.parts])[self.corpus.part(self.rows)]
 
-    def without(self, rows: NDArray[Any]) -> "CorpusSelection":
-        """Return the pairs without some rows."""
-        return CorpusSelection(self.corpus, {number: own.without(rows) for number, own in self.parts.items()})
+    def subset(self, mask: NDArray[np.bool_]) -> "CorpusSelection":
+        """Return the pairs for which the mask `(P,)` holds."""
+        return CorpusSelection(self.corpus, self.rows[mask])
 
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
-        files, pivot = sum(len(rows) > 0 for rows in self.parts.values()), self.corpus.manifest.asked.settings.pivot
+        files, pivot = len(np.unique(self.corpus.part(self.rows))), self.corpus.manifest.asked.settings.pivot
         return f"{len(self)} pairs of {pivot} with {', '.join(self.counts)} from {files} files"
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from metasearch.data.parallel.files import Part
 from metasearch.data.prepared.blocks import Block
 from metasearch.data.prepared.manifest import PartCounts
-from metasearch.data.prepared.ranges import Bits
 from metasearch.data.prepared.shard import PAIRS
 from metasearch.data.report import EXAMPLES
 from metasearch.errors import DataError
@@ -51,12 +50,14 @@ class Counts:
         return PartCounts(paths, part.corpus, part.language, part.pivot, self.read, dropped, pairs)
 
 
-def pieces(blocks: Sequence[tuple[int, Block]], kept: Bits, counts: Sequence[Counts], most: int) -> Iterator[Piece]:
+def pieces(
+    blocks: Sequence[tuple[int, Block]], kept: Sequence[NDArray[np.bool_]], counts: Sequence[Counts], most: int
+) -> Iterator[Piece]:
     """Yield the pairs that stay, block after block, and count the lines.
 
     Args:
         blocks: all blocks in the order of the lines, each with the number of its part.
-        kept: which pairs are no duplicates.
+        kept: which pairs of each block are no duplicates.
         counts: of each part; they are right once all pieces were taken.
         most: pairs that are taken of a part, at most; 0 takes all. Lines after the last of them are not counted.
 
@@ -67,7 +68,7 @@ def pieces(blocks: Sequence[tuple[int, Block]], kept: Bits, counts: Sequence[Cou
         own = counts[part]
         if most and own.pairs >= most:
             continue
-        stays = kept.of(number)
+        stays = kept[number]
         pairs = np.flatnonzero(stays)[: most - own.pairs if most else None]
         lines = block.array("lines")
         own.pairs += len(pairs)

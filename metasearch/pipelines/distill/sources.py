@@ -14,12 +14,13 @@ from metasearch.config.distillation import Stage
 from metasearch.config.recipe import MaxLength
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import Corpus, read_corpus
+from metasearch.data.prepared.corpus import CorpusSelection
 from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.batches import Batches, Windows
+from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
-from metasearch.pipelines.distill.prepared import PreparedSource, prepared_folder, read_prepared
+from metasearch.pipelines.distill.prepared import TokenCounts, fingerprint_of_chosen, prepared_folder, read_prepared
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,13 @@ class Source:
         """Return the tokens of the longer text of each pair."""
         if isinstance(pairs, Corpus):
             return pairs.lengths(encoder.lengths(pairs.texts, "text"))
+        if isinstance(pairs, CorpusSelection):
+            return TokenCounts(pairs.corpus, encoder).lengths(pairs.rows)
         first, second = ([pair.texts[side] for pair in pairs] for side in (0, 1))
         return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
 
 
-def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | PreparedSource:
+def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
     """Read the data of a stage; the encoder counts tokens, where long pairs are left out.
 
     Raises:
@@ -76,7 +79,7 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | 
     read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
     try:
         if folder is not None:
-            return read_prepared(folder, stage.corpus, _counting(encoder, stage.corpus), config.seed)
+            return prepared_source(folder, stage.corpus, encoder, config.seed)
         return read(files, stage, encoder, config.seed)
     except DataError as error:
         hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
@@ -86,8 +89,8 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | 
 class StageData(NamedTuple):
     """The data of a stage, its training batches, and how many of them it takes at most."""
 
-    source: Source | PreparedSource
-    batches: Batches | Windows
+    source: Source
+    batches: Batches
     steps: int
 
 
@@ -112,6 +115,14 @@ def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Enco
     described = f"{train.describe()}, {len(dev)} for dev"
     groups = train.groups(settings.balance)
     return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
+
+
+def prepared_source(folder: Path, settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
+    """Return a prepared corpus as the data of a stage; raises what `read_prepared` does."""
+    train, dev, report = read_prepared(folder, settings, _counting(encoder, settings), seed)
+    described = f"{train.describe()}, {len(dev)} for dev"
+    fingerprint = fingerprint_of_chosen(train.corpus, settings)
+    return Source(train, dev, train.groups(settings.balance), fingerprint, described, report)
 
 
 def _counting(encoder: Encoder, settings: CorpusSettings) -> Encoder:

@@ -17,7 +17,6 @@ from metasearch.errors import ConfigError, DataError, quoted
 from metasearch.io import atomic_write
 from metasearch.pipelines.distill.evaluator import StageEvaluator
 from metasearch.pipelines.distill.models import RoleEncoders
-from metasearch.pipelines.distill.prepared import PreparedSource
 from metasearch.pipelines.distill.sources import Source, StageData, training_data
 from metasearch.pipelines.distill.targets import TargetStore, targets_folder, targets_of
 from metasearch.pipelines.factory import make_gradients, resolved_loss
@@ -116,7 +115,7 @@ def run_stage(
         return trainer.fit(resume=True), source.described
 
 
-def _say(name: str, stage: Stage, source: Source | PreparedSource) -> None:
+def _say(name: str, stage: Stage, source: Source) -> None:
     """Log what a stage learns from, and warn where most of that is held out."""
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
@@ -131,7 +130,7 @@ def _dev(
     name: str,
     stage: Stage,
     learner: Learner,
-    source: Source | PreparedSource,
+    source: Source,
     files: RunFolder,
     step: Callable[[], int],
 ) -> StageEvaluator:
@@ -160,7 +159,7 @@ def _learner(
     return kind(trained, stage.loss, options, targets)
 
 
-def _same_data(folder: Path, source: Source | PreparedSource) -> None:
+def _same_data(folder: Path, source: Source) -> None:
     """Write the fingerprint of a stage's data, or raise `DataError` where it began with other data."""
     path = folder / "data.txt"
     before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []

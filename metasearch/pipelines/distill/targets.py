@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 
 from metasearch.algorithms.base import Targets, TargetSpec
 from metasearch.config.distill_run import DistillConfig, TargetType
+from metasearch.data.prepared.corpus import CorpusSelection
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.prepared import PreparedSource
+from metasearch.pipelines.distill.prepared import texts_seen
 from metasearch.pipelines.distill.sources import StageData
 from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup, are_vectors
 from metasearch.runs.callbacks import Callback
@@ -80,9 +82,11 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: Stag
         store.callback.on_encode(f"targets by {frozen.name}", done, total)
 
     cache = TargetCache(store.folder, frozen, "text", wanted.output, store.kind)
-    if isinstance(data.source, PreparedSource):
-        seen = data.source.texts_seen(data.batches, data.steps, wanted.translations)
-        cache.add(lambda: (TextGroup.of_rows(shard, rows) for shard, rows in seen), told)
+    train, dev = data.source.train, data.source.dev
+    if isinstance(train, CorpusSelection) and isinstance(dev, CorpusSelection):
+        rows = [train.rows[data.batches.visited(data.steps)], dev.rows]
+        seen = partial(texts_seen, rows, train.corpus, wanted.translations)
+        cache.add(lambda: (TextGroup.of_rows(shard, own) for shard, own in seen()), told)
     else:
         texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
         log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
