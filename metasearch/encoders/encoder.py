@@ -247,7 +247,7 @@ class Encoder:
     def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
         """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
         # In parts: the tokens of a large corpus would fill the memory.
-        starts = range(0, len(texts), _REMEMBERED // 2)
+        starts = range(0, max(len(texts), 1), _REMEMBERED // 2)
         parts = (self.tokens(texts[start : start + _REMEMBERED // 2], role) for start in starts)
         return np.array([row.shape[1] for part in parts for row in part], dtype=np.int64)
 

@@ -3,7 +3,6 @@
 Rows are numbered over all shards, in the order of the files and of their lines.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -121,20 +120,16 @@ class CorpusSelection(Sequence[Translation]):
     @property
     def counts(self) -> dict[str, int]:
         """Language → how many pairs translate into it; those that have any, sorted."""
-        parts, found = self.corpus.manifest.parts, Counter[str]()
-        for part, pairs in zip(parts, np.bincount(self.corpus.part(self.rows), minlength=len(parts)), strict=True):
-            found[part.language] += int(pairs)
-        return dict(sorted((+found).items()))
+        codes, pairs = np.unique(self.languages, return_counts=True)
+        return dict(zip(codes.tolist(), pairs.tolist(), strict=True))
 
     def groups(self, balance: Balance) -> NDArray[np.int16] | None:
         """Return which share of an epoch each pair belongs to `(P,)`, as `Corpus.groups`."""
         if balance == "none":
             return None
-        part = self.corpus.part(self.rows)
         if balance == "file":
-            return part
-        languages = sorted({each.language for each in self.corpus.manifest.parts})
-        return np.array([languages.index(each.language) for each in self.corpus.manifest.parts], np.int16)[part]
+            return self.corpus.part(self.rows)
+        return np.unique(self.languages, return_inverse=True)[1].astype(np.int16)
 
     @property
     def languages(self) -> NDArray[np.str_]:
