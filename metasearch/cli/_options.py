@@ -230,15 +230,25 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
         return {"type": Choice(get_args(annotation), former)}
     if annotation in _TYPES:
         return dict(_TYPES[annotation])
-    if annotation is int:
-        low = next((each.ge for each in metadata if hasattr(each, "ge")), None)
-        high = next((each.le for each in metadata if hasattr(each, "le")), None)
-        return {"type": int if low is None and high is None else click.IntRange(low, high)}
+    if annotation in (int, float):
+        return {"type": _range(annotation, metadata)}
     if get_origin(annotation) is tuple:
         if not flag.comma:
             return {"multiple": True}
         return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
     return {"type": Prompt(), "multiple": True, "callback": _by_role}  # a prompt for each role
+
+
+def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[type-arg]  # as above
+    """Return the type of a number within the bounds that metadata of pydantic name."""
+    bounds = {name: next((getattr(each, name) for each in metadata if hasattr(each, name)), None)
+              for name in ("gt", "ge", "le")}  # fmt: skip
+    if not any(bound is not None for bound in bounds.values()):
+        return click.INT if kind is int else click.FLOAT
+    if kind is int:
+        return click.IntRange(bounds["ge"], bounds["le"])
+    low = bounds["ge"] if bounds["gt"] is None else bounds["gt"]
+    return click.FloatRange(low, bounds["le"], min_open=bounds["gt"] is not None)
 
 
 def listed(flag: str, written: str | None) -> list[str]:

@@ -11,8 +11,7 @@ import click
 from metasearch.cli import _options
 from metasearch.config.extras import import_extra
 from metasearch.errors import Interrupted
-
-_BIGGEST = click.IntRange(min=1)
+from metasearch.retrieval.server.schemas import Limits
 
 
 @_options.command("serve")
@@ -36,23 +35,7 @@ _BIGGEST = click.IntRange(min=1)
 @click.option("--name", metavar="NAME", help="Name of the model in /v1/models; by default the encoder's.")
 @_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
-@click.option("--max-inputs", type=_BIGGEST, default=256, show_default=True, help="Texts of a request.")
-@click.option("--max-bytes", type=_BIGGEST, default=2_000_000, show_default=True, help="Bytes of a request's body.")
-@click.option("--max-hits", type=_BIGGEST, default=100, show_default=True, help="Passages for each query.")
-@click.option("--max-waiting", type=_BIGGEST, default=64, show_default=True, help="Requests that wait; others get 429.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=30, show_default=True, metavar="SECONDS",
-    help="Seconds to wait for the headers of a request, for its body, and for the answer.",
-)  # fmt: skip
-@click.option(
-    "--batch-wait", type=click.FloatRange(0, 1000), default=5, show_default=True, metavar="MILLISECONDS",
-    help="Time that a text waits for texts of other requests, to share a batch.",
-)  # fmt: skip
-@click.option("--batch-texts", type=_BIGGEST, default=64, show_default=True, help="Texts in a batch.")
-@click.option(
-    "--grace", type=click.IntRange(min=0), default=10, show_default=True, metavar="SECONDS",
-    help="Time to finish running requests when the server stops.",
-)  # fmt: skip
+@_options.settings(Limits)
 @_options.as_json("address and model")
 def command(
     index: Path,
@@ -80,6 +63,7 @@ def command(
     from metasearch.retrieval.server.security import Hosts, is_loopback, read_token
     from metasearch.retrieval.server.server import Server, bind, format_address
 
+    limits = Limits.model_validate(_options.tree(Limits, asked))
     allowed = Hosts.parse(host, asked["hosts"])
     token = read_token(asked["token_file"]) if asked["token_file"] else None
     with bind(host, port) as bound:
@@ -91,7 +75,7 @@ def command(
         from metasearch.pipelines.search import open_searcher
         from metasearch.retrieval.server.service import Service
 
-        service = Service(open_searcher(index, device, encoder, trust_remote_code), _limits(asked), asked["name"])
+        service = Service(open_searcher(index, device, encoder, trust_remote_code), limits, asked["name"])
         service.warm_up()
 
         def announce() -> None:
@@ -113,18 +97,3 @@ def _end_now(exit_code: int) -> NoReturn:
     """End this process while one of its threads still works: Python's own end would wait for the thread."""
     sys.stdout.flush()
     os._exit(exit_code)
-
-
-def _limits(asked: dict[str, Any]) -> Any:
-    from metasearch.retrieval.server.schemas import Limits
-
-    return Limits(
-        inputs=asked["max_inputs"],
-        size=asked["max_bytes"],
-        hits=asked["max_hits"],
-        waiting=asked["max_waiting"],
-        timeout=asked["timeout"],
-        grace=asked["grace"],
-        batch_texts=asked["batch_texts"],
-        batch_wait=asked["batch_wait"] / 1000,
-    )

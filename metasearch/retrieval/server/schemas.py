@@ -1,10 +1,10 @@
 """The bodies of requests and answers, and the limits of a server. The OpenAPI document is built from them."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from metasearch.config.base import Count, Flag, Positive, Rate, Settings
 from metasearch.config.recipe import Role
 from metasearch.errors import nearest
 
@@ -12,34 +12,33 @@ ROLES: dict[str, Role] = {"query": "question", "document": "candidate", "passage
 """Values of `input_type`, and the role in which the encoder reads such texts."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Settings):
     """Limits of a server. The error of a request beyond a limit names its flag.
 
     Attributes:
-        inputs: texts in a request.
-        size: bytes in the body of a request.
-        hits: hits for each query.
-        waiting: requests that wait for the encoder.
-        timeout: seconds for the head of a request, for its body, and for the answer.
-        grace: seconds to finish requests when the server stops.
-        batch_texts: texts in a batch.
         batch_tokens: tokens in a batch of several texts. A text counts as the smaller of its number of characters and
             the encoder's maximum.
-        batch_wait: seconds that a text waits for texts of other requests.
         reload: seconds between two looks at the index.
     """
 
-    inputs: int = 256
-    size: int = 2_000_000
-    hits: int = 100
-    waiting: int = 64
-    timeout: float = 30.0
-    grace: int = 10
-    batch_texts: int = 64
-    batch_tokens: int = 16_384
-    batch_wait: float = 0.005
-    reload: float = 1.0
+    inputs: Annotated[Positive, Flag(name="--max-inputs")] = 256
+    """Texts of a request."""
+    size: Annotated[Positive, Flag(name="--max-bytes")] = 2_000_000
+    """Bytes of a request's body."""
+    hits: Annotated[Positive, Flag(name="--max-hits")] = 100
+    """Passages for each query."""
+    waiting: Annotated[Positive, Flag(name="--max-waiting")] = 64
+    """Requests that wait; others get 429."""
+    timeout: Annotated[Rate, Flag(metavar="SECONDS")] = 30
+    """Seconds to wait for the headers of a request, for its body, and for the answer."""
+    batch_wait: Annotated[float, Field(ge=0, le=1000), Flag(metavar="MILLISECONDS")] = 5
+    """Time that a text waits for texts of other requests, to share a batch."""
+    batch_texts: Positive = 64
+    """Texts in a batch."""
+    grace: Annotated[Count, Flag(metavar="SECONDS")] = 10
+    """Time to finish running requests when the server stops."""
+    batch_tokens: Positive = 16_384
+    reload: Rate = 1.0
 
 
 class Body(BaseModel):

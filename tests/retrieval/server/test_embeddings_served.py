@@ -70,7 +70,7 @@ def test_a_text_has_the_same_vector_whoever_asks_at_the_same_time(served, search
 
 
 def test_requests_at_the_same_time_are_batched(searcher):
-    with running(searcher, batch_wait=0.2) as server, ThreadPoolExecutor(8) as pool:
+    with running(searcher, batch_wait=200) as server, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: server.post("/v1/embeddings", {"input": f"text {i}"}), range(8)))
         lines = server.send("GET", "/metrics")[2].decode().splitlines()
     (batches,) = [line for line in lines if line.startswith("metasearch_batch_texts_count ")]

@@ -88,7 +88,7 @@ def test_what_a_client_asked_for_that_has_gone_is_not_encoded(held):
 def test_a_bug_is_told_to_the_one_who_met_it_and_to_the_log(held, monkeypatch):
     said = []
     monkeypatch.setattr("metasearch.retrieval.server.security.log.error", said.append)
-    with running(held, batch_wait=0.2) as server, ThreadPoolExecutor(2) as pool:
+    with running(held, batch_wait=200) as server, ThreadPoolExecutor(2) as pool:
         held.go.set()
         bug, fine = pool.map(lambda text: embed(server, text), ("bug", "fine"))
         assert counted(server, "metasearch_requests_total", path="/v1/embeddings", status="500") == 1
