@@ -46,7 +46,6 @@ LONGEST = (
     "crossval_cells",
     "cli",
     "plug_ins",
-    "ray",
     "processes",
     "e5",
     "checkpointing",

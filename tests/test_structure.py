@@ -25,7 +25,8 @@ DOORS = {
     "starlette": "retrieval/server/",
     "uvicorn": "retrieval/server/",
     "prometheus_client": "retrieval/server/metrics.py",
-    "ray": "pipelines/study/launchers/ray.py",
+    "ray": "pipelines/study/launchers/ray_jobs.py",
+    "submitit": "pipelines/study/launchers/submitit_jobs.py",
 }
 ENTRIES = {"__main__": {"runs", "cli"}, "__init__": set(HOLDS)}
 """What starts the command, and what names the public interface and imports it when it is used."""

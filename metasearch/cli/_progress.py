@@ -120,12 +120,11 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
-_STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is running"
+_STOPPING = "stopping, with checkpoints; Ctrl-C again stops at once"
 _STYLES: dict[State, str] = {
     "running": "bold",
     "failed": "bold red",
     "stopped": "yellow",
-    "skipped": "yellow",
     "queued": "dim",
     "waiting": "dim",
     "done": "green",
@@ -179,7 +178,7 @@ class LiveTable(Watcher):
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Show the new state of a cell."""
-        if status.state in ("failed", "skipped"):
+        if status.state == "failed":
             self._live.console.print(_format_status(status), style=_STYLES[status.state], markup=False)
         self.ticked(board)
 
@@ -207,7 +206,7 @@ def table(board: StatusBoard) -> "Group":
 def counted(board: StatusBoard) -> str:
     """Return how many cells are in which state and the time left, such as `3 of 8 done, 1 failed, about 01:05 left`."""
     counts = board.counts()
-    named: tuple[State, ...] = ("queued", "failed", "skipped", "stopped")
+    named: tuple[State, ...] = ("queued", "failed", "stopped")
     other = "".join(f", {counts[state]} {state}" for state in named if counts[state])
     left = f", about {tqdm.format_interval(board.seconds_left)} left" if board.seconds_left else ""
     return f"{counts['done']} of {len(board.cells)} done{other}{left}"
@@ -227,4 +226,4 @@ def _format_status(status: CellStatus) -> str:
     if status.state == "done":
         dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"
         return f"{shown} in {tqdm.format_interval(status.seconds)}{dev}"
-    return f"{shown}: {status.error}" if status.error and status.state in ("waiting", "failed", "skipped") else shown
+    return f"{shown}: {status.error}" if status.error and status.state in ("waiting", "failed") else shown

@@ -116,13 +116,12 @@ def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
 
     cells = listed_cells(config, folder)
     if as_json:
-        rows = [{"name": c.name, "kind": c.kind, "needs": list(c.needs), "done": done} for c, done in cells]
+        rows = [{"name": cell.name, "kind": cell.kind, "runs": [*cell.runs], "done": done} for cell, done in cells]
         click.echo(json.dumps({"cells": rows}))
         return
     width = max(len(cell.name) for cell, _ in cells)
     for cell, done in cells:
-        waits = f"  after {', '.join(cell.needs)}" if cell.needs else ""
-        click.echo(f"{cell.name.ljust(width)}  {cell.kind:7}  {'done' if done else 'to do'}{waits}")
+        click.echo(f"{cell.name.ljust(width)}  {cell.kind:7}  {'done' if done else 'to do'}")
     click.echo(f"{sum(not done for _, done in cells)} of {len(cells)} cells to do")
 
 

@@ -1,5 +1,6 @@
 """Where the cells of a study run: the launchers by name, and what can be asked of each."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +25,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "slurm": {
         **_RESOURCES,
         **{name: f"as sbatch --{name}" for name in SBATCH},
-        "before": "seconds before the time limit at which a cell saves its checkpoint and ends; by default 120",
-        "poll": "seconds between two looks at the queue; by default 30",
+        "before": "seconds before the time limit at which a cell saves its checkpoint; by default 120",
     },
     "ray": {**_RESOURCES, "address": "of the cluster; by default RAY_ADDRESS, or the one on this machine"},
 }
@@ -36,7 +36,6 @@ _FORMS = {
     "gpus": (r"\d+", "a number such as 1; --launcher-set gres=gpu:a100:1 names a type"),
     "memory": (r"[1-9]\d*[MGT]", "a number with M, G or T, such as 8G"),
     "before": (r"\d+", "seconds such as 300"),
-    "poll": (r"[1-9]\d*", "seconds such as 30"),
 }
 
 
@@ -71,6 +70,20 @@ class LauncherConfig:
     def together(self) -> bool:
         """Whether cells share this machine, its cores and its memory."""
         return self.launcher == LOCAL
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes of memory of each cell; None where nothing is said."""
+        written = self.settings.get("memory")
+        return None if written is None else int(written[:-1]) * {"M": 2**20, "G": 2**30, "T": 2**40}[written[-1]]
+
+    def threads(self, jobs: int) -> int:
+        """Return the threads of each cell: the requested cores, or an equal share of the cores of this machine."""
+        if not self.together:
+            return int(self.settings.get("cpus", 1))
+        # The cores that this process may use, which `taskset` or a container may limit; macOS does not tell.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, cores // jobs)
 
     @property
     def jobs(self) -> int:

@@ -122,7 +122,7 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
             for each in examine_folder(study.at(name), trust_remote_code).findings:
                 if each.state == "bad":
                     yield Finding(f"cells/{name}/{each.about}", each.found, each.state, each.code)
-    unfinished = sum(not study.done(name) for name in cells)
+    unfinished = sum(not RunFolder(study.at(name)).finished for name in cells)
     if unfinished or not study.report.is_file():
         yield note("report.md", f"{unfinished} of {len(cells)} cells are not finished; go on with: {to_resume(folder)}")
     else:

@@ -14,6 +14,7 @@ from metasearch.cli import _progress
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.score import ScoreRun
+from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.plan import Cell
 from metasearch.pipelines.study.status import CellStatus, StatusBoard
 from metasearch.runs.callbacks import Callback
@@ -122,14 +123,15 @@ def test_dev_scores_are_lines(capsys):
     ],
 )
 def test_a_cell_is_as_far_as_its_process_last_said(tmp_path, said, steps, expected):
-    (tmp_path / "cell").mkdir()
-    (tmp_path / "cell.log").write_text(said, encoding="utf-8")
+    study = StudyFolder(tmp_path)
+    study.at("cell").mkdir(parents=True)
+    study.log("cell").write_text(said, encoding="utf-8")
     if steps:
-        (tmp_path / "cell" / "log.jsonl").write_text('{"step": 2, "total": 9}\n', encoding="utf-8")
-        os.utime(tmp_path / "cell.log", (1, 1))
-    status = CellStatus(Cell("cell", "score", nested(ScoreConfig, task="demo", encoder="tiny"), "cell"), "running")
-    status.follow(tmp_path / "cell")
-    status.hear(tmp_path / "cell.log", tmp_path / "cell")
+        (study.at("cell") / "log.jsonl").write_text('{"step": 2, "total": 9}\n', encoding="utf-8")
+        os.utime(study.log("cell"), (1, 1))
+    config = nested(ScoreConfig, task="demo", encoder="tiny")
+    status = CellStatus(Cell("cell", "score", "cell", {"cell": config}), "running")
+    status.follow(study)
     assert _progress.progress(status) == expected
 
 
@@ -146,7 +148,7 @@ def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch, capsy
 def board(count, **states):
     """Return a board of cells `c0`, `c1`, ..., those that are named in another state."""
     config = nested(ScoreConfig, task="demo", encoder="tiny")
-    found = StatusBoard.of([Cell(f"c{i}", "score", config, f"c{i}") for i in range(count)], ())
+    found = StatusBoard.of([Cell(f"c{i}", "score", f"c{i}", {f"c{i}": config}) for i in range(count)], ())
     for name, state in states.items():
         found.cells[name].state = state
     return found
@@ -170,7 +172,7 @@ def test_a_study_is_never_taller_than_the_terminal_and_shows_what_is_urgent(heig
     shown.stopping = stopping
     title, *rows = drawn(shown, height)
     assert title.startswith("0 of 100 done, 1 failed, 00:00")
-    assert ("Ctrl-C again kills what is running" in rows[0]) == stopping
+    assert ("Ctrl-C again stops at once" in rows[0]) == stopping
     assert len(rows) + 1 <= height
     assert [row.split()[:2] for row in rows[1 + stopping :][:3]] == [
         ["c50", "running"],
@@ -186,4 +188,4 @@ def test_that_a_study_is_stopping_is_said_once(capsys):
     shown.stopping = True
     lines.ticked(shown)
     lines.ticked(shown)
-    assert capsys.readouterr().err.count("Ctrl-C again kills what is running") == 1
+    assert capsys.readouterr().err.count("Ctrl-C again stops at once") == 1

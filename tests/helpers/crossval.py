@@ -5,8 +5,9 @@ from click.testing import CliRunner
 from metasearch.cli import main
 from metasearch.errors import MetasearchError
 from metasearch.pipelines.resume import open_run
-from metasearch.pipelines.study.launchers import local
-from metasearch.pipelines.study.process import begin_attempt
+from metasearch.pipelines.study import runner
+from metasearch.pipelines.study.cell import begin_attempt
+from metasearch.pipelines.study.launchers.base import JobEnd
 from metasearch.runs.rows import read_rows
 
 STEPS = 8
@@ -18,30 +19,40 @@ ZERO, TUNED = "zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
 
 
 class Inline:
-    """Stands for the process of a cell; runs it here, at once."""
+    """A launcher that runs cells in this process, each at once."""
 
+    tick = 0.0
     begun: list[str]
 
-    def __init__(self, study, name, threads, trust_remote_code):
-        self.begun.append(name)
-        self.code = 0
-        try:
-            open_run(study.at(name)).execute(trust_remote_code=trust_remote_code)
-        except MetasearchError as error:
-            begin_attempt(study, name, str(error))
-            self.code = error.exit_code
+    def __init__(self, place, study, stored):
+        self.study, self.trust = study, stored.config.encoder.trust_remote_code
+        self.active = {}
 
-    def poll(self):
-        """Return its exit code."""
-        return self.code
+    def submit(self, cells):
+        """Run cells; their ends are collected later."""
+        for cell in cells:
+            self.begun.append(cell.name)
+            self.active[cell.name] = JobEnd(0)
+            try:
+                for run in cell.runs:
+                    open_run(self.study.at(run)).execute(trust_remote_code=self.trust)
+            except MetasearchError as error:
+                begin_attempt(self.study.log(cell.name), str(error))
+                self.active[cell.name] = JobEnd(error.exit_code)
+        return [cell.name for cell in cells]
 
-    def terminate(self):
-        """Do nothing: it has ended."""
+    def collect(self):
+        """Return all ends."""
+        ended, self.active = self.active, {}
+        return ended
+
+    def stop(self, again):
+        """Do nothing: cells have ended."""
 
 
 def inline(monkeypatch):
     """Run cells in this process; return the names of those that were begun."""
-    monkeypatch.setattr(local, "start_cell", Inline)
+    monkeypatch.setattr(runner, "open_launcher", Inline)
     monkeypatch.setattr(Inline, "begun", [], raising=False)
     return Inline.begun
 
@@ -50,8 +61,13 @@ def run(*args, code=0):
     """Run `metasearch crossval`; check its exit code and that no traceback is shown."""
     result = CliRunner().invoke(main, ["crossval", *map(str, args)])
     assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
+    assert "Traceback" not in result.output, result.output
     return result
+
+
+def attempts(study, name):
+    """Return how often a cell was begun."""
+    return study.log(name).read_text(encoding="utf-8", errors="replace").count("--- attempt, ")
 
 
 def scores(folder):

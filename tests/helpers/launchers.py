@@ -1,11 +1,11 @@
-"""The places where studies are run in tests, each real: this machine, a Slurm and a Ray cluster of one node."""
+"""The places where studies run in tests: this machine, the commands of Slurm, and a Ray cluster of one node."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -24,7 +24,7 @@ def place(name, folder):
         yield [], None
     elif name == "slurm":
         with slurm.cluster(folder):
-            yield ["--launcher=slurm", "--launcher-set=poll=1 cpus=1"], None
+            yield ["--launcher=slurm", "--launcher-set=cpus=1"], None
     else:
         with ray_cluster() as cluster:
             yield ["--launcher=ray", f"--launcher-set=address={cluster.address} cpus=1"], cluster
@@ -53,21 +53,26 @@ class Runner:
 
     def __init__(self, *args):
         command = [sys.executable, "-m", "metasearch", *map(str, args)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._said, self._wrote = (TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
+        self.process = subprocess.Popen(command, stdout=self._said, stderr=self._wrote)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        self.process.kill()
-        self.process.communicate()
+        self.killed()
 
-    def until(self, reached, seconds=200):
+    def wrote(self):
+        """Return what it has written to stderr."""
+        self._wrote.seek(0)
+        return self._wrote.read()
+
+    def until(self, reached, seconds=500):
         """Wait until something is so."""
         deadline = time.monotonic() + seconds
         while not reached():
-            assert self.process.poll() is None, self.process.communicate()[1]
-            assert time.monotonic() < deadline
+            assert self.process.poll() is None, self.wrote()
+            assert time.monotonic() < deadline, self.wrote()
             time.sleep(0.05)
 
     def send(self, number):
@@ -76,10 +81,11 @@ class Runner:
 
     def ended(self):
         """Wait for its end; return exit code and what it wrote."""
-        said, wrote = self.process.communicate(timeout=250)
-        return self.process.returncode, said, wrote
+        code = self.process.wait(timeout=500)
+        self._said.seek(0)
+        return code, self._said.read(), self.wrote()
 
     def killed(self):
         """Kill it as `kill -9` does."""
-        self.send(signal.SIGKILL)
-        self.process.communicate()
+        self.process.kill()
+        self.process.wait()

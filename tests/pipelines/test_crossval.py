@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, inline, run, scores
+from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, attempts, inline, run, scores
 from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.pipelines.study.process import attempts, last_error
 from metasearch.runs.rows import read_rows
 
 
@@ -125,7 +125,7 @@ def test_a_killed_runner_goes_on_with_the_same_command_and_does_nothing_twice(wh
     assert (attempts(study, ZERO), attempts(study, TUNED)) == (1, 1)
     before = study.at(ZERO).joinpath("report.md").stat().st_mtime_ns
     run(*FLAGS, "-o", folder)  # waits until the process that the runner left has saved its checkpoint
-    assert "; model and checkpoint are saved" in last_error(study, TUNED)
+    assert "; model and checkpoint are saved" in last_error(study.log(TUNED))
     assert begun == [TUNED]
     assert study.at(ZERO).joinpath("report.md").stat().st_mtime_ns == before
     steps = [json.loads(line) for line in log.read_text().splitlines()]

@@ -5,7 +5,6 @@ They run in this process, as the processes of cells would.
 
 import json
 import shutil
-import signal
 
 import pytest
 
@@ -16,7 +15,8 @@ from metasearch.config.study import StudyConfig
 from metasearch.errors import Interrupted
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, scorer
-from metasearch.pipelines.study.launchers import local
+from metasearch.pipelines.study import pool, runner
+from metasearch.pipelines.study.launchers.base import JobEnd
 from metasearch.pipelines.study.runner import begin as crossval
 from metasearch.pipelines.study.status import Watcher
 
@@ -60,9 +60,9 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
         "2 of 2 cells to do",
     ]
     found = json.loads(run(*wanted, "--dry-run", "--json").stdout)["cells"]
-    assert [(cell["name"], cell["needs"], cell["done"]) for cell in found] == [
-        (names[0], [], False),
-        (names[1], [], False),
+    assert [(cell["name"], cell["runs"], cell["done"]) for cell in found] == [
+        (names[0], [names[0]], False),
+        (names[1], [names[1]], False),
     ]
     assert not folder.exists()
 
@@ -133,54 +133,73 @@ def test_damaged_zero_shot_scores_are_computed_again(tmp_path, begun, evaluated)
 
 
 class Busy:
-    """Stands for the process of a cell that is at work until it is stopped, or, if `deaf`, until it is killed."""
+    """A launcher whose cells run until they are stopped, or, where they are deaf, until they are stopped again."""
 
+    tick = 0.0
     deaf = False
-    heard: list[tuple[str, str]]
+    heard: list[bool]
 
-    def __init__(self, study, name, threads, trust_remote_code):
-        self.name, self.code = name, None
+    def __init__(self, place, study, stored):
+        self.active = {}
 
-    def poll(self):
-        return self.code
+    def submit(self, cells):
+        self.active |= {cell.name: None for cell in cells}
+        return [*self.active]
 
-    def terminate(self):
-        self.heard.append((self.name, "stop"))
-        self.code = None if self.deaf else Interrupted.exit_code
+    def collect(self):
+        ended = {name: end for name, end in self.active.items() if end}
+        self.active = {name: end for name, end in self.active.items() if not end}
+        return ended
 
-    def kill(self):
-        self.heard.append((self.name, "kill"))
-        self.code = -signal.SIGKILL
+    def stop(self, again):
+        self.heard.append(again)
+        if again or not self.deaf:
+            self.active = dict.fromkeys(self.active, JobEnd(143))
 
 
 class Impatient(Watcher):
     """Presses Ctrl-C so many times, each while the table is drawn."""
 
     def __init__(self, times):
-        self.left = times
+        self.left, self.stopped = times, 0
 
     def ticked(self, board):
         if self.left:
             self.left -= 1
             raise KeyboardInterrupt
 
+    def changed(self, board, status):
+        self.stopped += status.state == "stopped"
 
-@pytest.mark.parametrize(
-    ("times", "heard", "said"),
-    [
-        (1, ["stop"], "stopped; what was reached is saved"),
-        (2, ["stop", "kill"], "killed; the last checkpoints are there"),
-    ],
-)
-def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
-    monkeypatch.setattr(local, "start_cell", Busy)
+
+@pytest.mark.parametrize(("times", "heard"), [(1, [False]), (2, [False, True])])
+def test_ctrl_c_stops_all_cells_and_again_stops_them_at_once(tmp_path, monkeypatch, times, heard):
+    monkeypatch.setattr(runner, "open_launcher", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
-    with pytest.raises(Interrupted, match=f"{said}. Go on with: metasearch resume"):
-        crossval(config, tmp_path / "study", jobs=2, watcher=Impatient(times))
-    at_work = ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
-    assert Busy.heard == [(name, what) for what in heard for name in at_work]
+    watcher = Impatient(times)
+    with pytest.raises(Interrupted, match=r"stopped; what was reached is saved\. Go on with: metasearch resume"):
+        crossval(config, tmp_path / "study", jobs=2, watcher=watcher)
+    assert Busy.heard == heard
+    assert watcher.stopped == 2
+
+
+def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp_path, monkeypatch):
+    made = []
+
+    def prepare(study, cell, stored):
+        made.append(cell.name)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "prepare", prepare)
+    monkeypatch.setattr(runner, "open_launcher", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
+        crossval(config, tmp_path / "study", jobs=2)
+    assert Busy.heard == []
 
 
 @pytest.mark.slow
@@ -189,7 +208,7 @@ def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     sizes = [f"--set=ema-small:stages.align.{value}" for value in ("corpus.dev=5", "budget.batch=8")]
     flags = ["--task=demo-sts", "--encoder=tiny", "--distill=ema-small", "--student=tiny", f"--corpus={corpus}"]
     run(*flags, *sizes, "--max-steps=2", "--folds=2", "--seeds=0", "--threads=1", "-o", tmp_path / "study")
-    assert begun[2:] == ["ema-small/seed-0", "ema-small/fold-0-seed-0", "ema-small/fold-1-seed-0"]
+    assert begun[2:] == ["ema-small/seed-0"]
     study = read_study([tmp_path / "study"])
     assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
     assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()

@@ -1,4 +1,4 @@
-"""The cells of a study: which there are, in which order, and which wait for which."""
+"""The cells of a study: which there are, and in which order."""
 
 import pytest
 from pydantic import ValidationError
@@ -10,7 +10,7 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
 from metasearch.config.study import StudyConfig, TrainedArm
-from metasearch.pipelines.study.plan import Cell, plan
+from metasearch.pipelines.study.plan import plan
 from metasearch.pipelines.study.status import StatusBoard
 
 RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
@@ -50,31 +50,28 @@ def test_the_neutral_encoder_is_scored_after_zero_shot(tmp_path):
     cells = plan(study(neutral=settings), tmp_path)
     assert [cell.arm for cell in cells] == [arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)]
     cell = named(cells)["neutral/fold-1-seed-4"]
-    asked = nested(ScoreConfig, task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
-    assert (cell.kind, cell.config, cell.needs) == ("score", asked, ())
+    settings = nested(ScoreConfig, task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
+    assert (cell.kind, cell.runs) == ("score", {cell.name: settings})
 
 
-def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold(tmp_path):
+def test_a_distillation_and_the_scores_of_its_student_on_each_fold_are_one_cell_a_seed(tmp_path):
     cells = plan(study(trained=(), distilled=(distillation(),)), tmp_path)
-    made = [cell for cell in cells if not cell.listed]
-    assert [(cell.name, cell.config.seed, cell.needs) for cell in made] == [
-        ("small/seed-4", 4, ()),
-        ("small/seed-5", 5, ()),
-    ]
-    scored = named(cells)["small/fold-1-seed-5"]
+    made = [cell for cell in cells if cell.kind == "distill"]
+    assert [(cell.name, cell.runs[cell.name].seed) for cell in made] == [("small/seed-4", 4), ("small/seed-5", 5)]
+    assert [*made[1].runs] == ["small/seed-5", "small/fold-0-seed-5", "small/fold-1-seed-5"]
     model = str(tmp_path.resolve() / "cells" / "small" / "seed-5" / "model")
-    assert scored.config == nested(ScoreConfig, task="demo", encoder=model, label="small", fold=1, seed=5)
-    assert scored.needs == ("small/seed-5",)
+    expected = nested(ScoreConfig, task="demo", encoder=model, label="small", fold=1, seed=5)
+    assert made[1].runs["small/fold-1-seed-5"] == expected
 
 
 def test_what_the_cells_share_comes_from_the_study(tmp_path):
     shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
     config = study(**shared, max_steps=3, precision="bf16", include=("/more",))
     for cell in plan(config, tmp_path):
-        settings = flat(cell.config.model_dump())
+        settings = flat(cell.runs[cell.name].model_dump())
         assert {key: settings[key] for key in shared} == shared
         assert settings["include"] == ("/more",)
-    run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].config
+    run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].runs["maml-trans/fold-0-seed-4"]
     assert isinstance(run, RunConfig)
     assert (run.max_steps, run.compute.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
 
@@ -83,32 +80,6 @@ def test_two_arms_cannot_have_one_name():
     arm = TrainedArm(arm="zero-shot", mode="trans", recipe=RECIPE)
     with pytest.raises(ValidationError, match="two arms are called 'zero-shot'"):
         study(trained=(arm,))
-
-
-def board(*done):
-    """Return a board of a → b → c and d."""
-    needs = {"a": (), "b": ("a",), "c": ("b",), "d": ()}
-    config = nested(ScoreConfig, task="demo", encoder="tiny")
-    return StatusBoard.of([Cell(name, "score", config, name, of) for name, of in needs.items()], done)
-
-
-def test_the_next_cell_is_the_first_that_has_all_it_needs():
-    assert board().next().cell.name == "a"
-    assert board("a").next().cell.name == "b"
-    assert board("a", "b", "c", "d").next() is None
-    running = board()
-    running.cells["a"].state = "running"
-    assert running.next().cell.name == "d"
-
-
-def test_what_needs_a_cell_that_failed_is_skipped_and_so_is_what_needs_that():
-    found = board()
-    found.cells["a"].state = "failed"
-    assert found.next().cell.name == "d"
-    assert [(status.cell.name, status.error) for status in found.within("skipped")] == [
-        ("b", "it needs a, which failed"),
-        ("c", "it needs b, which is skipped"),
-    ]
 
 
 def test_the_time_left_is_the_mean_of_the_arm_or_else_of_the_kind_shared_by_the_cells_at_work(tmp_path):

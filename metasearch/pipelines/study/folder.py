@@ -2,9 +2,9 @@
 
 study.yaml       the resolved configuration and the names of all cells; written whole
 cells/NAME/      run folder of a cell
-cells/NAME.log   what its process wrote, attempt after attempt
-launcher.json    where its cells run, if not on one machine
-submitted/       what was handed to a cluster's queue: scripts, and the exit codes of cells
+cells/NAME.log   output of its processes, attempt after attempt
+launcher.json    the launcher of its cells, if they do not run on one machine
+jobs/            files of the launcher's jobs, while cells run and where some have failed
 scores/          scores without training by weights, data and fold, for all cells; may be deleted at any time
 results.jsonl    the scores of all finished cells
 report.md        the main table
@@ -34,8 +34,8 @@ class StudyMetadata(FrozenConfig):
         data_fingerprint: of all data of the task.
         versions: of metasearch and its libraries, with which the study was begun.
         weights: fingerprint of the encoder that all arms start from; empty where its weights are drawn from each seed.
-        cells: names of the run folders that have scores on the task.
-        made: names of those that do not: distillations.
+        cells: names of the runs that have scores on the task.
+        made: names of the other runs: distillations.
         config: of the study.
     """
 
@@ -53,7 +53,8 @@ class StudyFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
         self.report = self.path / "report.md"
-        self.submitted = self.path / "submitted"
+        self.jobs = self.path / "jobs"
+        self.queue = self.jobs / "cells.json"
         self._file = self.path / STUDY_FILE
         self._launcher = self.path / "launcher.json"
 
@@ -66,12 +67,22 @@ class StudyFolder:
     def reached(self) -> bool:
         """Whether any cell has something to go on with, or may be in a cluster's queue."""
         # `begun` looks below a folder, and so at all cells at once.
-        return RunFolder(self.path / "cells").begun or self.in_queue
+        return RunFolder(self.path / "cells").begun or bool(self.queued())
 
-    @property
-    def in_queue(self) -> bool:
-        """Whether cells were handed to a cluster's queue and have not been seen to end."""
-        return any(self.submitted.glob("*.json"))
+    def queued(self) -> dict[str, str]:
+        """Return the cells that a runner has submitted to a cluster and has not seen to end, with their job numbers.
+
+        Raises:
+            RunFolderError: their list cannot be read.
+        """
+        try:
+            return {str(name): str(number) for name, number in json.loads(read_bytes(self.queue)).items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, AttributeError) as error:
+            raise RunFolderError(
+                f"{self.queue} cannot be read: {error}. Delete it once the queue has no job of it"
+            ) from None
 
     def stored(self) -> StudyMetadata:
         """Return what the study was begun with; `RunFolderError` when there is none."""
@@ -116,22 +127,26 @@ class StudyFolder:
             yield
 
     def at(self, name: str) -> Path:
-        """Return the run folder of a cell."""
+        """Return the folder of a run."""
         return self.path / "cells" / name
 
+    def runs(self, cell: Cell) -> list[Path]:
+        """Return the folders of a cell's runs, in order."""
+        return [self.at(name) for name in cell.runs]
+
     def log(self, name: str) -> Path:
-        """Return the log of a cell, beside its folder."""
-        # Not in the folder: that may be deleted and made anew, and the log has all attempts.
+        """Return the log of a cell, beside its folder, which may be deleted and made anew."""
         return self.path / "cells" / f"{name}.log"
 
-    def done(self, name: str) -> bool:
-        """Whether a cell came to its end."""
-        return RunFolder(self.at(name)).finished
+    def done(self, cell: Cell) -> bool:
+        """Whether all runs of a cell are finished."""
+        return all(RunFolder(path).finished for path in self.runs(cell))
 
     def tidy(self, cell: Cell, keep_models: bool) -> None:
-        """Delete what a finished cell has no more need of: its checkpoint, and unless it is wanted its model."""
-        # A process that was killed right after its report has left its checkpoint.
-        RunFolder(self.at(cell.name)).remove_checkpoint()
-        # The model of a distillation stays: the cells that score it load it.
+        """Delete the checkpoints of a finished cell, and unless models are kept the model that it has trained."""
+        for path in self.runs(cell):
+            # A process that was killed right after its report has left its checkpoint.
+            RunFolder(path).remove_checkpoint()
+        # The model of a distillation stays.
         if cell.kind == "train" and not keep_models:
             shutil.rmtree(self.at(cell.name) / "model", ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The cells of a study: which runs it is made of, and which of them wait for which."""
+"""The cells of a study: a flat list, in the order in which they begin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,33 +17,26 @@ Kind = Literal["score", "train", "distill"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a study, done in a process of its own.
+    """One job of a study.
 
     Attributes:
-        name: name of its folder below `cells/`, such as `maml-trans/fold-0-seed-1`.
-        kind: `score` an encoder as it is, `train`, or `distill`.
-        config: configuration of the run.
+        name: name of its first run, such as `maml-trans/fold-0-seed-1`.
+        kind: `score` an encoder as it is, `train`, or `distill` and score the student on each fold.
         arm: first part of the name.
-        needs: cells that must be done before.
+        runs: name → configuration of its runs, in their order.
     """
 
     name: str
     kind: Kind
-    config: CellConfig
     arm: str
-    needs: tuple[str, ...] = ()
-
-    @property
-    def listed(self) -> bool:
-        """Whether the cell has scores on the study's task, and so belongs to its tables."""
-        return self.kind != "distill"
+    runs: Mapping[str, CellConfig]
 
 
 def plan(config: StudyConfig, folder: Path) -> list[Cell]:
-    """Return the cells of a study in the order in which they are begun.
+    """Return the cells of a study in the order in which they begin.
 
-    Zero-shot comes first, for everything is compared with it, then the neutral encoder; then all arms of a fold before
-    those of the next one, so that what is done when a study stops early can be compared.
+    Zero-shot comes first, then the neutral encoder and distillations; then all trained arms of a fold before the next
+    fold, so that a study that stops early can be compared.
 
     Args:
         config: of the study.
@@ -52,32 +45,38 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
     untrained = [*_untrained(config, ZERO_SHOT)]
     if config.neutral:
         untrained += _untrained(config, NEUTRAL, config.neutral)
-    return [*untrained, *_distillations(config), *_arms(config, folder)]
+    return [*untrained, *_distillations(config, folder), *_trainings(config)]
 
 
 def _untrained(config: StudyConfig, label: str, neutralise: NeutralSettings | None = None) -> Iterator[Cell]:
-    for seed, fold in _runs(config):
-        own = _scored(config, fold, seed, label).model_copy(update={"neutralise": neutralise})
-        yield Cell(_cell_name(label, fold, seed), "score", own, label)
+    for seed, fold in _folds_by_seed(config):
+        settings = _scoring(config, fold, seed, label).model_copy(update={"neutralise": neutralise})
+        name = _run_name(label, fold, seed)
+        yield Cell(name, "score", label, {name: settings})
 
 
-def _scored(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
+def _scoring(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
     # Scores are computed in float32, so precision and checkpointing are those of every study.
     compute = ComputeConfig(device=config.compute.device)
     return ScoreConfig(data=config.on(fold), encoder=config.encoder, compute=compute, label=label, seed=seed)
 
 
-def _distillations(config: StudyConfig) -> Iterator[Cell]:
+def _distillations(config: StudyConfig, folder: Path) -> Iterator[Cell]:
     for seed in config.seeds:
-        # One for all folds: a distillation learns from corpora, which the folds of the task do not touch.
-        own = {"seed": seed, "compute": config.compute}
         for each in config.distilled:
+            # One for all folds: a distillation learns from corpora, which the folds of the task do not touch.
             arm = each.recipe.recipe
-            yield Cell(_distillation(arm, seed), "distill", each.model_copy(update=own), arm)
+            name = f"{arm}/seed-{seed}"
+            runs: dict[str, CellConfig] = {name: each.model_copy(update={"seed": seed, "compute": config.compute})}
+            student = config.encoder.model_copy(update={"name": str(folder.resolve() / "cells" / name / "model")})
+            for fold in config.folds:
+                scoring = _scoring(config, fold, seed, arm).model_copy(update={"encoder": student})
+                runs[_run_name(arm, fold, seed)] = scoring
+            yield Cell(name, "distill", arm, runs)
 
 
-def _arms(config: StudyConfig, folder: Path) -> Iterator[Cell]:
-    for seed, fold in _runs(config):
+def _trainings(config: StudyConfig) -> Iterator[Cell]:
+    for seed, fold in _folds_by_seed(config):
         for arm in config.trained:
             run = RunConfig(
                 data=config.on(fold),
@@ -88,22 +87,13 @@ def _arms(config: StudyConfig, folder: Path) -> Iterator[Cell]:
                 seed=seed,
                 max_steps=config.max_steps,
             )
-            yield Cell(_cell_name(arm.arm, fold, seed), "train", run, arm.arm)
-        for each in config.distilled:
-            name, distillation = each.recipe.recipe, _distillation(each.recipe.recipe, seed)
-            model = str(folder.resolve() / "cells" / distillation / "model")
-            encoder = {"encoder": config.encoder.model_copy(update={"name": model})}
-            asked = _scored(config, fold, seed, name).model_copy(update=encoder)
-            yield Cell(_cell_name(name, fold, seed), "score", asked, name, (distillation,))
+            name = _run_name(arm.arm, fold, seed)
+            yield Cell(name, "train", arm.arm, {name: run})
 
 
-def _runs(config: StudyConfig) -> Iterator[tuple[int, int]]:
+def _folds_by_seed(config: StudyConfig) -> Iterator[tuple[int, int]]:
     return ((seed, fold) for seed in config.seeds for fold in config.folds)
 
 
-def _cell_name(arm: str, fold: int, seed: int) -> str:
+def _run_name(arm: str, fold: int, seed: int) -> str:
     return f"{arm}/fold-{fold}-seed-{seed}"
-
-
-def _distillation(arm: str, seed: int) -> str:
-    return f"{arm}/seed-{seed}"

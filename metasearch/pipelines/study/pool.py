@@ -4,18 +4,15 @@ import time
 
 from metasearch.errors import MetasearchError
 from metasearch.pipelines.run import stopped
+from metasearch.pipelines.study.cell import begin_attempt, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.base import JobStatus, Launcher
+from metasearch.pipelines.study.launchers.base import JobEnd, Launcher
 from metasearch.pipelines.study.prepare import prepare
-from metasearch.pipelines.study.process import begin_attempt, how_ended, last_error
 from metasearch.pipelines.study.status import CellStatus, StatusBoard, Watcher
-
-_FRUITLESS = 3
-"""Attempts at a cell in a row that were stopped from outside without a further step, after which it has failed."""
 
 
 class Pool:
-    """The cells of a study that are at work, `jobs` of them at a time, wherever a launcher runs them."""
+    """The cells of a study, `jobs` of them submitted at a time."""
 
     def __init__(
         self,
@@ -32,136 +29,107 @@ class Pool:
         self.launcher = launcher
         self.jobs = jobs
         self.watcher = watcher
-        self._killed = False
+        self._prepared: set[str] = set()
 
     def run(self) -> None:
-        """Run until nothing is left to do.
+        """Run until all cells have ended.
 
         Raises:
             ConfigError: the launcher can run no cell.
-            Interrupted: by Ctrl-C or SIGTERM; every cell has saved what it had reached. A second one kills them.
+            Interrupted: by Ctrl-C or SIGTERM; every cell has saved a checkpoint. A second one ends them at once.
             RunFolderError: a log cannot be written.
         """
         try:
             try:
-                # What an earlier runner has left at work is not begun again.
-                self._see()
-                # The inner block waits for the cells before the outer one reports, whatever ended the loop.
-                while self._begin():
+                # Cells that an earlier runner has submitted.
+                for name in self.launcher.active:
+                    self._queue(self.board.cells[name])
+                    self.watcher.changed(self.board, self.board.cells[name])
+                while self._submit():
                     self._look()
             finally:
                 self._stop()
         except KeyboardInterrupt:
-            reached = "killed; the last checkpoints are there" if self._killed else "stopped; what was reached is saved"
-            raise stopped(self.study.path, reached) from None
+            raise stopped(self.study.path, "stopped; what was reached is saved") from None
 
-    def _begin(self) -> bool:
-        """Begin as many cells as may run; return whether any is at work."""
-        # `next` marks cells as skipped on its way; the watcher hears of those that were not before.
-        before = self.board.within("skipped")
-        begun = []
-        while len(self.board.at_work) < self.jobs and (status := self.board.next()):
+    def _submit(self) -> bool:
+        """Submit as many waiting cells as there is room for; return whether any cell is left."""
+        ready: list[CellStatus] = []
+        for status in self.board.within("waiting"):
+            if len(self.launcher.active) + len(ready) >= self.jobs:
+                break
+            if self._prepare(status):
+                ready.append(status)
+        for status in ready:
             self._queue(status)
-            if self._prepared(status):
-                begun.append(status)
-        self._start(begun)
-        for status in self.board.within("skipped"):
-            if status not in before:
-                self.watcher.changed(self.board, status)
-        return bool(self.board.at_work or self.board.within("waiting"))
-
-    def _queue(self, status: CellStatus) -> None:
-        status.state, status.began, status.error = "queued", time.monotonic(), ""
-
-    def _start(self, begun: list[CellStatus]) -> None:
-        taken = self.launcher.start([status.cell.name for status in begun]) if begun else ()
-        for status in begun:
+        taken = self.launcher.submit([status.cell for status in ready]) if ready else ()
+        for status in ready:
             if status.cell.name not in taken:
                 status.state = "waiting"
+        return bool(self.launcher.active or self.board.within("waiting"))
 
-    def _prepared(self, status: CellStatus) -> bool:
-        """Make the folder of a cell; return whether that could be done."""
-        if status.attempted:
+    def _queue(self, status: CellStatus) -> None:
+        log = self.study.log(status.cell.name)
+        status.logged = log.stat().st_size if log.is_file() else 0
+        status.state, status.began, status.error = "queued", time.monotonic(), ""
+
+    def _prepare(self, status: CellStatus) -> bool:
+        """Make the run folders of a cell; a cell where that fails has failed alone."""
+        if status.cell.name in self._prepared:
             return True
         try:
             prepare(self.study, status.cell, self.stored)
-        # A cell that cannot be prepared fails alone, as if its process had; the others go on.
         except MetasearchError as error:
-            begin_attempt(self.study, status.cell.name, str(error))
-            self._end(status, JobStatus("ended", error.exit_code))
+            begin_attempt(self.study.log(status.cell.name), str(error))
+            self._end(status, JobEnd(error.exit_code))
             return False
-        status.attempted = True
+        self._prepared.add(status.cell.name)
         return True
 
-    def _look(self, stopping: bool = False) -> None:
-        """See how far the cells are and which have ended; wait for a moment where none has."""
-        ended = self._see(stopping)
+    def _look(self) -> None:
+        """Update the status of all cells; wait for a moment where none has ended."""
+        ended = self.launcher.collect()
+        for name in (*self.launcher.active, *ended):
+            self._follow(self.board.cells[name])
+        for name, end in ended.items():
+            self._end(self.board.cells[name], end)
         self.watcher.ticked(self.board)
-        # Where one has ended, the next one begins at once.
         if not ended:
             time.sleep(self.launcher.tick)
 
-    def _see(self, stopping: bool = False) -> bool:
-        """See how far the cells are; return whether any has ended."""
-        seen = self.launcher.look()
-        if stopping:
-            # What stopped this may have come before they were begun.
-            for status in self.board.at_work:
-                if status.cell.name not in seen:
-                    status.state = "waiting"
-        for name, each in seen.items():
-            status = self.board.cells[name]
-            if status.state == "waiting":  # begun by an earlier runner, or by this one as it was stopped
-                self._queue(status)
-            if each.state == "ended":
-                self._follow(status)
-                self._end(status, each, stopping)
-            elif each.state != status.state:
-                status.state, status.began = each.state, time.monotonic()
-                self.watcher.changed(self.board, status)
-            elif each.state == "running":
-                self._follow(status)
-        return any(each.state == "ended" for each in seen.values())
-
     def _follow(self, status: CellStatus) -> None:
-        folder = self.study.at(status.cell.name)
-        status.follow(folder)
-        status.hear(self.study.log(status.cell.name), folder)
+        log = self.study.log(status.cell.name)
+        if status.state != "running" and log.is_file() and log.stat().st_size > status.logged:
+            status.state, status.began = "running", time.monotonic()
+            self.watcher.changed(self.board, status)
+        status.follow(self.study)
 
-    def _end(self, status: CellStatus, seen: JobStatus, stopping: bool = False) -> None:
-        name = status.cell.name
+    def _end(self, status: CellStatus, end: JobEnd) -> None:
         status.seconds = time.monotonic() - status.began
         # The exit code alone does not do: a run is finished when its report, written last, is there.
-        if seen.code == 0 and self.study.done(name):
+        if end.code == 0 and self.study.done(status.cell):
             self.study.tidy(status.cell, self.stored.config.keep_models)
             status.state = "done"
-        elif stopping:
+        elif self.board.stopping:
             status.state = "stopped"
         else:
-            status.error = self._why(name, seen)
-            # What was stopped from outside goes on from its checkpoint, wherever that will be.
-            goes_on = seen.again and (status.further() or status.fruitless < _FRUITLESS)
-            status.state = "waiting" if goes_on else "failed"
+            status.state, status.error = "failed", self._explain(status.cell.name, end)
         self.watcher.changed(self.board, status)
 
-    def _why(self, name: str, seen: JobStatus) -> str:
-        """Return why a cell failed, and where its log is."""
-        ended = [seen.why] if seen.why else []
-        if seen.code is not None:
-            ended.insert(0, how_ended(seen.code))
-        message = last_error(self.study, name) or "it wrote no error"
-        return f"{', '.join(ended)}: {message} (log: {self.study.log(name)})"
+    def _explain(self, name: str, end: JobEnd) -> str:
+        """Return why a cell failed, and the path of its log."""
+        log = self.study.log(name)
+        why = end.reason if end.code is None else f"exit code {end.code}"
+        return f"{why}: {last_error(log) or 'it wrote no error'} (log: {log})"
 
     def _stop(self) -> None:
-        """Ask all cells to end, and wait for that; Ctrl-C meanwhile, whatever it interrupts, kills them."""
-        looked = False
-        while not looked or self.board.at_work:
+        """Let all cells save a checkpoint and end, and wait for that; Ctrl-C meanwhile ends them at once."""
+        again = False
+        while self.launcher.active:
             try:
-                self._see(stopping=True)
-                looked, self.board.stopping = True, bool(self.board.at_work)
-                if self.board.at_work:
-                    self.launcher.stop(kill=self._killed)
-                while self.board.at_work:
-                    self._look(stopping=True)
+                self.board.stopping = True
+                self.launcher.stop(again)
+                while self.launcher.active:
+                    self._look()
             except KeyboardInterrupt:
-                self._killed = True
+                again = True

@@ -41,43 +41,40 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
 
 
 def prepare(study: StudyFolder, cell: Cell, stored: StudyMetadata) -> None:
-    """Make the run folder of a cell, unless it is there as it is wanted.
+    """Make the run folders of a cell that are not there with its settings.
 
     Raises:
-        RunFolderError: the run that is there was made with other settings, or another process is at work in it.
+        RunFolderError: a run was begun with other settings, or another process is at work in its folder.
     """
-    path = study.at(cell.name)
-    if path.is_dir():
-        # The process that a killed runner left here saves its checkpoint first. One elsewhere is waited for by the cell
-        # itself: where its machine died, that takes a minute for each, and here it would be one after another.
-        with held(path, f"{path}: another process is at work in this folder; wait for it to end", WAIT_SECONDS):
-            pass
-    _files(path, cell, stored)
+    for name, config in cell.runs.items():
+        path = study.at(name)
+        if path.is_dir():
+            # The process of a killed runner saves its checkpoint first. A process on another machine is waited for by
+            # the cell itself.
+            with held(path, f"{path}: another process is at work in this folder; wait for it to end", WAIT_SECONDS):
+                pass
+        _make_folder(path, _resolved(config), stored)
 
 
-def _files(path: Path, cell: Cell, stored: StudyMetadata) -> None:
-    """Make the run folder of a cell; what is there is made anew where it is damaged or has come to nothing."""
-    config = _resolved(cell.config)
+def _make_folder(path: Path, config: CellConfig, stored: StudyMetadata) -> None:
+    """Make a run folder; one that is damaged or has reached nothing is made anew."""
     try:
         files, began = RunFolder.open(path, type(config))
-        known = began.config
+        known = _resolved(began.config)
     except (ConfigError, RunFolderError):
-        # What was begun is not thrown away for a configuration that was damaged since.
+        # What was reached is not thrown away for a configuration that was damaged since.
         if RunFolder(path).begun:
             raise
         known = None
-    if known is not None and _resolved(known) == config:
+    if known == config:
         return
-    # Where the study was moved, and with it a distilled model, its scores are soon made again.
+    # Where the study was moved, and with it a distilled model, its scores are soon computed again.
     if known is not None and files.begun and not isinstance(config, ScoreConfig):
         raise RunFolderError(f"{path}: the run that is here was made with other settings than the study has")
-    if path.is_dir():
-        with RunFolder(path).held(WAIT_SECONDS):
-            pass
     # `create` refuses a folder that holds anything.
     shutil.rmtree(path, ignore_errors=True)
     # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.
-    data = stored.data_fingerprint if cell.listed else ""
+    data = "" if isinstance(config, DistillConfig) else stored.data_fingerprint
     starts = not isinstance(config, DistillConfig) and config.encoder.name == stored.config.encoder.name
     RunFolder.create(path, config, data, stored.weights if starts else None)
 

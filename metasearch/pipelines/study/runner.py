@@ -1,5 +1,6 @@
 """A study from its configuration to its table."""
 
+import shutil
 from pathlib import Path
 
 from metasearch.config.launchers import LauncherConfig
@@ -12,12 +13,11 @@ from metasearch.io import atomic_write
 from metasearch.pipelines.run import require_same_data, require_trust, resumable
 from metasearch.pipelines.study import summary
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.base import launcher_of
+from metasearch.pipelines.study.launchers.base import open_launcher
 from metasearch.pipelines.study.merge import merged
 from metasearch.pipelines.study.plan import Cell, plan
 from metasearch.pipelines.study.pool import Pool
 from metasearch.pipelines.study.prepare import require_encoders
-from metasearch.pipelines.study.process import threads_of
 from metasearch.pipelines.study.status import UNWATCHED, CellStatus, StatusBoard, Watcher
 from metasearch.runs.versions import differing, versions
 
@@ -63,10 +63,10 @@ def begin(
     with resumable(study.path), study.held():
         place = _place(study, place)
         jobs = jobs or place.jobs
-        stored = _stored(study, config, threads_of(place, jobs), weights)
+        stored = _stored(study, config, place.threads(jobs), weights)
         require_trust(study.path, stored.config.encoder.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
-        done = [cell for cell in cells if study.done(cell.name)]
+        done = [cell for cell in cells if study.done(cell)]
         # A runner that was killed may have left checkpoints and models of finished cells.
         for cell in done:
             study.tidy(cell, stored.config.keep_models)
@@ -75,8 +75,9 @@ def begin(
         if len(done) < len(cells):
             _require_versions(study, stored)
             study.note_place(place)
-            launcher = launcher_of(place)(place, study, stored)
-            Pool(study, stored, board, launcher, jobs, watcher).run()
+            Pool(study, stored, board, open_launcher(place, study, stored), jobs, watcher).run()
+        if not board.within("failed"):
+            shutil.rmtree(study.jobs, ignore_errors=True)
         return _report(study, board)
 
 
@@ -92,13 +93,13 @@ def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, b
     old = study.stored().config if config is None or (study.begun and study.reached) else None
     whole = merged(old, config, study.path) if old and config else config or old
     assert whole is not None
-    return [(cell, study.done(cell.name)) for cell in plan(whole, study.path)]
+    return [(cell, study.done(cell)) for cell in plan(whole, study.path)]
 
 
 def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
     """Return where the cells run; `ConfigError` where some may still be at work at another place."""
     before = study.place()
-    if asked is not None and asked.launcher != before.launcher and study.in_queue:
+    if asked is not None and asked.launcher != before.launcher and study.queued():
         raise ConfigError(
             f"{study.path}: cells may be at work in {before.launcher}; go on there with --launcher {before.launcher}, "
             "and stop them by Ctrl-C to go on elsewhere"
@@ -118,13 +119,13 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights
         require_same_data(study.path, old.data_fingerprint, data, "study")
     # Written down for good: the number of threads can change the last bits of a result.
     config = config.model_copy(update={"threads": config.threads or threads})
-    cells = plan(config, study.path)
+    runs = {name: run.kind for cell in plan(config, study.path) for name, run in cell.runs.items()}
     stored = StudyMetadata(
         data_fingerprint=data,
         versions=old.versions if old else versions(),
         weights=old.weights if old else weights,
-        cells=[cell.name for cell in cells if cell.listed],
-        made=[cell.name for cell in cells if not cell.listed],
+        cells=[name for name, kind in runs.items() if kind != "distill"],
+        made=[name for name, kind in runs.items() if kind == "distill"],
         config=config,
     )
     if stored != old:
@@ -144,22 +145,20 @@ def _require_versions(study: StudyFolder, stored: StudyMetadata) -> None:
 
 def _report(study: StudyFolder, board: StatusBoard) -> Study:
     """Read back what is there, write it down as one, and name the cells that failed."""
-    lost = board.within("failed", "skipped")
-    if not any(status.cell.listed for status in board.within("done")):
-        raise _failed(study, lost)
+    failed = board.within("failed")
+    if not board.within("done"):
+        raise _failed(study, failed)
     results = read_study([study.path])
     atomic_write(study.path / "results.jsonl", summary.results(results))
     atomic_write(study.report, summary.report(results))
-    if lost:
-        raise _failed(study, lost)
+    if failed:
+        raise _failed(study, failed)
     return results
 
 
-def _failed(study: StudyFolder, lost: list[CellStatus]) -> CellsFailed:
-    failed = sum(status.state == "failed" for status in lost)
-    skipped = f", {len(lost) - failed} that need them skipped" if len(lost) > failed else ""
-    lines = "\n".join(f"  {status.cell.name}: {status.error}" for status in lost)
+def _failed(study: StudyFolder, failed: list[CellStatus]) -> CellsFailed:
+    lines = "\n".join(f"  {status.cell.name}: {status.error}" for status in failed)
     return CellsFailed(
-        f"{failed} of the study's cells failed{skipped}; the others are done. The same command, or "
+        f"{len(failed)} of the study's cells failed; the others are done. The same command, or "
         f"{to_resume(study.path)}, tries again:\n{lines}"
     )

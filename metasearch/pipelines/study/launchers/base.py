@@ -1,69 +1,86 @@
-"""What a launcher is: it begins the processes of cells somewhere, sees how they are, and stops them.
+"""A launcher submits the jobs of cells to some place, reports their ends, and stops them.
 
-The runner of a study does everything else, the same for all launchers: it decides which cells may run, makes their
-folders, follows their logs, and writes the table.
+The runner of a study does everything else, the same for all launchers.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from metasearch.config.extras import import_extra
 from metasearch.config.launchers import LauncherConfig
+from metasearch.pipelines.study.cell import CellJob
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.plan import Cell
 
 
-@dataclass(frozen=True)
-class JobStatus:
-    """What a launcher sees of a cell that it began.
+class JobEnd(NamedTuple):
+    """The end of a cell's job.
 
     Attributes:
-        state: `queued` where nothing of it runs yet.
-        code: exit code of what has ended, as of `subprocess`; None where there is none, as of a node that died.
-        why: what the cluster says of its end, such as `TIMEOUT`; empty where it says nothing.
-        again: whether it was stopped from outside, through no fault of its own, and is to go on.
+        code: exit code of the cell; None where the job left none, as on a node that died.
+        reason: what the cluster says, such as `OUT_OF_MEMORY`, and where; empty where it says nothing.
     """
 
-    state: Literal["queued", "running", "ended"]
-    code: int | None = None
-    why: str = ""
-    again: bool = False
+    code: int | None
+    reason: str = ""
 
 
-QUEUED, RUNNING = JobStatus("queued"), JobStatus("running")
-
-
-class Launcher(Protocol):
-    """Begins the processes of a study's cells; made of a `LauncherConfig`, the study's folder and what it is to do.
+class Launcher(ABC):
+    """Runs the jobs of a study's cells.
 
     Attributes:
+        job: class of the jobs.
         tick: seconds to wait between two looks.
+        active: jobs by cell, of the cells that have not ended; some perhaps submitted by an earlier runner.
+
+    Args:
+        place: name and settings of the launcher.
+        study: folder of the study.
+        stored: metadata of the study.
     """
 
-    tick: float
+    job: ClassVar[type[CellJob]] = CellJob
+    options: ClassVar[Sequence[str]] = ("--cell",)
+    tick = 1.0
 
-    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None: ...
+    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
+        self.settings = place.settings
+        self.study = study
+        self.threads = stored.config.threads or 1
+        self.active: dict[str, Any] = {}
+        self._trust = ("--trust-remote-code",) if stored.config.encoder.trust_remote_code else ()
 
-    def start(self, names: Sequence[str]) -> Collection[str]:
-        """Begin cells, whose folders are made; return those that could be. The others may be begun later.
+    def make_job(self, cell: Cell) -> CellJob:
+        """Return the job of a cell."""
+        return self.job(self.study.runs(cell), self.study.log(cell.name), (*self.options, *self._trust))
+
+    @abstractmethod
+    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
+        """Submit cells, whose run folders exist; return the names of the accepted ones. Others may be submitted later.
 
         Raises:
-            ConfigError: none of them ever can be, with these settings.
-            RunFolderError: a file cannot be written.
+            ConfigError: the place can run no cell with these settings.
         """
 
-    def look(self) -> Mapping[str, JobStatus]:
-        """Return every cell that was begun, until and with the first time that it has ended.
+    def collect(self) -> Mapping[str, JobEnd]:
+        """Return the cells that have ended since the last call."""
+        found = {name: end for name, job in self.active.items() if (end := self.end_of(job))}
+        self.active = {name: job for name, job in self.active.items() if name not in found}
+        return found
 
-        That may have been by an earlier runner, which was killed, where its cells go on without it.
-        """
+    @abstractmethod
+    def end_of(self, job: Any) -> JobEnd | None:
+        """Return the end of a job, None while it waits or runs."""
 
-    def stop(self, kill: bool) -> None:
-        """Ask all cells to save what they have reached and end, or kill them; does not wait. Raises nothing."""
+    @abstractmethod
+    def stop(self, again: bool) -> None:
+        """Let all cells save a checkpoint and end, or, `again`, end at once; does not wait."""
 
 
-def launcher_of(place: LauncherConfig) -> type[Launcher]:
+def open_launcher(place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> Launcher:
     """Return the launcher of a place; `ConfigError` where a package that it needs is missing."""
-    name = place.launcher
-    found: type[Launcher] = import_extra(f"{__package__}.{name}", name, f"--launcher {name}").LAUNCHER
-    return found
+    module = f"{__package__}.{'ray_jobs' if place.launcher == 'ray' else 'submitit_jobs'}"
+    found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
+    launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
+    return launchers[place.launcher](place, study, stored)
