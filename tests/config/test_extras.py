@@ -15,7 +15,7 @@ from metasearch.data.documents.detect import detector
 from metasearch.data.formats import compressed_files
 from metasearch.data.formats.parquet import text_pairs
 from metasearch.errors import ConfigError, DataError, MetasearchError
-from metasearch.pipelines.study.launchers.base import launcher_of
+from metasearch.pipelines.study.launchers.base import open_launcher
 from metasearch.retrieval.index import scan
 
 ROOT = Path(__file__).parents[2]
@@ -52,12 +52,12 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
     [
         ("pyarrow", "corpora", lambda: list(text_pairs(Path("a.parquet"), "de", "en")), DataError),
         ("py3langid", "detect", detector, ConfigError),
-        ("ray", "ray", lambda: launcher_of(LauncherConfig("ray")), ConfigError),
+        ("ray", "ray", lambda: open_launcher(LauncherConfig("ray"), None, None), ConfigError),
     ],
 )
 def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypatch):
     hide(package)
-    monkeypatch.delitem(sys.modules, "metasearch.pipelines.study.launchers.ray", raising=False)
+    monkeypatch.delitem(sys.modules, "metasearch.pipelines.study.launchers.ray_jobs", raising=False)
     with pytest.raises(error, match=f"needs the package {package}: {re.escape(install_line(extra))}$"):
         use()
 
