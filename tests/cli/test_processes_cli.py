@@ -6,6 +6,8 @@ import signal
 import pytest
 
 from helpers.forks import Fork, metasearch
+from helpers.parallel import flags as distill_flags
+from helpers.parallel import save_assistant, small, weights, write_corpus
 from helpers.torchrun import by_torchrun, ended, forked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -90,6 +92,17 @@ def test_a_signal_to_any_process_stops_all_after_the_same_step(whole, tmp_path, 
     assert codes == {143}
     assert_done([Fork(metasearch("resume", run))])
     assert_same_run(run, whole)
+
+
+def test_a_distillation_of_two_processes_has_the_models_of_one(tmp_path):
+    write_corpus(tmp_path / "corpus")
+    save_assistant(tmp_path / "assistant")
+    sizes = small("assistant", "student", budget__shards=2)
+    call = ["distill", *distill_flags(tmp_path, "--stages=1,3", "--device=cpu", *sizes, steps=2)]
+    for count in (1, 2):
+        assert_done(forked(count, metasearch(*call, "-o", tmp_path / f"{count}")))
+    for stage in ("1-assistant", "3-student"):
+        assert weights(tmp_path / "2" / stage) == weights(tmp_path / "1" / stage)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from torch import nn
 from transformers import AutoModel, ViTConfig
 
 from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
+from metasearch.compress.merging import merge, thin
 from metasearch.compress.student import make_student
 from metasearch.encoders.compressed import CompressedConfig, FactorisedEmbedding
 from metasearch.encoders.open import open_checkpoint
@@ -154,6 +155,12 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
         assert table.num_embeddings == model.config.vocab_size == model.config.backbone.vocab_size == new
         torch.testing.assert_close(model(ids).last_hidden_state, before)
     assert model.get_input_embeddings().table.weight.shape == (50, 4)
+
+
+def test_a_student_is_not_compressed_again(student):
+    for again in (lambda: make_student(student, 4, 3), lambda: thin(student, 2), lambda: merge(student, None, 8, TEXTS)):
+        with pytest.raises(EncoderError, match="compressed already"):
+            again()
 
 
 def test_a_kind_that_cannot_be_compressed_is_named_with_those_that_can():

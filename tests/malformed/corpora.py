@@ -60,4 +60,11 @@ TEXTS = [
     Row("texts, an empty file", "tokenizer TMP/a.txt --size 400 -o TMP/out", 3, "a.txt", {"a.txt": ""}),
     Row("texts, not UTF-8", "tokenizer TMP/a.txt --size 400 -o TMP/out", 3, "a.txt:1: not UTF-8", {"a.txt": b"\xff\n"}),
 ]
-ROWS = [*CORPORA, *SCORED, *ENTAILMENT, *TEXTS]
+# Rows of scores are appended to a file: to no other one, and to no line.
+SCORES = [
+    Row("scores, a file of something else", "evaluate --encoder tiny -o TMP/notes.txt", 5,
+        "notes.txt:1: no row of scores", {"notes.txt": "Buy milk.\n"}),
+    Row("scores, a line without end", "evaluate --encoder tiny -o TMP/a.jsonl", 5, "a.jsonl:1: the line has no end",
+        {"a.jsonl": '{"task": "demo", "value": 0.5}'}),
+]  # fmt: skip
+ROWS = [*SCORES, *CORPORA, *SCORED, *ENTAILMENT, *TEXTS]

@@ -115,6 +115,8 @@ VALUES = [
     ("export tiny --sentence-transformers --dimensions 128 -o TMP/out", "dimensions 128: vectors have 128 numbers"),
     ("export tiny --sentence-transformers --texts TMP -o TMP/out", "say with --dimensions how many"),
     ("export tiny --sentence-transformers --task demoo -o TMP/out", "unknown task 'demoo'. Did you mean 'demo'"),
+    ("export tiny --sentence-transformers --fold 1 -o TMP/out", "--fold: no task is read"),
+    ("merge tiny -o TMP/out", "name two encoders or more"),
     ("tokenizer TMP --size 0 -o TMP/out", "'--size': 0 is not in the range"),
     ("tokenizer TMP --kind wordpiece -o TMP/out", "'--kind': unknown choice 'wordpiece'"),
     ("tokenizer TMP --max-length 2 -o TMP/out", "'--max-length': 2 is not in the range x>=3"),

@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,6 +161,12 @@ AFTER = """
 import json
 print(json.dumps({role: encode(json.loads(sys.argv[1]), role).tolist() for role in ("question", "candidate", "text")}))
 """
+
+
+def test_a_graph_names_no_folder_of_its_maker_and_is_none_to_train(folder):
+    assert str(Path.cwd()).encode() not in (folder / "onnx" / "model.onnx").read_bytes()
+    with pytest.raises(EncoderError, match="is an export to ONNX, which `metasearch evaluate` and onnxruntime read"):
+        open_checkpoint(str(folder))
 
 
 def test_the_example_needs_onnxruntime_and_tokenizers_alone(encoder, folder):

@@ -87,3 +87,9 @@ def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
     content = in_languages(made(9), [tag] * 9)
     with pytest.raises(ConfigError, match=message):
         Expansion.of(opened(tmp_path / "index", content))
+
+
+def test_an_index_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(expansion, "MOST", 8)
+    with pytest.raises(ConfigError, match="all passages with each other, 8 at most; here are 9"):
+        Expansion.of(opened(tmp_path / "index", made(9)))
