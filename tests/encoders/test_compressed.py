@@ -158,9 +158,9 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
 
 
 def test_a_student_is_not_compressed_again(student):
-    for again in (lambda: make_student(student, 4, 3), lambda: thin(student, 2), lambda: merge(student, None, 8, TEXTS)):
+    for again, *settings in ((make_student, 4, 3), (thin, 2), (merge, None, 8, TEXTS)):
         with pytest.raises(EncoderError, match="compressed already"):
-            again()
+            again(student, *settings)
 
 
 def test_a_kind_that_cannot_be_compressed_is_named_with_those_that_can():
