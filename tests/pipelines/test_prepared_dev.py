@@ -5,7 +5,7 @@ import pytest
 from helpers.prepared import prepared, write_lines
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.prepared.holdout import hold_out
+from metasearch.data.prepared.corpus import hold_out
 
 
 @pytest.fixture(scope="module")

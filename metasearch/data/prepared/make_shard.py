@@ -1,13 +1,12 @@
 """Writes the pairs of a shard."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import ArrayFile, check
+from metasearch.data.formats.arrays import check
 from metasearch.data.prepared.blocks import Block
 from metasearch.data.prepared.manifest import REMEDY, SHARDS, ShardCounts, read_sealed, write_sealed
 from metasearch.data.prepared.shard import write_shard
@@ -33,8 +32,9 @@ def make_shard(folder: Path, number: int, pieces: ShardPieces) -> ShardCounts:
             source.append(texts.setdefault(first, len(texts)))
             target.append(texts.setdefault(second, len(texts)))
         part += [own] * len(pairs)
-    counts = ShardCounts(write_shard(folder, list(texts), (source, target, part)), len(part), len(texts))
-    write_sealed(note, asdict(counts))
+    stored = write_shard(folder, list(texts), (source, target, part))
+    counts = ShardCounts(stored=stored, pairs=len(part), texts=len(texts))
+    write_sealed(note, counts.model_dump())
     return counts
 
 
@@ -44,7 +44,7 @@ def _read_made(folder: Path, note: Path) -> ShardCounts | None:
         return None
     try:
         tree, _ = read_sealed(note)
-        counts = ShardCounts(ArrayFile(**tree["stored"]), tree["pairs"], tree["texts"])
+        counts = ShardCounts.model_validate({key: tree[key] for key in ShardCounts.model_fields})
         check(folder / SHARDS, counts.stored, REMEDY)
     except RunFolderError:
         note.unlink()

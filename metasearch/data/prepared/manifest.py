@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from metasearch.config.base import FrozenConfig
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.formats.arrays import ArrayFile
 from metasearch.errors import DataError, RunFolderError
@@ -24,8 +24,7 @@ OF_STAGES = {"max_tokens", "balance", "dev"}
 """Settings of a corpus that are of training; tokens are those of the encoder that is trained."""
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(FrozenConfig):
     """A file that the corpus was made of: its path, bytes and SHA-256."""
 
     path: str
@@ -33,8 +32,7 @@ class Input:
     sha256: str
 
 
-@dataclass(frozen=True)
-class PartCounts:
+class PartCounts(FrozenConfig):
     """What became of the lines of a part; see `metasearch.data.parallel.files.Part`.
 
     Attributes:
@@ -52,8 +50,7 @@ class PartCounts:
     pairs: int
 
 
-@dataclass(frozen=True)
-class ShardCounts:
+class ShardCounts(FrozenConfig):
     """A shard: its file, and how many pairs and distinct texts it has."""
 
     stored: ArrayFile
@@ -61,8 +58,7 @@ class ShardCounts:
     texts: int
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(FrozenConfig):
     """What a preparation was asked to do; the same asked of the same files gives the same bits.
 
     Attributes:
@@ -81,22 +77,10 @@ class Asked:
 
     def tree(self) -> dict[str, Any]:
         """Return it as JSON."""
-        settings = self.settings.model_dump(mode="json", exclude=OF_STAGES)
-        values = {"settings": settings, "across": self.across, "detect": self.detect}
-        inputs = [asdict(each) for each in self.inputs]
-        back: dict[str, Any] = json.loads(json.dumps({**values, "exclude": dict(self.exclude), "inputs": inputs}))
-        return back
-
-    @classmethod
-    def of(cls, tree: Mapping[str, Any]) -> "Asked":
-        """Return what a tree says."""
-        inputs = tuple(Input(**each) for each in tree["inputs"])
-        settings = CorpusSettings.model_validate(tree["settings"])
-        return cls(settings, tree["across"], tuple(tree["detect"]), tree["exclude"], inputs)
+        return self.model_dump(mode="json", exclude={"settings": OF_STAGES})
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(FrozenConfig):
     """What a finished corpus is.
 
     Attributes:
@@ -109,7 +93,7 @@ class Manifest:
     asked: Asked
     parts: tuple[PartCounts, ...]
     shards: tuple[ShardCounts, ...]
-    seal: str = field(default="", compare=False)
+    seal: str = ""
 
     @property
     def pairs(self) -> int:
@@ -118,8 +102,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write it, whole or not at all; `RunFolderError` where that fails."""
-        parts, shards = ([asdict(each) for each in several] for several in (self.parts, self.shards))
-        write_sealed(folder / FILE, {"asked": self.asked.tree(), "parts": parts, "shards": shards})
+        write_sealed(folder / FILE, {**self.model_dump(mode="json", exclude={"seal"}), "asked": self.asked.tree()})
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -134,9 +117,8 @@ class Manifest:
             state = "its preparation is not finished" if (folder / "work").exists() else "it is no prepared corpus"
             raise DataError(f"{folder}: {state}: it has no {FILE}; see metasearch prepare --help")
         tree, seal = read_sealed(path)
-        parts = tuple(PartCounts(**{**each, "paths": tuple(each["paths"])}) for each in tree["parts"])
-        shards = tuple(ShardCounts(**{**each, "stored": ArrayFile(**each["stored"])}) for each in tree["shards"])
-        return cls(Asked.of(tree["asked"]), parts, shards, seal)
+        found = {key: tree[key] for key in ("asked", "parts", "shards")}
+        return cls.model_validate({**found, "seal": seal})
 
 
 def is_prepared(folder: Path) -> bool:

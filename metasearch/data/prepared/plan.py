@@ -43,11 +43,15 @@ class Counts:
 
     def done(self) -> PartCounts:
         """Return the counts; `pairs` is what is left of the lines."""
-        part = self.part
-        paths = tuple(map(str, part.paths))
-        dropped = dict(sorted(self.dropped.items()))
-        pairs = self.read - self.dropped.total()
-        return PartCounts(paths, part.corpus, part.language, part.pivot, self.read, dropped, pairs)
+        return PartCounts(
+            paths=tuple(map(str, self.part.paths)),
+            corpus=self.part.corpus,
+            language=self.part.language,
+            pivot=self.part.pivot,
+            read=self.read,
+            dropped=dict(sorted(self.dropped.items())),
+            pairs=self.read - self.dropped.total(),
+        )
 
 
 def pieces(

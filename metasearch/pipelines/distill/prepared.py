@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.corpus import CorpusSettings
-from metasearch.data.prepared.corpus import CorpusSelection, PreparedCorpus, open_corpus
-from metasearch.data.prepared.holdout import hold_out
+from metasearch.data.prepared.corpus import CorpusSelection, PreparedCorpus, hold_out, open_corpus
 from metasearch.data.prepared.manifest import Manifest, is_prepared
 from metasearch.data.prepared.shard import Shard
 from metasearch.encoders.encoder import Encoder

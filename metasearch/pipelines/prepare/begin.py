@@ -67,9 +67,9 @@ def prepare_corpus(
         twice = next(test.name for i, test in enumerate(tests) if test.name in {each.name for each in tests[:i]})
         raise ConfigError(f"--exclude: two are called '{twice}', which the report could not tell apart; rename a file")
     told = tuple(primary_language(normalise_tag(language)) for language in detect)
-    asked = Asked(chosen, across, told, hashes, _inputs(parts))
+    asked = Asked(settings=chosen, across=across, detect=told, exclude=hashes, inputs=_inputs(parts))
     _check_languages(asked, parts)
-    return prepare(Job(folder, asked, tests), files, processes, callback)
+    return prepare(Job(folder=folder, asked=asked, tests=tests), files, processes, callback)
 
 
 def _inputs(parts: Sequence[Part]) -> tuple[Input, ...]:
@@ -78,7 +78,7 @@ def _inputs(parts: Sequence[Part]) -> tuple[Input, ...]:
         try:
             name = str(path.resolve())
             name.encode()
-            found.append(Input(name, path.stat().st_size, digest(path)))
+            found.append(Input(path=name, size=path.stat().st_size, sha256=digest(path)))
         except UnicodeEncodeError:
             raise DataError(f"{name!r}: the name of the file or of a folder above it is not UTF-8") from None
         except OSError as error:

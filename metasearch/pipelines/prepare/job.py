@@ -160,7 +160,7 @@ def _shards(
 def _finish(job: Job, counts: Sequence[Counts], made: Sequence[ShardCounts], ignored: Sequence[str]) -> Manifest:
     """Write reports and manifest, and remove what was needed for them."""
     folder, parts = job.folder, tuple(own.done() for own in counts)
-    manifest = Manifest(job.asked, parts, tuple(made))
+    manifest = Manifest(asked=job.asked, parts=parts, shards=tuple(made))
     text, tree = report_of(manifest, [line for own in counts for line in own.examples], ignored)
     atomic_write_all(
         {folder / "report.md": text, folder / "report.json": json.dumps(tree, ensure_ascii=False, indent=1) + "\n"}

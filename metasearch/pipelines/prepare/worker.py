@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from multiprocessing import active_children, get_context
 from multiprocessing.connection import wait
@@ -17,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from metasearch.config.base import FrozenConfig
 from metasearch.data.documents.detect import detector
 from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.parallel.corpus import Sides
@@ -30,8 +30,7 @@ _KNOWN = 2**14
 """Texts of which is remembered whether they stand in a test set, as many pairs share their source."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(FrozenConfig):
     """What all processes of a preparation know.
 
     Attributes:
@@ -43,21 +42,6 @@ class Job:
     folder: Path
     asked: Asked
     tests: tuple[TestSet, ...]
-
-    def to_json(self) -> str:
-        """Return it as text, for a process that is started anew."""
-        tests = [asdict(each) for each in self.tests]
-        return json.dumps({"folder": str(self.folder), "asked": self.asked.tree(), "tests": tests})
-
-    @classmethod
-    def of_json(cls, text: str) -> "Job":
-        """Return what `to_json` wrote."""
-        tree = json.loads(text)
-        tests = (
-            TestSet(each["name"], *(tuple(map(tuple, each[kind])) for kind in ("texts", "passages")))
-            for each in tree["tests"]
-        )
-        return cls(Path(tree["folder"]), Asked.of(tree["asked"]), tuple(tests))
 
 
 class Worker:
@@ -104,7 +88,7 @@ def begin(path: Path) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _worker = Worker(Job.of_json(path.read_text(encoding="utf-8")))
+    _worker = Worker(Job.model_validate(json.loads(path.read_bytes())))
 
 
 def call(name: str, *arguments: Any) -> Any:
@@ -141,7 +125,7 @@ class Pool:
             self._others = set(active_children())
             # By way of a file: a process that is stopped while another one begins must not leave it half a message.
             path = self._job.folder / "work" / "job.json"
-            atomic_write(path, self._job.to_json())
+            atomic_write(path, json.dumps(self._job.model_dump(mode="json")))
             self._pool = ProcessPoolExecutor(self._processes, fresh, begin, (path,))
         else:
             self._own = Worker(self._job)
