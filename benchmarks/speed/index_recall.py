@@ -29,12 +29,10 @@ from metasearch.encoders.neutral import estimate
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.pipelines.factory import load_encoder
+from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.fusion import fuse
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.locations import FilePlaces, SourceFile
-from metasearch.retrieval.index.manifest import Kind
-from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.index.local import LocalStore, writing
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
 
@@ -43,18 +41,18 @@ DEPTH = 100
 Vectors = NDArray[np.float32]
 
 
-def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder) -> Index:
+def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder) -> LocalStore:
     """Return an index of candidates, of which row i is candidate i."""
     hashes = [hashlib.sha256(candidate.id.encode()).digest()[:16] for candidate in data.candidates]
     keys = np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, 16)
     lines = np.arange(1, len(keys) + 1, dtype=np.int32)
     passages = [Passage(c.text, "lareqa", i + 1, c.language) for i, c in enumerate(data.candidates)]
-    with writing(folder, Kind(encoder.name, encoder.fingerprint, vectors.shape[1])) as writer:
-        writer.add(vectors, passages, keys)
-        writer.finish([FilePlaces(SourceFile("lareqa", 0, ""), keys, lines)])
-    index = Index.open(folder)
-    assert len(index) == len(data.candidates)
-    return index
+    with writing(folder, Kind(encoder.name, encoder.fingerprint, vectors.shape[1])) as store:
+        store.upsert(vectors, passages, keys)
+        store.finish([FilePlaces(SourceFile("lareqa", 0, ""), keys, lines)])
+    found = LocalStore.open(folder)
+    assert len(found) == len(data.candidates)
+    return found
 
 
 def map_of(rankings: Sequence[Sequence[int]], data: RetrievalData) -> float:
@@ -82,8 +80,8 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
         exact = np.argsort(-(queries.astype(np.float64) @ ours.astype(np.float64).T), axis=1, kind="stable")
         near[f"{kind}float64"] = exact[:, :DEPTH]
         index = write(place / f"{kind}int8", data, ours, encoder)
-        near[f"{kind}int8"] = index.search(queries, DEPTH)[0]
-        both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0].tolist(), strict=True)
+        near[f"{kind}int8"] = index.search(queries, DEPTH)[0][0]
+        both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0][0].tolist(), strict=True)
         shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
         rows.append({"way": f"{kind}int8", "metric": f"recall@{TOP}", "value": round(shared, 4)})
     bm25 = Bm25.of(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)

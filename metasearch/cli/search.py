@@ -17,7 +17,7 @@ from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from metasearch.retrieval.index.hit import Hit
+    from metasearch.retrieval.index.base import Hit
     from metasearch.retrieval.search.searcher import Searcher
 
 # Control characters, line ends, marks that embed or override a direction, and halves of characters. Joiners and soft

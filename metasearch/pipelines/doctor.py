@@ -18,9 +18,7 @@ from metasearch.evaluation.study.read import STUDY_FILE, study_of
 from metasearch.pipelines.environment import Finding, Section, bad, note
 from metasearch.pipelines.resume import KINDS, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.manifest import FILE as INDEX
-from metasearch.retrieval.index.manifest import Manifest as IndexManifest
+from metasearch.retrieval.index.local import LocalStore, exists, read_state
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import read_complete_rows
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
@@ -45,7 +43,7 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
             return Section(f"{folder}: damaged", [bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error)])
     if is_prepared(folder):
         return Section(f"{folder}: a prepared corpus", [_corpus(folder)])
-    if has(INDEX):
+    if exists(folder):
         return Section(f"{folder}: an index", [_index(folder)])
     if has(EXPORT):
         return Section(f"{folder}: an export to ONNX", [_graph(folder)])
@@ -172,13 +170,13 @@ def _corpus(folder: Path) -> Finding:
 
 def _index(folder: Path) -> Finding:
     def found() -> str:
-        index = Index.open(folder)
-        index.verify()
-        about = f"{index.places:,} passages of {index.files:,} documents, all files sound"
-        return f"{about}; encoder '{index.kind.encoder}'"
+        store = LocalStore.open(folder)
+        store.verify()
+        about = f"{store.places:,} passages of {len(store.files):,} documents, all sound"
+        return f"{about}; encoder '{store.kind.encoder}'"
 
     try:
-        if IndexManifest.read(folder).locations is None:
+        if read_state(folder).get("files") is None:
             return note("files", "not finished; the same command of metasearch index goes on")
     except MetasearchError as error:
         return bad("files", error)

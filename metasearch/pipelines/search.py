@@ -9,8 +9,7 @@ from metasearch.config.index import IndexSettings
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines import factory
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.manifest import FILE, Manifest
+from metasearch.retrieval.index.local import LocalStore, read_kind
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
@@ -50,7 +49,7 @@ def index_documents(
         EncoderError: the encoder cannot be loaded, or the index has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
     """
-    kind = Manifest.read(folder).kind if (folder / FILE).exists() else None
+    kind = read_kind(folder)
     before = kind.settings if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
@@ -76,17 +75,17 @@ def open_searcher(
         RunFolderError: the folder is no index, was never finished, or is damaged.
         EncoderError: the encoder cannot be loaded, or is another one.
     """
-    index = Index.open(folder)
-    settings = yaml.check(dict(index.kind.settings), IndexSettings, str(folder / FILE))
+    store = LocalStore.open(folder)
+    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {folder}")
     try:
         loaded = factory.load_encoder(
-            encoder or index.kind.encoder, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code
+            encoder or store.kind.encoder, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code
         )
     except (EncoderError, ConfigError) as error:
         if encoder is None:
             raise type(error)(f"{folder}: the encoder that made it: {error}; say with --encoder where it is") from None
         raise
-    return Searcher(index, loaded)
+    return Searcher(store, loaded)
 
 
 def _anywhere(name: str) -> str:

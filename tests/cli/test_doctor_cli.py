@@ -183,7 +183,7 @@ DAMAGED = [
     ("a run", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "not JSON"),
     ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
     ("tokenizer", spoil("tokenizer.json", "{"), "words", 5, "the tokenizer cannot be loaded"),
-    ("index", spoil("manifest.json", lambda text: text.replace("tiny", "mini")), "files", 5, "manifest.json"),
+    ("index", spoil("index.sqlite", "x" * 200), "files", 5, "index.sqlite: file is not a database"),
 ]
 
 

@@ -107,7 +107,11 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
 
 
 def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
-    metasearch("index", "docs", "--encoder=tiny", "--chunk-tokens=12", "-o", "faq.index")
+    for language, end in (("de", " Ja."), ("en", "")):
+        rows = "".join(json.dumps({"text": f"{text}{end}"}) + "\n" for text in EN)
+        (docs / language / "faq.txt").unlink()
+        (docs / f"faq.{language}.jsonl").write_text(rows, encoding="utf-8")
+    metasearch("index", "docs", "--encoder=tiny", "-o", "faq.index")
     asked = ("search", "faq.index", EN[0], "--json")
     plain, moved = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--expand"]))
     assert {hit["text"] for hit in moved} == {hit["text"] for hit in plain}
@@ -141,7 +145,7 @@ def test_balance_measures_scores_from_the_best_of_their_language(docs):
         (["index", "docs", "--encoder=tiny", "-o", "docs"], 5, "docs exists and is no index"),
         (["index", "docs", "--chunk-tokens=41", "-o", "faq.index"], 2, "it was made with length 40, not 41"),
         (["index", "docs/de", "-o", "faq.index"], 2, "such as 'docs/en/faq.txt'"),
-        (["search", "docs", "x"], 5, "docs is no index: it has no manifest.json"),
+        (["search", "docs", "x"], 5, "docs is no index: it has no index.sqlite"),
         (["search", "faq.index", "  "], 2, "the query is blank"),
         (["search", "faq.index", "\u2066 \u00ad\u200d\ufeff"], 2, "the query is blank"),
         (["search", "nowhere", "x"], 5, "nowhere does not exist"),

@@ -16,7 +16,7 @@ from metasearch.data.formats import compressed_files
 from metasearch.data.formats.parquet import text_pairs
 from metasearch.errors import ConfigError, DataError, MetasearchError
 from metasearch.pipelines.study.launchers.base import open_launcher
-from metasearch.retrieval.index import scan
+from metasearch.retrieval.index import exact_search
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -98,9 +98,9 @@ def test_products_are_the_same_integers_without_numkong(dimensions, monkeypatch)
     codes[0], codes[1] = 127, rng.integers(-127, 128, dimensions)
     halves = np.where(rng.random((4, dimensions)) < 0.9, 127, -128).astype(np.int8)
     expected = codes.astype(np.int64) @ halves.T.astype(np.int64)
-    assert (scan.integer_products(halves)(codes) == expected).all()
-    monkeypatch.setattr(scan, "find_spec", lambda name: None)
-    alone = scan.integer_products(halves)(codes)
+    assert (exact_search.integer_products(halves)(codes) == expected).all()
+    monkeypatch.setattr(exact_search, "find_spec", lambda name: None)
+    alone = exact_search.integer_products(halves)(codes)
     assert alone.dtype == np.int32
     assert (alone == expected).all()
 

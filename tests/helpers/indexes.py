@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from metasearch.data.documents.passage import Passage
-from metasearch.retrieval.index.locations import FilePlaces, SourceFile
-from metasearch.retrieval.index.manifest import Kind
+from metasearch.retrieval.index.base import FilePlaces, Hit, Kind, SourceFile
+from metasearch.retrieval.index.local import writing
 from metasearch.retrieval.index.quantise import to_int8
-from metasearch.retrieval.index.writer import writing
 
 DIMENSION = 24
 LANGUAGES = ("de", "el", "tr")
@@ -56,13 +55,13 @@ def kind(dimension=DIMENSION, **settings):
     return Kind("mini", "fingerprint-1", dimension, settings)
 
 
-def write_index(folder, content, rows=50, portions=1):
+def write_index(folder, content, portions=1):
     """Write an index of some content, added in so many portions."""
-    with writing(folder, kind(content.vectors.shape[1]), rows) as writer:
+    with writing(folder, kind(content.vectors.shape[1])) as store:
         for chosen in np.array_split(np.arange(len(content.passages)), portions):
             part = content.part(chosen)
-            writer.add(part.vectors, part.passages, part.keys)
-        writer.finish(content.files())
+            store.upsert(part.vectors, part.passages, part.keys)
+        store.finish(content.files())
     return folder
 
 
@@ -82,11 +81,19 @@ def expected(content, asked, top, languages=()):
     return found
 
 
-def found_by(index, asked, top, languages=()):
-    """Return the texts that a search finds, and their scores."""
-    rows, scores = index.search(asked, top, languages)
+def hits_of(store, rows, scores):
+    """Return rows and their scores as hits."""
     return [
-        [(hit.passage.text, hit.score) for hit in index.hits(own, of)] for own, of in zip(rows, scores, strict=True)
+        Hit(float(score), passage, places)
+        for score, (passage, places) in zip(scores, store.passages(rows), strict=True)
+    ]
+
+
+def found_by(store, asked, top, languages=(), **how):
+    """Return the texts that a search finds, and their scores."""
+    ((rows, scores),) = store.search(asked, top, [languages], **how)
+    return [
+        [(hit.passage.text, hit.score) for hit in hits_of(store, own, of)] for own, of in zip(rows, scores, strict=True)
     ]
 
 

@@ -1,11 +1,13 @@
 """Runs a command in a process that dies before, or in the middle of, one chosen thing that it does to the disk."""
 
 import io
+import itertools
 import multiprocessing
 import os
 import re
 import resource
 import signal
+import sqlite3
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -41,7 +43,11 @@ def moments(command, folder):
         found.setdefault(seen.get())
     before = [Moment(what) for what in found]
     # The file that only shows which mode new ones get is empty.
-    torn = [what for what in found if what.startswith("write") and not what.endswith(".mode.new")]
+    torn = [
+        what
+        for what in found
+        if (what.startswith("write") or what.endswith("COMMIT")) and not what.endswith(".mode.new")
+    ]
     return before + [Moment(what, torn=True) for what in torn]
 
 
@@ -104,6 +110,7 @@ def _listen(folder, hear):
         elif event in ("os.remove", "os.rmdir", "os.mkdir"):
             tell(event.removeprefix("os."), args[0])
 
+    connect, statements = sqlite3.connect, itertools.count()
     fsync, serialise = os.fsync, safetensors.torch.serialize_file
 
     def synced(descriptor):
@@ -114,5 +121,11 @@ def _listen(folder, hear):
         tell("write", path)
         serialise(tensors, path, *args, **keys)
 
+    def connected(*args, **keys):
+        connection = connect(*args, **keys)
+        connection.set_trace_callback(lambda sql: hear(f"sql {next(statements)} {sql[:30]}"))
+        return connection
+
+    sqlite3.connect = connected
     os.fsync, safetensors.torch.serialize_file = synced, serialised
     sys.addaudithook(audit)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from metasearch.data.formats.arrays import ArraySpec, LoadedArrays, json_array
 from metasearch.retrieval.index import derived_arrays
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.scan import Best, Rows, Scores
+from metasearch.retrieval.index.base import Rows, Scores
+from metasearch.retrieval.index.exact_search import Best
+from metasearch.retrieval.index.local import LocalStore
 
 FOLDER = "bm25"
 _AT_ONCE = 4096
@@ -35,40 +36,40 @@ class Bm25:
     """BM25 over the rows of an index; `of` makes one.
 
     Args:
-        index: whose rows are searched.
+        store: whose rows are searched.
         words: cuts texts.
         parts: `data`, `indices` and `indptr` of the weights by word, and the numbers of the `words` in JSON.
     """
 
-    def __init__(self, index: Index, words: Words, parts: LoadedArrays) -> None:
-        self.index = index
+    def __init__(self, store: LocalStore, words: Words, parts: LoadedArrays) -> None:
+        self.store = store
         self.words = words
         self._numbers = {word: i for i, word in enumerate(json.loads(parts["words"].tobytes()))}
         self._weights = bm25s.BM25(method="lucene")
         weights = {name: parts[name] for name in ("data", "indices", "indptr")}
-        self._weights.scores = {**weights, "num_docs": len(index)}
+        self._weights.scores = {**weights, "num_docs": len(store)}
         # What its own `load` sets for the method.
         self._weights.nonoccurrence_array = None
 
     @classmethod
-    def of(cls, index: Index, words: Words, name: str) -> "Bm25":
+    def of(cls, store: LocalStore, words: Words, name: str) -> "Bm25":
         """Return BM25 over an index, as it was kept or made anew.
 
         Args:
-            index: whose rows are searched.
+            store: whose rows are searched.
             words: cuts texts.
             name: hash of everything that `words` depends on.
 
         Raises:
-            RunFolderError: a segment is damaged.
+            RunFolderError: a text is damaged.
         """
-        key = hashlib.sha256(json.dumps([2, index.contents_name, name]).encode()).hexdigest()
-        folder = index.folder / FOLDER
+        key = hashlib.sha256(json.dumps([2, store.contents, name]).encode()).hexdigest()
+        folder = store.folder / FOLDER
         kept = derived_arrays.kept(folder, key, _PARTS)
         if kept is None:
-            kept = _made(index, words)
+            kept = _made(store, words)
             derived_arrays.keep(folder, key, kept, "the words of the index are counted again the next time")
-        return cls(index, words, kept)
+        return cls(store, words, kept)
 
     def search(self, queries: Sequence[str], top: int, languages: Collection[str] = ()) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows that have one of its words, and their scores, best first, `(K,)` each.
@@ -84,11 +85,11 @@ class Bm25:
             ConfigError: no row is in one of the languages.
         """
         found = []
-        inside = self.index.rows_in(languages)
+        inside = self.store.rows_in(languages)
         for ids in self.words(list(queries)):
             known = [self._numbers[word] for word in ids if word in self._numbers]
             best = Best(1, top)
-            if known and len(self.index):
+            if known and len(self.store):
                 scores = np.asarray(self._weights.get_scores_from_ids(known), np.float32)
                 rows = np.flatnonzero((scores > 0) & inside)
                 best.of_query(0, scores[rows], rows)
@@ -96,11 +97,11 @@ class Bm25:
         return found
 
 
-def _made(index: Index, words: Words) -> dict[str, NDArray[Any]]:
+def _made(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
     """Return the weights of all words of an index's texts."""
     numbers: dict[int, int] = {}
     ids: list[list[int]] = []
-    texts = list(index.texts())
+    texts = list(store.texts())
     for start in range(0, len(texts), _AT_ONCE):
         for row in words(texts[start : start + _AT_ONCE]):
             ids.append([numbers.setdefault(int(word), len(numbers)) for word in row])

@@ -4,10 +4,9 @@ import json
 import logging
 from pathlib import Path
 
-from metasearch.data.formats.arrays import ArrayFile, ArraySpec, LoadedArrays, write
+from metasearch.data.formats.arrays import ArrayFile, ArraySpec, LoadedArrays, check, open_arrays, write
 from metasearch.errors import RunFolderError
 from metasearch.io import atomic_write, held, read_bytes
-from metasearch.retrieval.index.arrays import check, open_arrays
 
 _PATIENCE = 600
 """Seconds to wait for another process that keeps the same."""
@@ -19,8 +18,8 @@ def kept(folder: Path, key: str, wanted: ArraySpec) -> LoadedArrays | None:
     """Return the arrays that were kept; None where there are none of this key, or they are damaged."""
     try:
         stored = ArrayFile(**json.loads(read_bytes(folder / f"{key}.json")))
-        check(folder, stored)
-        return open_arrays(folder, stored, wanted).arrays
+        check(folder, stored, "")
+        return open_arrays(folder, stored, wanted, "").arrays
     except (OSError, ValueError, TypeError, RunFolderError):
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from metasearch.retrieval.index.scan import Rows, Scores
+from metasearch.retrieval.index.base import Rows, Scores
 
 CONSTANT = 60
 """k of the paper: how little the very first ranks count above those that follow."""

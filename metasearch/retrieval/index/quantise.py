@@ -1,12 +1,13 @@
 """Vectors as whole numbers: eight bits a dimension with a step for each vector.
 
 A quantised vector is a function of the vector alone, of none of its neighbours: in whatever order and portions vectors
-come, and wherever compaction moves them, the result is the same bits.
+come, the result is the same bits.
 
 Notation used for shapes: n vectors, q queries, D dimensions.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,20 @@ _LARGEST_SUM = 2**31 - 1
 Codes = NDArray[np.int8]
 
 
-def to_int8(vectors: NDArray[np.float32]) -> tuple[Codes, NDArray[np.float32]]:
-    """Return codes `(n, D)` of -127 to 127 and the step of each vector `(n,)`; a vector is about codes times step.
+class Quantised(NamedTuple):
+    """Vectors as whole numbers: a vector is about its codes times its step.
+
+    Attributes:
+        codes: `(n, D)`.
+        steps: `(n,)`.
+    """
+
+    codes: Codes
+    steps: NDArray[np.float32]
+
+
+def to_int8(vectors: NDArray[np.float32]) -> Quantised:
+    """Return codes `(n, D)` of -127 to 127 and the step of each vector `(n,)`.
 
     The greatest component of a vector has the code 127 or -127. Steps keep the lengths of vectors, so that a unit
     vector is one after rounding, too. A vector of zeros has the step 0.
@@ -33,7 +46,7 @@ def to_int8(vectors: NDArray[np.float32]) -> tuple[Codes, NDArray[np.float32]]:
     codes = np.rint(exact * (MOST / np.where(largest > 0, largest, 1.0)))
     length = np.sqrt(np.square(codes).sum(1))
     steps = np.sqrt(np.square(exact).sum(1)) / np.where(length > 0, length, 1.0)
-    return codes.astype(np.int8), steps.astype(np.float32)
+    return Quantised(codes.astype(np.int8), steps.astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)

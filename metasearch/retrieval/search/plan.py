@@ -19,9 +19,8 @@ from metasearch.data.documents.read import passages
 from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import Source
 from metasearch.errors import ConfigError, DataError
-from metasearch.retrieval.index.keys import keys_of
-from metasearch.retrieval.index.locations import FilePlaces, SourceFile
-from metasearch.retrieval.index.writer import Writer
+from metasearch.retrieval.index.base import FilePlaces, SourceFile, passage_keys
+from metasearch.retrieval.index.local import LocalStore
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ class Plan:
 
 
 def plan(
-    writer: Writer,
+    store: LocalStore,
     sources: Sequence[Source],
     settings: Settings,
     *,
@@ -79,7 +78,7 @@ def plan(
     readable again soon.
 
     Args:
-        writer: of the index.
+        store: of the index.
         sources: the documents.
         settings: how they become passages.
         unreadable: files and folders that cannot be read → what is wrong.
@@ -96,26 +95,26 @@ def plan(
     found = Plan()
     named = {source.file for source in sources}
     hidden = {
-        file: [path for path in writer.before if path not in named and f"{path}/".startswith(f"{file}/")]
+        file: [path for path in store.files if path not in named and f"{path}/".startswith(f"{file}/")]
         for file in unreadable
     }
     if not drop:
-        _require_named(writer, sources, [path for paths in hidden.values() for path in paths])
+        _require_named(store, sources, [path for paths in hidden.values() for path in paths])
     errors: list[str] = []
     for number, source in enumerate(sources, 1):
         try:
-            before = writer.files.get(source.file)
+            before = store.files.get(source.file) if store.sound else None
             told = source.language if settings.names else ""
             if before and not strict and (before.sha256, before.language) == (source.digest, told):
-                found.files.append(writer.places(source.file))
+                found.files.append(store.places_by_file[source.file])
             else:
-                _read(found, writer, source, settings, sampled)
+                _read(found, store, source, settings, sampled)
         except DataError as error:
-            _skip(found, writer, [source.file] if source.file in writer.before else [], str(error))
+            _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
         heard(number, len(sources))
     for file, message in unreadable.items():
-        _skip(found, writer, hidden[file], message)
+        _skip(found, store, hidden[file], message)
     if strict:
         errors = [problem.message for problem in found.problems]
     if errors:
@@ -132,24 +131,24 @@ def _say(found: Plan) -> None:
         log.warning("%s: %s, the first in '%s'", what, f"{times:,}", first)
 
 
-def _skip(found: Plan, writer: Writer, indexed: Sequence[str], message: str) -> None:
+def _skip(found: Plan, store: LocalStore, indexed: Sequence[str], message: str) -> None:
     """Skip a document or folder that cannot be read; the documents of it that are indexed stay as they are."""
-    if indexed and not writer.files:
+    if indexed and not store.sound:
         raise DataError(f"{message}; the index is damaged and cannot keep what it has of '{indexed[0]}'")
-    found.files += map(writer.places, indexed)
+    found.files += [store.places_by_file[path] for path in indexed]
     found.kept += len(indexed)
     found.skipped += not indexed
     outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
     found.problems.append(Problem(outcome, message))
 
 
-def _read(found: Plan, writer: Writer, source: Source, settings: Settings, sampled: int) -> None:
+def _read(found: Plan, store: LocalStore, source: Source, settings: Settings, sampled: int) -> None:
     """Add a document that is new, or not as it was; `DataError` if it cannot be read, of which nothing is added."""
     file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
     notes, languages, sample = Notes(), Counter[str](), Sample()
-    parts, lines, cut = [keys_of([])], [], passages(source, settings, notes)
+    parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
     while some := list(islice(cut, _AT_ONCE)):
-        keys = keys_of(some)
+        keys = passage_keys(some)
         parts.append(keys)
         lines += [passage.line for passage in some]
         languages.update(passage.language for passage in some)
@@ -157,7 +156,7 @@ def _read(found: Plan, writer: Writer, source: Source, settings: Settings, sampl
             _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text), sampled)
     keys = np.concatenate(parts)
     found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
-    lacking = {key.tobytes() for key in keys[~writer.known(keys)]}
+    lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
     found.languages += languages
@@ -185,7 +184,7 @@ def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: S
     for source, keys in changed:
         left, cut = set(keys), passages(source, settings, Notes())
         while left and (some := list(islice(cut, _AT_ONCE))):
-            for passage, key in zip(some, map(bytes, keys_of(some)), strict=True):
+            for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
                 if key in left:
                     left.remove(key)
                     yield passage
@@ -193,20 +192,20 @@ def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: S
             raise DataError(f"{source.file}: it was changed while it was read; call metasearch index again")
 
 
-def _require_named(writer: Writer, sources: Sequence[Source], hidden: Iterable[str]) -> None:
+def _require_named(store: LocalStore, sources: Sequence[Source], hidden: Iterable[str]) -> None:
     named = {*hidden, *(source.file for source in sources)}
-    others = [path for path in writer.before if path not in named]
+    others = [path for path in store.files if path not in named]
     if forgotten := [path for path in others if _has_content(path)]:
         raise ConfigError(
-            f"{writer.folder} has {len(forgotten):,} documents that are there and were not named, such as "
+            f"{store.folder} has {len(forgotten):,} documents that are there and were not named, such as "
             f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --prune them"
         )
     # Names are as they were given: from another folder, documents that are there seem to be gone.
-    if others and len(others) == len(writer.before) and not any(map(os.path.isabs, others)):
-        known = {file.sha256 for file in writer.before.values()}
+    if others and len(others) == len(store.files) and not any(map(os.path.isabs, others)):
+        known = {file.sha256 for file in store.files.values()}
         if not any(_digest(source) in known for source in sources):
             raise ConfigError(
-                f"of the {len(others):,} documents of {writer.folder}, such as '{others[0]}', none was named, under "
+                f"of the {len(others):,} documents of {store.folder}, such as '{others[0]}', none was named, under "
                 f"this name or another, and none is there as seen from {Path.cwd()}: call this in the folder that "
                 "their names begin in, or allow to --prune them"
             )

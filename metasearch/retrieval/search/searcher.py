@@ -10,13 +10,12 @@ from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.rerank import merged
+from metasearch.retrieval.index.base import Hit, Rows, Scores
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.fusion import fuse
-from metasearch.retrieval.index.hit import Hit
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.manifest import Manifest
-from metasearch.retrieval.index.scan import Rows, Scores
-from metasearch.retrieval.search.expansion import Expansion, require_expandable
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.search.expansion import expand as give_expanded
+from metasearch.retrieval.search.expansion import require_expandable
 from metasearch.retrieval.search.neutral import of_arrays, through
 
 log = logging.getLogger(__name__)
@@ -33,20 +32,19 @@ class Searcher:
     """An index and the encoder of its vectors.
 
     Args:
-        index: what is searched.
+        store: of an index.
         encoder: with the prompts that the index was made with.
 
     Raises:
         EncoderError: the index has vectors of another encoder.
     """
 
-    def __init__(self, index: Index, encoder: Encoder) -> None:
-        index.require(encoder.fingerprint, encoder.dimension(), encoder.name)
-        self.index = index
+    def __init__(self, store: LocalStore, encoder: Encoder) -> None:
+        store.kind.require_encoder(store.folder, encoder.fingerprint, encoder.dimension(), encoder.name)
+        self.store = store
         self.encoder = encoder
-        self._vectors = through(encoder, of_arrays(index.arrays))
+        self._vectors = through(encoder, of_arrays(store.arrays))
         self._words: Bm25 | None = None
-        self._expansion: Expansion | None = None
         self._alone: set[str] = set()
 
     def reopen(self) -> "Searcher | None":
@@ -56,17 +54,16 @@ class Searcher:
             EncoderError: the index has vectors of another encoder now.
             RunFolderError: the index is gone or damaged.
         """
-        if Manifest.read(self.index.folder) == self.index.manifest:
+        if not self.store.changed():
             return None
-        index = Index.open(self.index.folder, threads=self.index.threads)
-        found = Searcher(index, self.encoder)
-        log.info("%s has changed: %d passages", index.folder, sum(index.languages.values()))  # compares the hashes, too
+        found = Searcher(LocalStore.open(self.store.folder, threads=self.store.threads), self.encoder)
+        log.info("%s has changed: %d passages", found.store.folder, len(found.store))
         return found
 
     @property
     def languages(self) -> dict[str, int]:
         """Passages by language, most first."""
-        return self.index.languages
+        return self.store.languages
 
     def search(
         self,
@@ -92,7 +89,7 @@ class Searcher:
 
         Raises:
             ConfigError: no passage is in one of the languages, `top` is below 1, or the index cannot be expanded.
-            RunFolderError: a segment of the index is damaged.
+            RunFolderError: a passage of the index is damaged.
         """
         if not queries:
             return []
@@ -110,19 +107,23 @@ class Searcher:
         if hybrid:
             by_words = self._bm25().search(queries, wanted, languages)
             ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
-        return [self.index.hits(*found) for found in ranked]
+        return [self._hits(*found) for found in ranked]
 
     def require_expandable(self) -> None:
         """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""
-        require_expandable(self.index)
+        require_expandable(self.store)
 
     def _near(
         self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expand: bool
     ) -> list[list[tuple[Rows, Scores]]]:
         """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
         if expand:
-            return self._expanded().search_each(vectors, top, groups)
-        return [list(zip(*found, strict=True)) for found in self.index.search_each(vectors, top, groups)]
+            give_expanded(self.store)
+        return [list(zip(*found, strict=True)) for found in self.store.search(vectors, top, groups, expand)]
+
+    def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
+        found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
+        return [Hit(score, passage, places) for score, (passage, places) in found]
 
     def _apart(self, languages: Collection[str]) -> list[str]:
         """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""
@@ -132,14 +133,9 @@ class Searcher:
             log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
         return searched
 
-    def _expanded(self) -> Expansion:
-        if self._expansion is None:
-            self._expansion = Expansion.of(self.index)
-        return self._expansion
-
     def _bm25(self) -> Bm25:
         if self._words is None:
-            self._words = Bm25.of(self.index, self._cut, self.encoder.fingerprint)
+            self._words = Bm25.of(self.store, self._cut, self.encoder.fingerprint)
         return self._words
 
     def _cut(self, texts: Sequence[str]) -> list[list[int]]:

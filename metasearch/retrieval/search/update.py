@@ -13,10 +13,8 @@ from metasearch.data.documents.source import ROWS, Source, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
 from metasearch.errors import DataError
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.keys import keys_of
-from metasearch.retrieval.index.manifest import Kind
-from metasearch.retrieval.index.writer import Writer, writing
+from metasearch.retrieval.index.base import Kind, passage_keys
+from metasearch.retrieval.index.local import LocalStore, writing
 from metasearch.retrieval.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.retrieval.search.plan import Plan, new_passages, plan
@@ -98,11 +96,11 @@ def update(
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
     _say_idle(settings, documents)
-    with writing(folder, kind, _AT_ONCE) as writer:
-        before = writer.before
-        sampled = SAMPLE if settings.neutral and not writer.arrays else 0
+    with writing(folder, kind) as store:
+        before = store.files
+        sampled = SAMPLE if settings.neutral and not store.arrays else 0
         found = plan(
-            writer,
+            store,
             documents,
             cut,
             unreadable=unreadable,
@@ -113,15 +111,15 @@ def update(
         )
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text, so that there is nothing to find")
-        neutral = _map(writer, encoder, found, callback) if settings.neutral else None
-        _encode(writer, encoder, neutral, found, cut, callback)
-        writer.finish(found.files)
-    index = Index.open(folder, checked=False)
+        neutral = _map(store, encoder, found, callback) if settings.neutral else None
+        _encode(store, encoder, neutral, found, cut, callback)
+        store.finish(found.files)
+        passages, languages = store.places, store.languages
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
-        documents=index.files,
-        passages=index.places,
-        languages=index.languages,
+        documents=len(files),
+        passages=passages,
+        languages=languages,
         encoded=len(found.new),
         added=len(files.keys() - before.keys()),
         changed=sum(before[path].sha256 != digest for path, digest in files.items() if path in before),
@@ -141,25 +139,25 @@ def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
         log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
 
 
-def _map(writer: Writer, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
-    neutral = of_arrays(writer.arrays)
+def _map(store: LocalStore, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
+    neutral = of_arrays(store.arrays)
     if neutral is None:
         neutral = estimated(encoder, found.sample, callback)
-        writer.keep(to_arrays(neutral))
+        store.keep(to_arrays(neutral))
     else:
         warn_of_outside(neutral, found.languages)
     return neutral
 
 
 def _encode(
-    writer: Writer, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, callback: Callback
+    store: LocalStore, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, callback: Callback
 ) -> None:
     done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
     try:
         while passages := list(islice(new, _AT_ONCE)):
             with encoding(encoder, "passages", callback, done, len(found.new)):
                 vectors = source.encode([passage.text for passage in passages], ROLE)
-            writer.add(vectors, passages, keys_of(passages))
+            store.upsert(vectors, passages, passage_keys(passages))
             done += len(passages)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept, and the same command goes on"

@@ -17,7 +17,7 @@ from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError, nearest
-from metasearch.retrieval.index.hit import Hit
+from metasearch.retrieval.index.base import Hit
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.batching import Batcher

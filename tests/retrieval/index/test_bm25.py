@@ -10,7 +10,7 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index import bm25
 from metasearch.retrieval.index.bm25 import Bm25
-from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.local import LocalStore
 
 TEXTS = ("red fox red", "blue fox", "green bird in a tree", "red", "grün bird")
 LANGUAGES = ("en", "en", "en", "en", "de")
@@ -25,7 +25,7 @@ def words(texts):
 def index(tmp_path):
     passages = [Passage(text, "a.txt", i + 1, tag) for i, (text, tag) in enumerate(zip(TEXTS, LANGUAGES, strict=True))]
     content = Made(made(5).vectors, passages, np.array([key_of(passage) for passage in passages]))
-    return Index.open(write_index(tmp_path / "index", content))
+    return LocalStore.open(write_index(tmp_path / "index", content))
 
 
 def weight(word, text):

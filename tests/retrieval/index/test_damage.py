@@ -1,135 +1,135 @@
 """A damaged index is named, or not believed; it never gives a wrong answer."""
 
-import json
 import shutil
+import sqlite3
 
 import numpy as np
 import pytest
 
-from helpers.indexes import kind, made, queries, write_index
+from helpers.indexes import hits_of, kind, made, queries, write_index
 from metasearch.errors import RunFolderError
-from metasearch.retrieval.index.index import Index
-from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.index import local
+from metasearch.retrieval.index.local import LocalStore, writing
+
+CONTENT = made(60, dimension=4, per_file=3)
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("damage") / "index"
-    content = made(6, dimension=4, per_file=3)
-    with writing(folder, kind(4)) as writer:
-        writer.keep({"centre": np.ones(4)})
-        writer.add(content.vectors, content.passages, content.keys)
-        writer.finish(content.files())
+    with writing(folder, kind(4)) as store:
+        store.keep({"centre": np.ones(4)})
+        for start in (0, 20, 40):
+            part = CONTENT.part(range(start, start + 20))
+            store.upsert(part.vectors, part.passages, part.keys)
+        store.finish(CONTENT.files())
     return folder
 
 
 def answer(folder):
-    index = Index.open(folder, threads=1)
-    rows, scores = index.search(queries(2, 4), 6)
-    return [index.hits(own, of) for own, of in zip(rows, scores, strict=True)], index.arrays["centre"].tolist()
+    store = LocalStore.open(folder, threads=1)
+    ((rows, scores),) = store.search(queries(2, 4), 60)
+    found = [hits_of(store, own, of) for own, of in zip(rows, scores, strict=True)]
+    return found, store.arrays["centre"].tolist(), store.languages, list(store.files)
 
 
-def segments_of(folder):
-    """Return the files of the segments, in the order of the manifest."""
-    parts = json.loads((folder / "manifest.json").read_text())["segments"]
-    return [folder / "segments" / f"{part['stored']['name']}.safetensors" for part in parts]
+def answer_or_error(folder):
+    try:
+        return answer(folder), ""
+    except RunFolderError as error:
+        return None, str(error)
 
 
-def flipped(content, bit):
-    changed = bytearray(content)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
-
-
-def of(folder, which):
-    (path,) = [
-        path for path in folder.rglob("*.*") if path.is_file() and path.relative_to(folder).as_posix().startswith(which)
-    ]
-    return path
-
-
-@pytest.mark.parametrize("which", ["segments", "locations", "arrays", "manifest"])
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 61])
-def test_every_bit_that_flips_is_found(sound, tmp_path, which, step):
-    right = answer(sound)
-    folder = tmp_path / "index"
+@pytest.mark.parametrize("step", [pytest.param(17, marks=pytest.mark.slow), 331])
+def test_a_bit_that_flips_changes_no_answer_or_the_file_is_named(sound, tmp_path, step):
+    right, folder = answer(sound), tmp_path / "index"
     shutil.copytree(sound, folder)
-    path = of(folder, which)
-    content = path.read_bytes()
-    for bit in range(0, 8 * len(content), step):
-        path.write_bytes(flipped(content, bit))
-        with pytest.raises(RunFolderError) as error:
-            answer(folder)
-        assert path.name in str(error.value), bit
+    path = folder / "index.sqlite"
+    content, named = path.read_bytes(), 0
+    written = np.flatnonzero(np.frombuffer(content, np.uint8))  # the rest is room for more
+    for number, place in enumerate(written[::step].tolist()):
+        changed = bytearray(content)
+        changed[place] ^= 1 << number % 8
+        path.write_bytes(changed)
+        found, error = answer_or_error(folder)
+        assert found == right or str(path) in error, place
+        named += found is None
+    assert named > len(written) / step / 2
     path.write_bytes(content)
     assert answer(folder) == right
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 97])
-def test_without_hashes_a_flipped_bit_gives_an_answer_or_an_error_and_never_a_crash(sound, tmp_path, step):
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9])
+def test_a_file_that_is_cut_off_is_named(sound, tmp_path, share):
     folder = tmp_path / "index"
     shutil.copytree(sound, folder)
-    path = of(folder, "segments")
+    path = folder / "index.sqlite"
     content = path.read_bytes()
-    for bit in range(0, 8 * len(content), step):
-        path.write_bytes(flipped(content, bit))
-        try:
-            index = Index.open(folder, checked=False, threads=1)
-            rows, scores = index.search(queries(2, 4), 6)
-            for own, of_rows in zip(rows, scores, strict=True):
-                index.hits(own, of_rows)
-        except RunFolderError:
-            continue
-        with pytest.raises(RunFolderError, match=path.name):
-            index.verify()
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(RunFolderError, match=r"index\.sqlite|never finished"):
+        answer(folder)
 
 
-@pytest.mark.parametrize("which", ["segments", "locations", "arrays"])
-def test_a_missing_or_shorter_file_is_named_when_the_index_is_opened(sound, tmp_path, which):
+DAMAGE = {
+    "UPDATE block SET crc = crc + 1 WHERE number = 1": "block 1",
+    "UPDATE codes SET data = zeroblob(80) WHERE block = 1": "block 1",
+    "DELETE FROM codes WHERE block = 1": "block 1",
+    "UPDATE passage SET text = 'other' WHERE id = 25": "passage 25",
+    "DELETE FROM passage WHERE id = 30": "passage 30",
+}
+
+
+@pytest.mark.parametrize(("statement", "what"), DAMAGE.items())
+def test_a_damaged_block_is_named_and_made_anew_with_the_same_answers(sound, tmp_path, caplog, statement, what):
     folder = tmp_path / "index"
     shutil.copytree(sound, folder)
-    path = of(folder, which)
-    content = path.read_bytes()
-    for size in (0, 1, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:size])
-        with pytest.raises(RunFolderError, match=f"{path.name}.*the index is damaged"):
-            Index.open(folder)
-    path.unlink()
-    with pytest.raises(RunFolderError, match=f"{path.name}: No such file"):
-        Index.open(folder)
+    with sqlite3.connect(folder / "index.sqlite") as file:
+        file.execute(statement)
+    with pytest.raises(
+        RunFolderError, match=rf"index\.sqlite: {what} is damaged\. Put the file back, or call metasearch index"
+    ):
+        answer(folder)
+    with writing(folder, kind(4)) as store:
+        assert not store.sound
+        assert f"{what} is damaged" in caplog.text
+        lacking = ~store.known(CONTENT.keys)
+        assert np.flatnonzero(lacking).tolist() == list(range(20, 40))
+        part = CONTENT.part(np.flatnonzero(lacking))
+        store.upsert(part.vectors, part.passages, part.keys)
+        store.finish(CONTENT.files())
+    LocalStore.open(folder).verify()
+    assert answer(folder) == answer(sound)
 
 
 def test_verify_names_all_that_is_damaged(sound, tmp_path):
     folder = tmp_path / "index"
     shutil.copytree(sound, folder)
-    index = Index.open(folder)
-    names = []
-    for which in ("segments", "locations", "arrays"):
-        path = of(folder, which)
-        path.write_bytes(flipped(path.read_bytes(), 8 * path.stat().st_size - 3))
-        names.append(path.name)
-    with pytest.raises(RunFolderError) as error:
-        index.verify()
-    assert all(name in str(error.value) for name in names)
+    store = LocalStore.open(folder)
+    store.verify()
+    with sqlite3.connect(folder / "index.sqlite") as file:
+        file.execute("UPDATE passage SET crc = crc + 1 WHERE id IN (3, 45)")
+    with pytest.raises(RunFolderError, match=r"passage 3 is damaged.*passage 45 is damaged"):
+        LocalStore.open(folder).verify()
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
-    content, asked = made(150), queries(3)
-    write_index(tmp_path, content, rows=50, portions=3)
-    right = [each.tolist() for each in Index.open(tmp_path).search(asked, 20)]
-    path = segments_of(tmp_path)[number]
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    write_index(tmp_path, content, rows=50)
-    assert [each.tolist() for each in Index.open(tmp_path).search(asked, 20)] == right
-    Index.open(tmp_path).verify()
+def test_a_damaged_list_of_documents_cannot_be_made_again_which_its_error_says(sound, tmp_path):
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    with sqlite3.connect(folder / "index.sqlite") as file:
+        file.execute("DELETE FROM file WHERE number = 2")
+    with pytest.raises(RunFolderError, match=r"the list of documents is damaged\. Put the file back, or delete it"):
+        answer(folder)
+    with writing(folder, kind(4)) as store, pytest.raises(RunFolderError, match=r"the list of documents is damaged"):
+        assert store.files
 
 
-def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):
-    before = Index.open(write_index(tmp_path, made(20)))
-    write_index(tmp_path, made(30, seed=5))
-    before.verify()
-    (path,) = segments_of(tmp_path)
-    path.unlink()
-    with pytest.raises(RunFolderError, match=path.name):
-        before.verify()
+def test_a_passage_that_is_made_anew_never_takes_the_place_of_one_that_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "ROWS", 20)
+    content, other = made(40, dimension=4), made(20, seed=3, dimension=4)
+    write_index(tmp_path, content)
+    with sqlite3.connect(tmp_path / "index.sqlite") as file:
+        file.execute("UPDATE block SET crc = crc + 1 WHERE number = 1")
+    with writing(tmp_path, kind(4)) as store:  # ends before it has finished
+        store.upsert(other.vectors, other.passages, other.keys)
+    with pytest.raises(RunFolderError, match="is damaged"):
+        LocalStore.open(tmp_path)

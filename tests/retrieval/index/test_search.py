@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from helpers.indexes import DIMENSION, expected, found_by, made, queries, write_index
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError
-from metasearch.retrieval.index import scan
-from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index import exact_search
+from metasearch.retrieval.index.local import LocalStore
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def content():
 
 
 @pytest.fixture(scope="module")
-def index(content, tmp_path_factory):
-    return Index.open(write_index(tmp_path_factory.mktemp("index") / "own", content, rows=70), threads=2)
+def store(content, tmp_path_factory):
+    return LocalStore.open(write_index(tmp_path_factory.mktemp("index") / "own", content, portions=5), threads=2)
 
 
 def rounding(asked):
@@ -36,13 +36,13 @@ def rounding(asked):
     cells=st.sampled_from([1, 64, 2**18]),
     threads=st.integers(1, 3),
 )
-def test_a_search_is_exact(content, index, seed, top, languages, cells, threads):
+def test_a_search_is_exact(content, store, seed, top, languages, cells, threads):
     asked = queries(3, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "_CELLS", cells)
-        patch.setattr(scan, "_LEAST_ROWS", 1 if cells == 1 and top < 20 else 17)
-        patch.setattr(index, "threads", threads)
-        found = found_by(index, asked, top, languages)
+        patch.setattr(exact_search, "_CELLS", cells)
+        patch.setattr(exact_search, "_LEAST_ROWS", 1 if cells == 1 and top < 20 else 17)
+        patch.setattr(store, "threads", threads)
+        found = found_by(store, asked, top, languages)
     wanted = expected(content, asked, top, languages)
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose([s for _, s in ours], [s for _, s in theirs], atol=rounding(asked))
@@ -52,14 +52,14 @@ def test_a_search_is_exact(content, index, seed, top, languages, cells, threads)
     assert (np.diff(ours) <= 2 * rounding(asked[:1])).all()
 
 
-def test_neither_blocks_nor_threads_nor_other_queries_change_a_bit(index, monkeypatch):
+def test_neither_blocks_nor_threads_nor_other_queries_change_a_bit(store, monkeypatch):
     asked = queries(5)
-    rows, scores = index.search(asked, 25)
-    monkeypatch.setattr(scan, "_CELLS", 1)
-    monkeypatch.setattr(scan, "_LEAST_ROWS", 13)
+    ((rows, scores),) = store.search(asked, 25)
+    monkeypatch.setattr(exact_search, "_CELLS", 1)
+    monkeypatch.setattr(exact_search, "_LEAST_ROWS", 13)
     for threads in (1, 3):
-        monkeypatch.setattr(index, "threads", threads)
-        again = [index.search(asked[i : i + 1], 25) for i in range(5)]
+        monkeypatch.setattr(store, "threads", threads)
+        again = [store.search(asked[i : i + 1], 25)[0] for i in range(5)]
         assert (np.concatenate([r for r, _ in again]) == rows).all()
         assert (np.concatenate([s for _, s in again]) == scores).all()
 
@@ -67,23 +67,23 @@ def test_neither_blocks_nor_threads_nor_other_queries_change_a_bit(index, monkey
 @pytest.mark.parametrize("number", [1, 5])
 def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(content, tmp_path, number):
     groups, asked = [["el"], ["tr", "de"]], queries(number)
-    index = Index.open(write_index(tmp_path / "index", content, rows=70), threads=2)
-    together = index.search_each(asked, 25, groups)
+    store = LocalStore.open(write_index(tmp_path / "index", content), threads=2)
+    together = store.search(asked, 25, groups)
     for languages, (rows, scores) in zip(groups, together, strict=True):
-        wanted = index.search(asked, 25, languages)
-        assert (rows == wanted[0]).all()
-        assert (scores == wanted[1]).all()
-    assert [rows.shape for rows, _ in index.search_each(asked[:0], 25, groups)] == [(0, 25), (0, 25)]
+        ((wanted, exact),) = store.search(asked, 25, [languages])
+        assert (rows == wanted).all()
+        assert (scores == exact).all()
+    assert [rows.shape for rows, _ in store.search(asked[:0], 25, groups)] == [(0, 25), (0, 25)]
     for overlapping in ([[], ["de"]], [["de", "el"], ["de"]]):
         with pytest.raises(ValueError, match="a language is in two of the groups"):
-            index.search_each(asked, 25, overlapping)
+            store.search(asked, 25, overlapping)
 
 
 def test_of_equal_scores_the_first_place_is_first(tmp_path):
     content = made(90)
     content.vectors[:] = content.vectors[0]
-    index = Index.open(write_index(tmp_path / "index", content, rows=7), threads=3)
-    rows, scores = index.search(content.vectors[:1], 40)
+    store = LocalStore.open(write_index(tmp_path / "index", content, portions=13), threads=3)
+    ((rows, scores),) = store.search(content.vectors[:1], 40)
     assert rows[0].tolist() == list(range(40))
     assert set(scores[0].tolist()) == {scores[0, 0]}
 
@@ -95,42 +95,42 @@ def test_of_equal_scores_the_first_place_is_first(tmp_path):
         ([], 0, "top 0: expected 1 or more"),
     ],
 )
-def test_a_search_that_cannot_be_is_refused(index, languages, top, message):
+def test_a_search_that_cannot_be_is_refused(store, languages, top, message):
     with pytest.raises(ConfigError, match=f"^{message.replace('?', '[?]')}$"):
-        index.search(queries(1), top, languages)
+        store.search(queries(1), top, [languages])
 
 
-def test_a_query_that_is_not_finite_is_refused(index):
+def test_a_query_that_is_not_finite_is_refused(store):
     with pytest.raises(NonFiniteError, match="query"):
-        index.search(np.full((1, DIMENSION), np.nan, np.float32))
+        store.search(np.full((1, DIMENSION), np.nan, np.float32))
 
 
-def test_vectors_of_another_encoder_are_refused(index):
-    index.require("fingerprint-1", DIMENSION, "mini")
+def test_vectors_of_another_encoder_are_refused(store):
+    store.kind.require_encoder(store.folder, "fingerprint-1", DIMENSION, "mini")
     with pytest.raises(EncoderError, match=r"encoder 'mini' \(fingerprint-1, 24 dimensions\), not of 'e5' \(f2, 384"):
-        index.require("f2", 384, "e5")
+        store.kind.require_encoder(store.folder, "f2", 384, "e5")
 
 
 @pytest.mark.slow
-def test_every_kind_of_processor_gives_the_same_scores(index, tmp_path):
+def test_every_kind_of_processor_gives_the_same_scores(store, tmp_path):
     """The library of the products has a way for each set of instructions; here all of them are left out by turns."""
     asked = queries(3)
     np.save(tmp_path / "asked.npy", asked)
     code = (
         "import sys, numkong, numpy as np\n"
         "from pathlib import Path\n"
-        "from metasearch.retrieval.index.index import Index\n"
-        "index, asked = Index.open(Path(sys.argv[1])), np.load(sys.argv[2])\n"
+        "from metasearch.retrieval.index.local import LocalStore\n"
+        "store, asked = LocalStore.open(Path(sys.argv[1])), np.load(sys.argv[2])\n"
         "there = [name for name, on in numkong.get_capabilities().items() if on and name != 'serial']\n"
-        "found = [index.search(asked, 40)]\n"
+        "found = store.search(asked, 40)\n"
         "for name in reversed(there):\n"
         "    numkong.disable_capability(name)\n"
-        "    found.append(index.search(asked, 40))\n"
+        "    found += store.search(asked, 40)\n"
         "np.savez(sys.argv[3], rows=[r for r, _ in found], scores=[s for _, s in found])\n"
     )
-    words = [str(index.folder), str(tmp_path / "asked.npy"), str(tmp_path / "found.npz")]
+    words = [str(store.folder), str(tmp_path / "asked.npy"), str(tmp_path / "found.npz")]
     subprocess.run([sys.executable, "-c", code, *words], check=True)
     found = np.load(tmp_path / "found.npz")
-    rows, scores = index.search(asked, 40)
+    ((rows, scores),) = store.search(asked, 40)
     assert (found["rows"] == rows).all()
     assert (found["scores"] == scores).all()

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from helpers.indexes import made, queries, write_index
+from helpers.indexes import found_by, hits_of, made, queries, write_index
 from metasearch.encoders.rerank import balance
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.fusion import fuse
-from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import to_int8
-from metasearch.retrieval.search.expansion import Expansion
+from metasearch.retrieval.search import expansion
 from metasearch.retrieval.search.searcher import Searcher
 
 
@@ -33,7 +33,7 @@ class Given:
 
 def searcher(folder, content, asked, **keys):
     """Return a searcher of content whose queries `0`, `1`, … have the given vectors."""
-    return Searcher(Index.open(write_index(folder, content, **keys)), Given(asked))
+    return Searcher(LocalStore.open(write_index(folder, content, **keys)), Given(asked))
 
 
 def balanced(scores, tags):
@@ -42,7 +42,7 @@ def balanced(scores, tags):
     return own
 
 
-@pytest.mark.parametrize("keys", [{}, {"rows": 7, "portions": 3}])
+@pytest.mark.parametrize("keys", [{}, {"portions": 3}])
 @pytest.mark.parametrize("expand", [False, True])
 def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, expand):
     content, asked = made(60), queries()
@@ -52,10 +52,10 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
     texts = [str(i) for i in range(len(asked))]
     plain = np.float32(asked @ (codes * steps[:, None]).T)
     if expand:
-        rows = Expansion.of(found.index).search(asked, 60)
+        expansion.expand(found.store)
         where = {passage.text: i for i, passage in enumerate(content.passages)}
-        for query, (numbers, scores) in enumerate(rows):
-            plain[query, [where[hit.passage.text] for hit in found.index.hits(numbers, scores)]] = scores
+        for query, ranking in enumerate(found_by(found.store, asked, 60, expanded=True)):
+            plain[query, [where[text] for text, _ in ranking]] = [score for _, score in ranking]
     for hits, wanted in zip(
         found.search(texts, top=9, expand=expand, balance=True), balanced(plain, tags), strict=True
     ):
@@ -79,7 +79,7 @@ def test_with_words_the_balanced_ranking_is_the_one_that_is_fused(tmp_path, monk
     found = searcher(tmp_path / "index", content, asked)
     monkeypatch.setattr(found, "_bm25", lambda: Words())
     near = [hit.passage.text for hit in found.search(["0"], top=100, balance=True)[0]]
-    rows = {hit.passage.text: row for row, hit in enumerate(found.index.hits(np.arange(60), np.zeros(60)))}
+    rows = {hit.passage.text: row for row, hit in enumerate(hits_of(found.store, np.arange(60), np.zeros(60)))}
     expected, scores = fuse([np.array([rows[text] for text in near]), Words.ROWS], 9)
     hits = found.search(["0"], top=9, balance=True, hybrid=True)[0]
     assert [rows[hit.passage.text] for hit in hits] == expected.tolist()

@@ -1,6 +1,7 @@
 """A neutral index: what languages differ in is taken out of its vectors and of those of queries."""
 
 import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.neutral import estimate
 from metasearch.errors import RunFolderError
-from metasearch.retrieval.index.index import Index
+from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.search.neutral import of_arrays
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
@@ -54,24 +55,24 @@ def test_scores_are_those_of_the_map_of_its_own_passages_on_both_sides(docs, enc
         for tag, texts in TEXTS.items()
         for text, vector in zip(texts, neutral(vectors[tag]), strict=True)
     }
-    hits = Searcher(Index.open(docs / "index"), encoder).search(["house number 7"], top=50)[0]
+    hits = Searcher(LocalStore.open(docs / "index"), encoder).search(["house number 7"], top=50)[0]
     assert len(hits) == 50
     assert max(abs(hit.score - expected[hit.passage.text]) for hit in hits) < 0.02
 
 
 def test_the_map_stays_as_it_is_and_a_new_language_is_told(docs, encoder, caplog):
     index(docs, encoder)
-    before = of_arrays(Index.open(docs / "index").arrays)
+    before = of_arrays(LocalStore.open(docs / "index").arrays)
     write(docs, "fr", ["La maison est dans la ville."])
     index(docs, encoder, paths=("faq.de.jsonl", "faq.en.jsonl", "faq.fr.jsonl"))
-    after = of_arrays(Index.open(docs / "index").arrays)
+    after = of_arrays(LocalStore.open(docs / "index").arrays)
     assert np.array_equal(before.centre, after.centre)
     assert "were not in the estimate, and profit less from it: fr 1;" in caplog.text
 
 
 def test_the_embeddings_that_a_server_of_it_gives_are_the_encoders_without_the_map(docs, encoder):
     index(docs, encoder)
-    with running(Searcher(Index.open(docs / "index"), encoder)) as server:
+    with running(Searcher(LocalStore.open(docs / "index"), encoder)) as server:
         _, answer = server.post("/v1/embeddings", {"input": "house number 7"})
     (row,) = answer["data"]
     np.testing.assert_allclose(row["embedding"], encoder.encode(["house number 7"], "candidate")[0], atol=1e-6)
@@ -79,10 +80,8 @@ def test_the_embeddings_that_a_server_of_it_gives_are_the_encoders_without_the_m
 
 def test_a_damaged_map_cannot_be_made_again_which_its_error_says(docs, encoder):
     index(docs, encoder)
-    (file,) = (docs / "index" / "arrays").iterdir()
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    for use in (lambda: index(docs, encoder), lambda: Index.open(docs / "index")):
-        with pytest.raises(RunFolderError, match="Put the file back, or make the index in another folder"):
+    with sqlite3.connect(docs / "index" / "index.sqlite") as file:
+        file.execute("UPDATE state SET crc = crc + 1 WHERE number = 1")
+    for use in (lambda: index(docs, encoder), lambda: LocalStore.open(docs / "index")):
+        with pytest.raises(RunFolderError, match=r"index.sqlite: the index is damaged\. Put the file back"):
             use()

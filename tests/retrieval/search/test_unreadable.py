@@ -1,13 +1,14 @@
 """One bad document does not stop an index, and none leaves it because it cannot be read for a while."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import DataError
-from metasearch.retrieval.index.index import Index
+from metasearch.errors import DataError, RunFolderError
+from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.search.update import update
 
 ENCODER = tiny.build(seed=0)
@@ -32,9 +33,9 @@ def index(*paths, **how):
 
 def texts(tmp_path):
     """Return the texts that the index has, with their files."""
-    found = Index.open(tmp_path / "one")
-    rows, scores = found.search(ENCODER.encode(["key"], "question"), top=100)
-    return sorted((hit.passage.file, hit.passage.text) for hit in found.hits(rows[0], scores[0]))
+    found = LocalStore.open(tmp_path / "one")
+    ((rows, _),) = found.search(ENCODER.encode(["key"], "question"), top=100)
+    return sorted((passage.file, passage.text) for passage, _ in found.passages(rows[0]))
 
 
 BAD = {
@@ -96,10 +97,8 @@ def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all
 
 def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_it(docs, tmp_path):
     index()
-    (segment,) = (tmp_path / "one" / "segments").iterdir()
-    content = bytearray(segment.read_bytes())
-    content[-1] ^= 1
-    segment.write_bytes(content)
+    with sqlite3.connect(tmp_path / "one" / "index.sqlite") as file:
+        file.execute("UPDATE codes SET crc = crc + 1")
     (docs / "a.de.jsonl").write_bytes(b"\xff")
     with pytest.raises(
         DataError, match=r"a\.de\.jsonl:1: .*; the index is damaged and cannot keep what it has of 'docs/a"
@@ -181,4 +180,5 @@ def test_without_any_document_that_can_be_read_there_is_no_index(docs, tmp_path)
         path.write_bytes(b"\xff")
     with pytest.raises(DataError, match="no document has text"):
         index()
-    assert not (tmp_path / "one" / "manifest.json").exists()
+    with pytest.raises(RunFolderError, match="never finished"):
+        LocalStore.open(tmp_path / "one")

@@ -33,10 +33,10 @@ def test_new_passages_are_found_without_a_restart(folder):
 def test_an_index_that_cannot_be_opened_is_reported_once_and_the_old_one_stays(folder, caplog):
     caplog.set_level(logging.WARNING, "metasearch.retrieval.server.service")
     with running(open_searcher(folder / "index", device="cpu"), reload=0.05) as server:
-        (folder / "index/manifest.json").rename(folder / "aside")
+        (folder / "index/index.sqlite").rename(folder / "aside")
         eventually(lambda: caplog.records)
         assert server.post("/search", {"query": "key"})[0] == 200
-        (folder / "aside").rename(folder / "index/manifest.json")
+        (folder / "aside").rename(folder / "index/index.sqlite")
         add(folder, "b.txt", "Bees dance.")
         eventually(lambda: server.get("/index")[1]["passages"] == 2)
     (record,) = caplog.records

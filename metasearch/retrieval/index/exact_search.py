@@ -1,4 +1,4 @@
-"""The exact scan: every row of every segment is scored for every query, block by block, on all processors.
+"""The exact scan: every row is scored for every query, block by block, on all processors.
 
 Scores are sums of whole numbers, the same bits in whatever blocks, order and number of threads, and on every processor.
 Of equal scores the row with the lower number comes first.
@@ -9,14 +9,13 @@ Notation used for shapes: n rows, b rows of a block, q queries, D dimensions.
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.retrieval.index.quantise import Codes, Queries
+from metasearch.retrieval.index.base import Rows, Scores
+from metasearch.retrieval.index.quantise import Codes, Quantised, Queries
 
 _CELLS = 2**18
 """Scores of a block: with what they are made of they stay in a processor's own cache."""
@@ -25,31 +24,11 @@ _MOST_ROWS = 2**15
 _SPARSE = 4
 """Where fewer than one row of so many is searched, those are copied together first."""
 
-Rows = NDArray[np.int64]
-Scores = NDArray[np.float32]
-Places = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""Segment and row in it of each row of the index, `(n,)` each."""
-
-
-@dataclass(frozen=True, eq=False)
-class ScanArrays:
-    """What is searched of a segment.
-
-    Attributes:
-        codes: `(n, D)`.
-        steps: `(n,)`.
-        rows: number of each row in the index, -1 of a dead one, `(n,)`.
-        groups: of rows that are ranked apart: the number of each row's, -1 of one that is not searched, `(n,)`.
-    """
-
-    codes: Codes
-    steps: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    groups: NDArray[np.int16]
-
-
-Score = Callable[[ScanArrays, slice | NDArray[np.int64]], Scores]
-"""Scores of some rows of a segment, `(b, q)`."""
+Groups = NDArray[np.int16]
+"""Rows that are ranked apart: the number of each row's group, -1 of a row that is not searched, `(n,)`."""
+_Chosen = slice | NDArray[np.int64]
+_Score = Callable[[_Chosen], Scores]
+"""Scores of some rows, `(b, q)`."""
 
 
 class Best:
@@ -73,11 +52,6 @@ class Best:
             if len(found):
                 self.of_query(query, scores[found, query], rows[found])
 
-    @property
-    def whole(self) -> bool:
-        """Whether every query has as many rows as are wanted, and their scores are finite."""
-        return all(len(own) == self.top and bool(np.isfinite(own).all()) for own in self.scores)
-
     def of_query(self, query: int, scores: Scores, rows: Rows) -> None:
         """See rows `(b,)` with their scores for one query, `(b,)`."""
         scores, rows = np.concatenate([self.scores[query], scores]), np.concatenate([self.rows[query], rows])
@@ -90,25 +64,16 @@ class Best:
         self.scores[query], self.rows[query] = scores[order], rows[order]
 
 
-def search_int8(parts: Sequence[ScanArrays], queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
-    """Return the best rows of each group by eight bits a dimension, as many as `tops` says for each."""
-    return _scan(parts, _by_eight_bits(queries), len(queries.steps), tops, threads)
+def search_int8(vectors: Quantised, groups: Groups, queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
+    """Return the best rows of each group, as many as `tops` says for each."""
+    return _scan(_by_eight_bits(vectors, queries), groups, len(queries.steps), tops, threads)
 
 
-def all_scores(parts: Sequence[ScanArrays], queries: Queries, rows: int) -> Scores:
-    """Return the scores of all rows by eight bits a dimension, `(n, q)`."""
-    score, found = _by_eight_bits(queries), np.zeros((rows, len(queries.steps)), np.float32)
-    for part, chosen in chain.from_iterable(_blocks(part, _MOST_ROWS) for part in parts):
-        numbers = part.rows[chosen]
-        found[numbers[numbers >= 0]] = score(part, chosen)[numbers >= 0]
-    return found
-
-
-def _by_eight_bits(queries: Queries) -> Score:
+def _by_eight_bits(vectors: Quantised, queries: Queries) -> _Score:
     multiply = integer_products(queries.halves())
 
-    def score(part: ScanArrays, chosen: slice | NDArray[np.int64]) -> Scores:
-        return scores_of(Queries.joined(multiply(part.codes[chosen])), part.steps[chosen], queries.steps)
+    def score(chosen: _Chosen) -> Scores:
+        return scores_of(Queries.joined(multiply(vectors.codes[chosen])), vectors.steps[chosen], queries.steps)
 
     return score
 
@@ -132,29 +97,27 @@ def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) ->
     """Return scores `(b, q)` from dot products of codes and numbers `(b, q)` and the steps of rows and queries."""
     # Element by element, so that it rounds alike wherever a row is.
     scores = products.astype(np.float32)
-    # A step may be damaged where nobody compared hashes; who asks refuses scores that are not finite.
-    with np.errstate(over="ignore", invalid="ignore"):
-        scores *= steps[:, None]
-        scores *= of_queries
+    scores *= steps[:, None]
+    scores *= of_queries
     return scores
 
 
-def _scan(parts: Sequence[ScanArrays], score: Score, queries: int, tops: Sequence[int], threads: int) -> list[Best]:
+def _scan(score: _Score, groups: Groups, queries: int, tops: Sequence[int], threads: int) -> list[Best]:
     """Return the best rows of each group by a score, all in one pass; each thread keeps its own until the end."""
-    rows = min(max(_CELLS // queries, _LEAST_ROWS), _MOST_ROWS)
-    blocks = [block for part in parts for block in _blocks(part, rows)]
+    blocks = _blocks(groups, min(max(_CELLS // queries, _LEAST_ROWS), _MOST_ROWS))
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
 
-    def work(share: Sequence[tuple[ScanArrays, slice | NDArray[np.int64]]]) -> list[Best]:
+    def work(share: Sequence[_Chosen]) -> list[Best]:
         best = [Best(queries, top) for top in tops]
-        for part, chosen in share:
-            scores, numbers, groups = score(part, chosen), part.rows[chosen], part.groups[chosen]
+        for chosen in share:
+            scores, own_groups = score(chosen), groups[chosen]
+            rows = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
             for group, own in enumerate(best):
-                inside = groups == group
+                inside = own_groups == group
                 if inside.all():
-                    own.add(scores, numbers)
+                    own.add(scores, rows)
                 elif inside.any():
-                    own.add(scores[inside], numbers[inside])
+                    own.add(scores[inside], rows[inside])
         return best
 
     if threads == 1:
@@ -169,12 +132,12 @@ def _scan(parts: Sequence[ScanArrays], score: Score, queries: int, tops: Sequenc
     return whole
 
 
-def _blocks(part: ScanArrays, rows: int) -> list[tuple[ScanArrays, slice | NDArray[np.int64]]]:
-    """Return the blocks of a segment: slices, or the numbers of its rows where few are searched."""
-    searched = np.flatnonzero(part.groups >= 0)
-    if len(searched) * _SPARSE < len(part.rows):
-        return [(part, searched[i : i + rows]) for i in range(0, len(searched), rows)]
-    return [(part, slice(i, i + rows)) for i in range(0, len(part.rows), rows)]
+def _blocks(groups: Groups, rows: int) -> list[_Chosen]:
+    """Return the blocks of all rows: slices, or the numbers of the rows where few are searched."""
+    searched, count = np.flatnonzero(groups >= 0), len(groups)
+    if len(searched) * _SPARSE < count:
+        return [searched[i : i + rows] for i in range(0, len(searched), rows)]
+    return [slice(i, min(i + rows, count)) for i in range(0, count, rows)]
 
 
 def processors() -> int:

@@ -1,0 +1,138 @@
+"""What every store of passages and their vectors does, and the values that it takes and returns."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.data.documents.passage import Passage
+from metasearch.errors import ConfigError, EncoderError
+
+KEY_BYTES = 16
+
+Keys = NDArray[np.uint8]
+"""Hashes of what a vector depends on, `(n, 16)`."""
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float32]
+
+
+class Store(Protocol):
+    """Passages and their vectors; rows number them from 0 in the order of the documents, each text and tag once."""
+
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """How many passages each language has, most first."""
+
+    def upsert(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
+        """Keep passages with their vectors `(n, D)` by their keys; return how many are new."""
+
+    def delete(self, keys: Keys) -> None:
+        """Remove passages wherever they stand; keys `(n, 16)` that are not there are ignored."""
+
+    def search(
+        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expanded: bool
+    ) -> list[tuple[Rows, Scores]]:
+        """Return the best rows and their scores, best first, `(q, K)` each, in each group of languages."""
+
+    def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
+        """Return the passages of rows, each with the number of places that have its text."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage that was found.
+
+    Attributes:
+        score: similarity to the query; the higher, the nearer.
+        passage: at the first place that has it.
+        places: how many places of the documents have this text in this language, this one included.
+    """
+
+    score: float
+    passage: Passage
+    places: int = 1
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of the documents as it was when its passages were cut.
+
+    Attributes:
+        path: as it is shown, with forward slashes.
+        size: bytes.
+        sha256: hash of its content, in hexadecimal digits.
+        language: that its name told; its siblings may tell another one later.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    language: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class FilePlaces:
+    """The passages of a file of the documents, n of them.
+
+    Attributes:
+        file: the file.
+        keys: of its passages, `(n, 16)`.
+        lines: in which they begin, `(n,)`.
+    """
+
+    file: SourceFile
+    keys: Keys
+    lines: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The encoder and the settings of an index, which never change.
+
+    Attributes:
+        encoder: name of the encoder.
+        fingerprint: hash of everything that its vectors depend on.
+        dimension: of the vectors.
+        settings: how texts are cut and encoded, such as the length of passages; JSON.
+    """
+
+    encoder: str
+    fingerprint: str
+    dimension: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def require_encoder(self, where: Path, fingerprint: str, dimension: int, name: str) -> None:
+        """Raise `EncoderError` where vectors come from another encoder."""
+        if (self.fingerprint, self.dimension) != (fingerprint, dimension):
+            raise EncoderError(
+                f"{where}: its vectors are of encoder '{self.encoder}' ({self.fingerprint}, {self.dimension} "
+                f"dimensions), not of '{name}' ({fingerprint}, {dimension} dimensions); take that encoder, or make an "
+                "index for this one in another folder"
+            )
+
+    def require_settings(self, where: Path, other: "Kind") -> None:
+        """Raise `ConfigError` where the settings of another kind differ."""
+        ours, theirs = (json.loads(json.dumps(dict(kind.settings))) for kind in (self, other))
+        for name in sorted(ours.keys() | theirs.keys()):
+            before, now = ours.get(name), theirs.get(name)
+            if before != now:
+                raise ConfigError(
+                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; leave that as it "
+                    "was, or make an index in another folder"
+                )
+
+
+def passage_keys(passages: Sequence[Passage]) -> Keys:
+    """Return the key of each passage, `(n, 16)`: of its text and language, not of its place.
+
+    Two passages with the same key have the same vector, so that one of them is encoded.
+    """
+    # With their lengths, so that no text can pass for a language and another text.
+    texts = (f"{len(each.language)}:{each.language}{len(each.text)}:{each.text}" for each in passages)
+    found = b"".join(hashlib.sha256(text.encode()).digest()[:KEY_BYTES] for text in texts)
+    return np.frombuffer(found, np.uint8).reshape(-1, KEY_BYTES)

@@ -1,0 +1,264 @@
+"""The SQLite file of an index: its tables, with a checksum of every value, and what an error of SQLite means.
+
+Every value is read together with its CRC-32, which starts from the number of its row: a value that changed, or that
+stands in another row, is an error that names the file.
+"""
+
+import errno
+import json
+import os
+import sqlite3
+import weakref
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import RunFolderError
+from metasearch.io import require_file, write_error
+from metasearch.retrieval.index.base import KEY_BYTES, SourceFile
+
+FILE = "index.sqlite"
+FORMAT = "metasearch index"
+SCHEMA = 3
+"""Changes whenever an index of this release cannot be read by the one before, or the other way round."""
+ROW = np.dtype([("id", "<i8"), ("key", "u1", (KEY_BYTES,)), ("language", "<i4"), ("step", "<f4")])
+"""A passage in a block: its number in the table of passages, -1 of a deleted one; key; language; step of its codes."""
+REMEDY = "Put the file back, or call metasearch index with its documents again, which makes anew what is damaged"
+WHOLE = "Put the file back, or delete it and call metasearch index with its documents again"
+_PAGE = 2**14
+_TABLES = """
+CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS file (
+    number INTEGER PRIMARY KEY, facts TEXT NOT NULL, ids BLOB NOT NULL, lines BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS passage (
+    id INTEGER PRIMARY KEY, language TEXT NOT NULL, text TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS block (number INTEGER PRIMARY KEY, rows BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS codes (block INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
+"""
+_STATE, _ARRAYS = 0, 1
+_UNWRITABLE = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL,
+)  # fmt: skip
+
+Block = NDArray[Any]
+"""Rows of a block, of type `ROW`."""
+
+
+class Database:
+    """The file of an index. A reader sees it as it was when it was opened; a writer holds the lock of the folder.
+
+    Args:
+        path: of the file.
+        write: whether to write it; it is made where it is missing.
+
+    Raises:
+        RunFolderError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path, write: bool = False) -> None:
+        self.path = path
+        writable = os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+        if write or writable:
+            # A reader may write, too: the last one that closes the file removes the log of a writer.
+            mode = "rwc" if write else "rw"
+        else:
+            # Where nothing can be written there is no writer either, unless it runs as another user and has a log.
+            mode = "ro" if path.with_name(f"{FILE}-wal").exists() else "ro&immutable=1"
+        self._lock = RLock()
+        with self._errors():
+            if path.exists():
+                require_file(path)
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+            )
+            # A connection and its cache of statements refer to each other, so that it would stay open.
+            self.close = weakref.finalize(self, self._connection.close)
+            """Closes the file; the last one that is closed brings the log of a writer into it."""
+            # Damaged text is compared with its checksum before it is decoded.
+            self._connection.text_factory = bytes
+            if write:
+                self._connection.executescript(
+                    f"PRAGMA page_size={_PAGE}; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+                    f"BEGIN; {_TABLES} COMMIT"
+                )
+            else:
+                self._connection.execute("BEGIN")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all of what follows, or nothing; when it ends, that stays in."""
+        with self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with self._errors():
+                self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def state(self) -> dict[str, Any]:
+        """Return the facts of the index; empty where a writer died before its first word."""
+        if not self._select("SELECT 1 FROM sqlite_master"):
+            return {}
+        found = self._value(_STATE)
+        if found is None and self._select("SELECT 1 FROM block LIMIT 1"):
+            raise self.damaged("the index", WHOLE)
+        return {} if found is None else dict(json.loads(found))
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        """Write the facts of the index."""
+        self._put(_STATE, json.dumps(state, ensure_ascii=False).encode())
+
+    def arrays(self) -> bytes:
+        """Return the arrays that belong to the index, as safetensors; empty where there are none."""
+        return self._value(_ARRAYS) or b""
+
+    def write_arrays(self, content: bytes) -> None:
+        """Write the arrays that belong to the index."""
+        self._put(_ARRAYS, content)
+
+    def files(self) -> list[tuple[SourceFile, NDArray[np.int64], NDArray[np.int32]]]:
+        """Return the files of the documents in their order, each with numbers and lines of its passages, `(n,)`."""
+        found = []
+        for number, facts, ids, lines, crc in self._select("SELECT * FROM file ORDER BY number"):
+            if not _sound(number, (facts, ids, lines), crc):
+                raise self.damaged("the list of documents", WHOLE)
+            found.append(
+                (SourceFile(**json.loads(facts)), np.frombuffer(ids, np.int64), np.frombuffer(lines, np.int32))
+            )
+        return found
+
+    def write_files(self, files: Iterable[tuple[SourceFile, NDArray[np.int64], NDArray[np.int32]]]) -> None:
+        """Write the files of the documents in the place of those before."""
+        rows = []
+        for number, (file, ids, lines) in enumerate(files):
+            parts = (json.dumps(asdict(file), ensure_ascii=False).encode(), ids.tobytes(), lines.tobytes())
+            rows.append((number, parts[0].decode(), *parts[1:], _crc(number, *parts)))
+        self._run("DELETE FROM file")
+        self._run_each("INSERT INTO file VALUES (?, ?, ?, ?, ?)", rows)
+
+    def blocks(self) -> Iterator[tuple[int, Block | RunFolderError]]:
+        """Yield the blocks in their order: number and rows, or the error of a damaged one."""
+        for number, rows, crc in self._select("SELECT * FROM block ORDER BY number"):
+            sound = _sound(number, (rows,), crc)
+            yield number, np.frombuffer(rows, ROW) if sound else self.damaged(f"block {number}")
+
+    def write_block(self, number: int, rows: Block) -> None:
+        """Write the rows of a block in the place of those before."""
+        self._run("REPLACE INTO block VALUES (?, ?, ?)", (number, rows.tobytes(), _crc(number, rows.tobytes())))
+
+    def codes(self, number: int) -> NDArray[np.int8]:
+        """Return the codes of a block, of all its rows one after another, `(n · D,)`."""
+        found = self._select("SELECT data, crc FROM codes WHERE block = ?", (number,))
+        if not found or not _sound(number, found[0][:1], found[0][1]):
+            raise self.damaged(f"block {number}")
+        return np.frombuffer(found[0][0], np.int8)
+
+    def write_codes(self, number: int, codes: NDArray[np.int8]) -> None:
+        """Write the codes of a new block."""
+        self._run("INSERT INTO codes VALUES (?, ?, ?)", (number, codes.tobytes(), _crc(number, codes.tobytes())))
+
+    def delete_block(self, number: int) -> None:
+        """Delete a block with its codes."""
+        self._run("DELETE FROM block WHERE number = ?", (number,))
+        self._run("DELETE FROM codes WHERE block = ?", (number,))
+
+    def text(self, number: int) -> str:
+        """Return the text of a passage."""
+        found = self._select("SELECT language, text, crc FROM passage WHERE id = ?", (number,))
+        if not found or not _sound(number, found[0][:2], found[0][2]):
+            raise self.damaged(f"passage {number}")
+        return str(found[0][1].decode())
+
+    def sound_passages(self) -> NDArray[np.int64]:
+        """Return the numbers of all passages that are as they were written, ascending."""
+        with self._errors():
+            rows = self._connection.execute("SELECT id, language, text, crc FROM passage ORDER BY id")
+            return np.array([row[0] for row in rows if _sound(row[0], row[1:3], row[3])], np.int64)
+
+    def write_passages(self, rows: Iterable[tuple[int, str, str]]) -> None:
+        """Write new passages: number, language and text."""
+        self._run_each(
+            "INSERT INTO passage VALUES (?, ?, ?, ?)",
+            ((i, tag, text, _crc(i, tag.encode(), text.encode())) for i, tag, text in rows),
+        )
+
+    def delete_passages(self, ids: Iterable[int]) -> None:
+        """Delete passages by their numbers."""
+        self._run_each("DELETE FROM passage WHERE id = ?", ((number,) for number in ids))
+
+    def delete_other_passages(self, kept: NDArray[np.int64]) -> None:
+        """Delete all passages but those with some numbers."""
+        there = np.array([number for (number,) in self._select("SELECT id FROM passage")], np.int64)
+        self.delete_passages(np.setdiff1d(there, kept).tolist())
+
+    def shrink(self) -> None:
+        """Give the room of deleted values back to the disk where that is a quarter of the file or more."""
+        free, pages = (self._select(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_count"))
+        if 4 * free > pages:
+            self._run("VACUUM")
+
+    def damaged(self, what: str, remedy: str = REMEDY) -> RunFolderError:
+        """Return the error of a value that is not what was written, with what to do."""
+        return RunFolderError(f"{self.path}: {what} is damaged. {remedy}")
+
+    def _value(self, number: int) -> bytes | None:
+        found = self._select("SELECT value, crc FROM state WHERE number = ?", (number,))
+        if not found:
+            return None
+        if not _sound(number, found[0][:1], found[0][1]):
+            raise self.damaged("the index", WHOLE)
+        return bytes(found[0][0])
+
+    def _put(self, number: int, value: bytes) -> None:
+        self._run("REPLACE INTO state VALUES (?, ?, ?)", (number, value, _crc(number, value)))
+
+    def _select(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._lock, self._errors():
+            return self._connection.execute(statement, values).fetchall()
+
+    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> None:
+        with self._errors():
+            self._connection.execute(statement, values)
+
+    def _run_each(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        with self._errors():
+            self._connection.executemany(statement, rows)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot be read: {error.strerror or error}") from None
+        except sqlite3.ProgrammingError:  # not of the file
+            raise
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the other is of a damaged name of a column
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise write_error(self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from None
+            if code in _UNWRITABLE:
+                raise RunFolderError(f"{self.path} cannot be read or written: {error}") from None
+            raise RunFolderError(f"{self.path}: {error}: the index is damaged. {WHOLE}") from None
+
+
+def _crc(number: int, *values: bytes) -> int:
+    found = number & 0xFFFFFFFF
+    for value in values:
+        found = zlib.crc32(value, zlib.crc32(b"%d," % len(value), found))
+    return found
+
+
+def _sound(number: Any, values: tuple[Any, ...], crc: Any) -> bool:
+    typed = isinstance(number, int) and all(isinstance(value, bytes) for value in values)
+    return typed and _crc(number, *values) == crc
