@@ -15,7 +15,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.paper import expansion, labels, rivals, study_tables
+from benchmarks.paper import alignment, expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
@@ -85,6 +85,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "expansion": lambda: expansion.table(rows_of("expansion")),
+    "alignment-curves": lambda: alignment.curves_table(rows_of("alignment")),
+    "alignment-variants": lambda: alignment.variants_table(rows_of("alignment")),
+    "alignment-main": lambda: alignment.main_table(rows_of("alignment")),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
     "margin-orders": lambda: study_tables.orders_table(study(LAREQA, "paper_margin")),
     "stsb-summary": lambda: study_tables.summary_table(study(STSB)),
