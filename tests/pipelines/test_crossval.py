@@ -5,13 +5,11 @@ Most run their cells in this process, as the processes of cells would; the last 
 
 import json
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
 from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, attempts, inline, run, scores
+from helpers.forks import Fork, metasearch
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.folder import StudyFolder
@@ -112,16 +110,15 @@ def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # three processes import torch, on a machine that may be busy
-def test_a_killed_runner_goes_on_with_the_same_command_and_does_nothing_twice(whole, tmp_path, begun):
+@pytest.mark.timeout(600)  # two processes import torch, on a machine that may be busy
+def test_a_killed_runner_goes_on_with_the_same_command_and_does_nothing_twice(whole, tmp_path, monkeypatch):
     folder = tmp_path / "study"
-    command = [sys.executable, "-m", "metasearch", "crossval", *FLAGS, "-o", str(folder)]
     study, log = StudyFolder(folder), folder / "cells" / TUNED / "log.jsonl"
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as runner:
-        while runner.poll() is None and not (log.is_file() and '"step": 1,' in log.read_text()):
-            time.sleep(0.05)
-        runner.send_signal(signal.SIGKILL)
-    assert runner.returncode == -signal.SIGKILL
+    runner = Fork(metasearch("crossval", *FLAGS, "-o", folder))
+    runner.wait_until(lambda: log.is_file() and '"step": 1,' in log.read_text())
+    runner.send_signal(signal.SIGKILL)
+    assert runner.finished()[0] == -signal.SIGKILL
+    begun = inline(monkeypatch)
     assert (attempts(study, ZERO), attempts(study, TUNED)) == (1, 1)
     before = study.at(ZERO).joinpath("report.md").stat().st_mtime_ns
     run(*FLAGS, "-o", folder)  # waits until the process that the runner left has saved its checkpoint
