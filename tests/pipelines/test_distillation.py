@@ -20,8 +20,6 @@ from metasearch.config.library import Library
 from metasearch.encoders.builtin import tiny
 from metasearch.pipelines.factory import load_encoder
 
-PAPER = ("ar", "de", "es", "fr", "it", "nl", "tr")
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -97,10 +95,9 @@ def _pairs(folder):
 @pytest.mark.parametrize("recipe", Library().names("distillation"))
 def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
     declared = Library().distillation(recipe)
-    corpora = [
-        f"{name}-en-{code}" for name in ("TED2020", "WikiMatrix", "Europarl", "NewsCommentary") for code in PAPER
-    ]
-    names = corpora if recipe == "compress-paper" else ("en-de",)
+    corpora = [stage.corpus for stage in declared.stages.values()]
+    named = {f"{name}-en-{code}" for corpus in corpora for name in corpus.only for code in corpus.languages or ("de",)}
+    names = sorted(named) or ["en-de"]
     files = {"parallel": f"--corpus={write_corpus(tmp_path / 'corpus', names, count=30)}", **_pairs(tmp_path)}
     given = sorted({files[stage.data] for stage in declared.stages.values()})
     if declared.student:
