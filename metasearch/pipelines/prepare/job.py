@@ -17,9 +17,8 @@ from metasearch.data.formats.arrays import SUFFIX
 from metasearch.data.parallel.corpus import sides_of
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.prepared.blocks import LINES, Block, first_of_each
-from metasearch.data.prepared.make_shard import ShardPieces
 from metasearch.data.prepared.manifest import FILE, Manifest, ShardCounts, read_sealed, write_sealed
-from metasearch.data.prepared.plan import Counts, in_shards, pieces
+from metasearch.data.prepared.plan import Counts, ShardPieces, in_shards, pieces
 from metasearch.errors import RunFolderError
 from metasearch.io import atomic_write_all, held, require_room
 from metasearch.pipelines.prepare.report import report_of

@@ -21,8 +21,8 @@ from metasearch.data.documents.detect import detector
 from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.parallel.corpus import Sides
 from metasearch.data.prepared.blocks import Rules, scan
-from metasearch.data.prepared.make_shard import ShardPieces, make_shard
 from metasearch.data.prepared.manifest import Asked, ShardCounts
+from metasearch.data.prepared.plan import ShardPieces, make_shard
 from metasearch.errors import RunFolderError
 from metasearch.io import atomic_write
 
@@ -57,7 +57,7 @@ class Worker:
         return len(lines)
 
     def make(self, number: int, pieces: ShardPieces) -> ShardCounts:
-        """Make a shard; see `metasearch.data.prepared.make_shard.make_shard`."""
+        """Make a shard; see `metasearch.data.prepared.plan.make_shard`."""
         return make_shard(self.job.folder, number, pieces)
 
 
