@@ -19,6 +19,7 @@ from benchmarks.paper import alignment, expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
+from benchmarks.speed import index
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.speed_tables import (
@@ -107,6 +108,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
+    "index-speed": lambda: index.table(rows_of("index")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
