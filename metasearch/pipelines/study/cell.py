@@ -85,6 +85,7 @@ def last_error(log: Path) -> str:
 def _output_to(log: Path) -> Iterator[None]:
     """Send all output, also that of libraries, to a log while entered."""
     begin_attempt(log)
+    sys.stdout.flush()  # what was printed before belongs to the launcher's own log
     before = os.dup(1), os.dup(2)
     with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
