@@ -7,7 +7,7 @@ A million passages of 384 dimensions in seven languages, a thousand a file. The 
 directions each, and noise of a falling spectrum, as vectors of texts have one. Each round runs this revision and
 another one, which lies in the folder `--against`, in turns and in processes of their own, in an order that changes:
 opening until the first hit, medians of searches, and an update in which one file of a hundred is new and one is gone.
-Every figure is the time on the clock and that of the processors, which says more where other work is going on.
+Every figure has wall-clock and CPU time; compare CPU times on a busy machine.
 """
 
 import json
@@ -134,7 +134,7 @@ def run(root: Path, *arguments: object) -> Times:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return the figures of the newest run: time on the clock, and that of the processors in brackets."""
+    """Return the figures of the newest run: wall-clock time, and CPU time in brackets."""
     from metasearch.runs.markdown import markdown
 
     newest = [row for row in rows if row["scale"] == rows[-1]["scale"] and row["revision"] == rows[-1]["revision"]]

@@ -16,7 +16,7 @@ from metasearch.pipelines.study.plan import Cell
 from metasearch.runs import signals
 
 _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
-"""Prefixes of the variables that cells get from this process; the others are those of their node."""
+"""Prefixes of the variables that cells get from this process; the others come from their node."""
 
 
 class Ray(Launcher):
