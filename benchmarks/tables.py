@@ -3,8 +3,8 @@
     python -m benchmarks.tables            # write them
     python -m benchmarks.tables --check    # exit code 1 where a document says something else than the rows
 
-A table stands between two comments, `<!-- table: NAME -->` and `<!-- end of table -->`, in `README.md`, `docs/*.md` or
-`benchmarks/*.md`; `--list` shows the names.
+A table stands between two comments, `<!-- table: NAME -->` and `<!-- end of table -->`, in `README.md`, in `docs/` or
+in `benchmarks/`; `--list` shows the names.
 """
 
 import re
@@ -117,7 +117,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def documents() -> list[Path]:
     """Return the documents that may hold tables."""
-    return [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
 
 
 def filled(text: str, where: str) -> str:

@@ -82,9 +82,10 @@ def test_the_citation_is_of_this_version():
     assert (citation["title"], citation["version"]) == ("metasearch", __version__)
 
 
-def test_every_document_is_in_the_readme():
-    linked = {path for path, _ in links("README.md")}
-    assert {path for path in DOCUMENTS if path != "README.md"} <= linked
+def test_every_document_is_in_the_index_and_the_readme_leads_there():
+    linked = {f"docs/{path}" for path, _ in links("docs/index.md")}
+    assert {path for path in DOCUMENTS if path.startswith("docs/")} - {"docs/index.md"} <= linked
+    assert {"docs/index.md", "CONTRIBUTING.md"} <= {path for path, _ in links("README.md")}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from metasearch.errors import ConfigError
 @_options.settings(NeutralSettings, first=("languages",))
 @click.option(
     "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_complete.declared("task"),
-    help="Score on the test part before and after; repeatable. By default that of --task.",
+    help="Score on the test part before and after; repeatable. By default: --task.",
 )  # fmt: skip
 @_options.options_group(_options.fold, _options.fold_seed, _options.device, _options.data, _options.include)
 @_options.options_group(_options.trust, _options.output("Folder of the encoder; new or empty.", required=True))

@@ -17,7 +17,7 @@ def test_the_documents_have_the_tables_of_the_rows():
 
 def test_every_table_stands_in_a_document():
     folders = (tables.ROOT / "benchmarks", tables.ROOT / "docs")
-    texts = [path.read_text(encoding="utf-8") for folder in folders for path in folder.glob("*.md")]
+    texts = [path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.md")]
     assert {block[2] for text in texts for block in tables.TABLE.finditer(text)} == set(tables.TABLES)
 
 
