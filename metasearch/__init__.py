@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from metasearch.config.recipe import Recipe
     from metasearch.config.run import DataConfig, EncoderConfig
     from metasearch.data.benchmark import Benchmark, load_benchmark
+    from metasearch.data.records import RetrievalData
     from metasearch.encoders.encoder import Encoder
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
@@ -43,6 +44,7 @@ _HOME = {  # module, and the name there where it is another one
     "EncoderConfig": "config.run",
     "MetasearchError": "errors",
     "Recipe": "config.recipe",
+    "RetrievalData": "data.records",
     "compare": "evaluation.study.compare",
     "crossval": "pipelines.study.runner:begin",
     "distill": "pipelines.distill.job:begin",
@@ -68,6 +70,7 @@ __all__ = [
     "EncoderConfig",
     "MetasearchError",
     "Recipe",
+    "RetrievalData",
     "compare",
     "crossval",
     "distill",

@@ -5,17 +5,21 @@ must not straddle train, dev and test: the articles of a retrieval task, the row
 parallel: a group holds the same content in each.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import ClassVar, NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from metasearch.config.recipe import Role
 from metasearch.config.task import Kind
 from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
+
+if TYPE_CHECKING:
+    from metasearch.data.benchmark import Benchmark
 
 
 class Example(Protocol):
@@ -129,14 +133,66 @@ class RetrievalData:
     Attributes:
         given: the split (`train`, `dev`, `test`) of each group where the data comes split; empty otherwise.
         translated: how rows of train are translated, which belongs to the fingerprint; empty where none are.
+        grades: ids of a question and a candidate → relevance, where it is not 1; 0 labels one that is no answer.
+        notes: what was noticed while the data was read, such as detected languages; in words.
     """
 
     questions: tuple[Question, ...]
     candidates: tuple[Candidate, ...]
     given: Mapping[str, str] = field(default_factory=dict)
     translated: str = ""
+    grades: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     kind: ClassVar[Kind] = "retrieval"
+
+    @classmethod
+    def from_rows(
+        cls, rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()
+    ) -> "RetrievalData":
+        """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
+
+        Each row is a query and a document, which answers it unless `relevance` is 0. See
+        `metasearch.data.retrieval_data` for the columns, the languages and the groups.
+
+        Args:
+            rows: at least one.
+            columns: name of a value → name of its column, such as `{"query": "question", "document": "answer"}`.
+            languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
+
+        Raises:
+            DataError: a row or a column is missing or wrong; the message names file and line.
+            ConfigError: a language has to be detected, and py3langid is not installed or does not know it.
+
+        Example:
+            >>> rows = [{"query": "Where is my parcel?", "document": "Open your orders.", "language": "en"}]
+            >>> RetrievalData.from_rows(rows).describe()
+            '1 questions, 1 candidates in 1 languages'
+        """
+        from metasearch.data.retrieval_data import read_labels  # which makes this class
+
+        return read_labels(rows, columns, languages)
+
+    @classmethod
+    def read(
+        cls, path: "str | Path", columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()
+    ) -> "RetrievalData":
+        """Return the data of a file of labelled rows: CSV, TSV, JSON lines, Parquet or a folder of `datasets`.
+
+        Arguments and errors are those of `from_rows`.
+        """
+        return cls.from_rows(path, columns, languages)
+
+    def benchmark(self, arrangements: "str | Sequence[str]" = (), **settings: Any) -> "Benchmark":
+        """Return a benchmark of this data: folds between groups, measures, and what episodes are drawn along.
+
+        Args:
+            arrangements: such as `en_en -> en_de -> en_{de,en}`; none where nothing is trained.
+            **settings: see `metasearch.data.retrieval_data.make_benchmark`: `fold`, `folds`, `measures`, and so on.
+        """
+        from metasearch.data.retrieval_data import make_benchmark
+
+        return make_benchmark(self, arrangements, **settings)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -183,7 +239,8 @@ class RetrievalData:
         """Hash of everything that a learner or an evaluation can see."""
         questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
         candidates = ((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates)
-        return fingerprint_of(chain(questions, candidates), self.translated)
+        grades = ((*pair, repr(grade)) for pair, grade in self.grades.items())
+        return fingerprint_of(chain(questions, candidates, grades), self.translated)
 
     def describe(self) -> str:
         """Return the size in words, such as `274 questions, 1284 candidates in 7 languages`."""

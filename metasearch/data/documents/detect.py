@@ -7,18 +7,19 @@ from metasearch.config.languages import UNKNOWN, normalise_tag, primary_language
 from metasearch.errors import ConfigError, nearest
 
 
-def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
+def detector(languages: Sequence[str] = (), purpose: str = "language detection") -> Callable[[str], str]:
     """Return a function that returns the tag of a text's language, the likeliest of 97.
 
     Short texts are often taken for another language; fewer languages to choose from help.
 
     Args:
         languages: tags to choose from, whose scripts and regions are ignored; empty takes all.
+        purpose: subject of the message where py3langid is not installed.
 
     Raises:
         ConfigError: py3langid is not installed, or does not know one of the languages.
     """
-    langid = import_extra("py3langid.langid", "detect", "language detection")
+    langid = import_extra("py3langid.langid", "detect", purpose)
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     known = set(map(str, identifier.labels))
     chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))

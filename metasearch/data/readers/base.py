@@ -70,12 +70,15 @@ def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]])
         log.warning("%s: %s", folder, says)
 
 
-def joined(questions: Sequence[Question], candidates: Sequence[Candidate]) -> RetrievalData:
+def joined(
+    questions: Sequence[Question], candidates: Sequence[Candidate], same: Iterable[tuple[str, str]] = ()
+) -> RetrievalData:
     """Return retrieval data in which groups that share a question or an answer are one: folds are cut between groups.
 
     Args:
         questions: of all languages; those with one id are translations.
         candidates: with the ids of the questions that they answer.
+        same: further pairs of groups that are one.
     """
     root: dict[str, str] = {}
 
@@ -85,6 +88,8 @@ def joined(questions: Sequence[Question], candidates: Sequence[Candidate]) -> Re
             group = root[group]
         return group
 
+    for first, second in same:
+        root[find(second)] = find(first)
     group_of: dict[str, str] = {}
     for question in questions:
         root[find(question.group)] = find(group_of.setdefault(question.id, question.group))

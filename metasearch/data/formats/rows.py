@@ -1,0 +1,265 @@
+"""Reads rows of named values, each with its place: one reader for every file of rows, and for rows in memory.
+
+| source | rows |
+|---|---|
+| `.csv`, `.tsv` | cells by the names in the header; a TSV has no quotes |
+| `.jsonl` | a JSON object a line |
+| `.parquet` | rows of the table, with pyarrow |
+| folder | of a `datasets.Dataset` or of a `DatasetDict` with one split, as `save_to_disk` writes them, with pyarrow |
+| in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a pandas `DataFrame` |
+
+Text files may be packed: their names then end in `.gz` or `.zst`.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from metasearch.config.extras import import_extra
+from metasearch.data.formats import strict_json
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import byte_lines, column_names, csv_rows, suffix_of, with_line_feeds
+from metasearch.errors import DataError, nearest
+from metasearch.io import read_bytes, require_file
+
+Values = Mapping[str, Any]
+Source = str | Path | Iterable[Values] | Any
+"""A file, a folder, or rows in memory; `Any` stands for a table of a library that is no dependency."""
+Damage = Callable[[str, str], None]
+"""Hears of a row that cannot be read: its place, and what is wrong with it."""
+
+_BATCH = 4096
+"""Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
+_OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_LEAST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Named values, and where they stand.
+
+    Attributes:
+        place: for messages, such as `labels.csv:3`, `labels.parquet: row 3` or `row 3`.
+        line: number of the first line, or of the row where there are no lines, from 1.
+        values: by the name of their column; a cell of a table is a text, and a value that is missing is None.
+    """
+
+    place: str
+    line: int
+    values: Values
+
+
+def read_rows(
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    *,
+    names: Sequence[str] = (),
+    damaged: Damage | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of a file, of a folder or in memory, one after the other.
+
+    Args:
+        source: see the table above.
+        columns: name that a value gets → its column, such as `{"query": "question"}`; other columns keep theirs.
+        names: names of the columns of a CSV or TSV without a header.
+        damaged: hears of rows that cannot be read, which are skipped. By default the first of them is an error.
+
+    Raises:
+        DataError: the source cannot be read, is of another kind, lacks one of `columns`, or a row is damaged; the
+            message names file, line and value.
+
+    Example:
+        >>> [row.values for row in read_rows([{"question": "where?", "id": 1}], {"query": "question"})]
+        [{'query': 'where?', 'id': 1}]
+    """
+    report = damaged or _refuse
+    wanted = dict(columns or {})
+    if isinstance(source, str | Path):
+        yield from _renamed(_file_rows(Path(source), wanted, names, report), wanted, f"{source}")
+    else:
+        yield from _renamed(_memory_rows(source, report), wanted, "rows")
+
+
+def missing_column(place: str, name: str, known: Iterable[str]) -> DataError:
+    """Return the error of a column that is not there, with the nearest one."""
+    return DataError(f"{place}: no column '{name}'.{nearest(name, filter(None, known))}")
+
+
+def _refuse(place: str, reason: str) -> None:
+    raise DataError(f"{place}: {reason}")
+
+
+def _renamed(rows: Iterable[Row], columns: Mapping[str, str], where: str) -> Iterator[Row]:
+    """Yield rows with the values of `columns` by their new names; `DataError` where no row has one of the columns."""
+    new = {old: name for name, old in columns.items()}
+    seen: dict[str, None] = {}
+    for row in rows:
+        seen.update(dict.fromkeys(row.values))
+        # A column that has a name which another one gets is hidden by it.
+        kept = {new.get(old, old): value for old, value in row.values.items() if old in new or old not in columns}
+        yield Row(row.place, row.line, kept) if new else row
+    for name in columns.values():
+        if seen and name not in seen:
+            raise missing_column(where, name, seen)
+
+
+def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
+    if os.path.isdir(path):  # pathlib raises an error for a name that is too long
+        return _batches(path, _arrow_batches(path))
+    kind = suffix_of(path)
+    if kind in (".csv", ".tsv"):
+        rows = csv_rows(path) if kind == ".csv" else _tsv_rows(path, damaged)
+        return _table(path, rows, columns, names, damaged)
+    if kind in (".jsonl", ".ndjson"):
+        return _json_rows(path, damaged)
+    if kind == ".parquet":
+        return _batches(path, _parquet_batches(path))
+    if not os.path.exists(path):
+        raise DataError(f"{path}: no such file or folder")
+    raise DataError(
+        f"{path}: expected rows in .csv, .tsv, .jsonl (also packed as .gz or .zst), .parquet or a folder of datasets; "
+        f"got '{kind}'"
+    )
+
+
+# Text files.
+
+
+def _table(
+    path: Path,
+    rows: Iterable[tuple[int, list[str]]],
+    columns: Mapping[str, str],
+    names: Sequence[str],
+    damaged: Damage,
+) -> Iterator[Row]:
+    """Yield cells by the names in the header; blank lines have none and are passed over."""
+    header = list(names)
+    for line, cells in rows:
+        if not cells:
+            continue
+        if not header:
+            header = column_names(cells, path, line)
+            _check_header(path, line, header, columns)
+        elif len(cells) != len(header):
+            damaged(f"{path}:{line}", f"expected {len(header)} columns, got {len(cells)}")
+        else:
+            # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
+            named = ((name, with_line_feeds(cell)) for name, cell in zip(header, cells, strict=True) if name)
+            yield Row(f"{path}:{line}", line, dict(named))
+
+
+def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping[str, str]) -> None:
+    if len(header) == 1 and (other := next((mark for mark in _OTHER_MARKS if mark in header[0]), None)):
+        raise DataError(f"{path}:{line}: expected columns between commas, got {_OTHER_MARKS[other]} in the header")
+    for name in columns.values():
+        if name not in header:
+            raise missing_column(f"{path}:{line}", name, header)
+
+
+def _tsv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
+    for line, text in _decoded(path, damaged):
+        yield line, [] if blank(text) else text.split("\t")
+
+
+def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
+    for line, text in _decoded(path, damaged):
+        if blank(text):
+            continue
+        place = f"{path}:{line}"
+        try:
+            value = strict_json.parse(text)
+        except strict_json.RepeatedKey as error:
+            damaged(place, str(error))
+        except ValueError as error:
+            what = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+            damaged(place, f"not JSON: {what}")
+        except RecursionError as error:
+            damaged(place, f"not JSON: {error}")
+        else:
+            if isinstance(value, dict):
+                yield Row(place, line, value)
+            else:
+                damaged(place, f"expected an object in braces, got {text[:_LEAST_SHOWN]}")
+
+
+def _decoded(path: Path, damaged: Damage) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that is UTF-8, without its end; `DataError` for an empty file."""
+    line = 0
+    for line, content in enumerate(byte_lines(path), 1):
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            damaged(f"{path}:{line}", f"not UTF-8: byte {content[error.start]:#04x}")
+        else:
+            yield line, text.removesuffix("\n").removesuffix("\r")
+    if not line:
+        raise DataError(f"{path}: the file is empty")
+
+
+# Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.
+
+
+def _batches(path: Path, batches: Iterable[Any]) -> Iterator[Row]:
+    """Yield the rows of batches of Arrow; `DataError` where the file is damaged."""
+    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
+    number = 0
+    try:
+        for batch in batches:
+            for values in batch.to_pylist():
+                number += 1
+                yield Row(f"{path}: row {number}", number, values)
+    except arrow.ArrowException as error:
+        raise DataError(f"{path}: damaged after row {number}: {str(error).splitlines()[0]}") from None
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise DataError(f"{path}: cannot be read after row {number}: {reason}") from None
+
+
+def _parquet_batches(path: Path) -> Iterator[Any]:
+    parquet = import_extra("pyarrow.parquet", "corpora", f"{path}: .parquet", DataError)
+    require_file(path)
+    with parquet.ParquetFile(path) as file:
+        yield from file.iter_batches(_BATCH)
+
+
+def _arrow_batches(folder: Path) -> Iterator[Any]:
+    """Yield the batches of a folder that `save_to_disk` wrote."""
+    arrow = import_extra("pyarrow", "corpora", f"{folder}", DataError)
+    if (folder / "dataset_dict.json").is_file():
+        splits = _declared(folder / "dataset_dict.json", "splits")
+        if len(splits) != 1:
+            raise DataError(f"{folder}: has the splits {', '.join(splits)}; name one of them: {folder / splits[0]}")
+        folder /= splits[0]
+    if not (folder / "state.json").is_file():
+        raise DataError(f"{folder}: no folder of a dataset: there is no state.json, which save_to_disk writes")
+    for file in _declared(folder / "state.json", "_data_files"):
+        with arrow.memory_map(str(folder / file["filename"])) as content:
+            yield from arrow.ipc.open_stream(content)
+
+
+def _declared(path: Path, key: str) -> list[Any]:
+    try:
+        found = strict_json.parse(read_bytes(path).decode())[key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: expected JSON with the key '{key}': {error}") from None
+    return list(found)
+
+
+# In memory.
+
+
+def _memory_rows(source: Any, damaged: Damage) -> Iterator[Row]:
+    if hasattr(source, "iterrows"):  # a DataFrame, whose missing values are numbers that are none
+        source = source.astype(object).where(source.notna(), None).to_dict("records")
+    if isinstance(source, Mapping | bytes) or not isinstance(source, Iterable):
+        raise DataError(
+            f"rows: expected a list of dicts, a DataFrame, a Dataset or a path; got {type(source).__name__}"
+        )
+    for number, values in enumerate(source, 1):
+        if isinstance(values, Mapping):
+            yield Row(f"row {number}", number, values)
+        else:
+            damaged(f"row {number}", f"expected a dict, got {str(values)[:_LEAST_SHOWN]}")

@@ -1,0 +1,337 @@
+"""Labelled rows become retrieval data, and retrieval data becomes a benchmark.
+
+| column | value |
+|---|---|
+| `query`, `document` | two texts |
+| `language` | tag of both, such as `de`; or `query_language` and `document_language`; detected where there is none |
+| `relevance` | a number from 0; 0 labels one that is no answer, greater numbers are gains; 1 without the column |
+| `id` | name of the query: rows with one id are about one query, in several languages its translations |
+| `group` | what must not be parted by a split |
+
+Without an id, rows with the same text in the same language are about one query. Rows of one group, one query, one
+relevant document, or texts that differ only in case, punctuation and white space are on the same side of every split.
+"""
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metasearch.config.arrangement import Arrangement
+from metasearch.config.languages import is_known, parse_tag
+from metasearch.config.measure import Measure
+from metasearch.config.recipe import MaxLength
+from metasearch.config.task import Folds, Mode, Source, Task, resolve
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.documents.detect import detector
+from metasearch.data.folds import split
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.rows import Row, missing_column, read_rows
+from metasearch.data.overlap import key
+from metasearch.data.readers.base import joined
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.errors import ConfigError, DataError, require_known
+
+COLUMNS = ("query", "document", "language", "query_language", "document_language", "relevance", "id", "group")
+"""Names of values that are read, whatever their columns are called."""
+
+_FREQUENT = 0.05
+"""Share of the texts above which a detected language is one of the data, not a mistake about a short text."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """A row whose values were checked; the languages are empty until they are detected."""
+
+    place: str
+    query: str
+    document: str
+    query_language: str
+    document_language: str
+    relevance: float
+    id: str
+    group: str
+
+
+def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> RetrievalData:
+    """Return the data of labelled rows; see `RetrievalData.from_rows` for arguments and errors."""
+    wanted = dict(columns or {})
+    for name in wanted:
+        require_known("column", name, COLUMNS)
+    labels, ignored = [], Counter[str]()
+    for row in read_rows(rows, wanted):
+        labels.append(_checked(row, wanted))
+        ignored.update(name for name in row.values if name not in COLUMNS)
+    if not labels:
+        raise DataError(f"{_name(rows)}: there are no rows")
+    notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
+    labels = _with_languages(labels, languages, notes)
+    data = _data(labels, notes)
+    for note in notes:
+        log.info("%s: %s", _name(rows), note)
+    return replace(data, notes=tuple(notes))
+
+
+def _name(rows: Any) -> str:
+    return str(rows) if isinstance(rows, str) or hasattr(rows, "__fspath__") else "rows"
+
+
+# Rows are checked.
+
+
+def _checked(row: Row, columns: Mapping[str, str]) -> _Label:
+    for name in ("query", "document"):
+        if name not in row.values:
+            raise missing_column(row.place, columns.get(name, name), row.values)
+    both = _tag(row, "language")
+    return _Label(
+        row.place,
+        _text(row, "query"),
+        _text(row, "document"),
+        _tag(row, "query_language") or both,
+        _tag(row, "document_language") or both,
+        _relevance(row),
+        _name_in(row, "id"),
+        _name_in(row, "group"),
+    )
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.values[name]
+    if not isinstance(value, str):
+        raise DataError(f"{row.place}: {name}: expected a text, got {'nothing' if value is None else str(value)[:40]}")
+    if held := blank(value):
+        raise DataError(f"{row.place}: {name}: expected a text, got {held}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{row.place}: {name}: half a character, U+{ord(value[error.start]):04X}") from None
+    return value.strip()
+
+
+def _tag(row: Row, name: str) -> str:
+    value = row.values.get(name)
+    if value is None or blank(str(value)):
+        return ""
+    try:
+        tag = parse_tag(str(value))
+    except ValueError as error:
+        raise DataError(f"{row.place}: {name}: {error}") from None
+    return tag if is_known(tag) else ""
+
+
+def _relevance(row: Row) -> float:
+    if "relevance" not in row.values:
+        return 1.0
+    value = row.values["relevance"]
+    try:
+        grade = float(value)
+    except (TypeError, ValueError):
+        grade = math.nan
+    # Written so that NaN is refused, too.
+    if not 0 <= grade < math.inf:
+        raise DataError(f"{row.place}: relevance: expected a number from 0, got '{'' if value is None else value}'")
+    return grade
+
+
+def _name_in(row: Row, name: str) -> str:
+    value = row.values.get(name)
+    return "" if value is None else str(value).strip()
+
+
+# Languages that no column gives are detected.
+
+
+def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: list[str]) -> list[_Label]:
+    """Return rows that have both languages; those that were detected go to the notes."""
+    lacking = [label.query for label in labels if not label.query_language]
+    lacking += [label.document for label in labels if not label.document_language]
+    if not lacking:
+        return list(labels)
+    texts = list(dict.fromkeys(lacking))
+    purpose = f"{labels[0].place}: no column 'language' with a tag such as de; language detection"
+    given = {tag for label in labels for tag in (label.query_language, label.document_language) if tag}
+    detect = detector(languages or sorted(given | _frequent(texts, purpose)), purpose)
+    tags = {text: detect(text) for text in texts}
+    found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
+    notes.append(f"languages detected: {found}; a column 'language' with tags such as de says otherwise")
+    return [
+        replace(
+            label,
+            query_language=label.query_language or tags[label.query],
+            document_language=label.document_language or tags[label.document],
+        )
+        for label in labels
+    ]
+
+
+def _frequent(texts: Sequence[str], purpose: str) -> set[str]:
+    """Return the languages of at least one text in twenty, and the most frequent one."""
+    detect = detector(purpose=purpose)
+    counts = Counter(tag for tag in map(detect, texts) if is_known(tag))
+    return {tag for i, (tag, count) in enumerate(counts.most_common()) if i == 0 or count > _FREQUENT * len(texts)}
+
+
+# Labels become questions and candidates.
+
+
+class _Corpus:
+    """Collects labels; equal documents are one candidate, and equal queries one question."""
+
+    def __init__(self, labels: Sequence[_Label]) -> None:
+        self.given = {label.id for label in labels if label.id}
+        self.ids: dict[tuple[str, str], str] = {}
+        """Language and text of a query → its id."""
+        for label in labels:
+            if label.id:
+                self.ids.setdefault((label.query_language, label.query), label.id)
+        self.questions: dict[tuple[str, str], tuple[Question, str]] = {}
+        """Id and language → the question, and its first place."""
+        self.candidates: dict[tuple[str, str], Candidate] = {}
+        """Language and text → the candidate."""
+        self.relevant: set[str] = set()
+        """Ids of candidates that answer something."""
+        self.judged: dict[tuple[str, str], tuple[float, str]] = {}
+        """Ids of question and candidate → relevance, and the place that says so."""
+
+    def add(self, label: _Label, group: str) -> None:
+        uid = label.id or self._made_id(label.query_language, label.query)
+        question = Question(uid, label.query_language, label.query, group)
+        first, place = self.questions.setdefault((uid, label.query_language), (question, label.place))
+        if first.text != label.query:
+            raise DataError(
+                f"{label.place}: query: '{label.query[:40]}' has the id '{uid}' of '{first.text[:40]}' in {place}; "
+                f"the queries of one id and language ({label.query_language}) are one text"
+            )
+        where = (label.document_language, label.document)
+        fresh = Candidate(f"d{len(self.candidates) + 1}", *where, group)
+        candidate = self.candidates.setdefault(where, fresh)
+        if label.relevance and candidate.id not in self.relevant:
+            # A document's group is that of a query that it answers, not of one that it does not.
+            self.candidates[where] = replace(candidate, group=group)
+            self.relevant.add(candidate.id)
+        grade, said = self.judged.setdefault((uid, candidate.id), (label.relevance, label.place))
+        if grade != label.relevance:
+            raise DataError(
+                f"{label.place}: relevance: got {label.relevance:g}, and {said} has {grade:g} for the same query and "
+                "document"
+            )
+
+    def _made_id(self, language: str, text: str) -> str:
+        if (language, text) not in self.ids:
+            number = len(self.ids) + 1
+            while f"q{number}" in self.given:
+                number += 1
+            self.given.add(f"q{number}")
+            self.ids[language, text] = f"q{number}"
+        return self.ids[language, text]
+
+
+def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
+    corpus = _Corpus(labels)
+    groups = [f"group {label.group}" if label.group else f"row {i}" for i, label in enumerate(labels, 1)]
+    same: list[tuple[str, str]] = []
+    first: dict[str, str] = {}
+    for label, group in zip(labels, groups, strict=True):
+        corpus.add(label, group)
+        for text in (label.query, label.document) if label.relevance else (label.query,):
+            same.append((first.setdefault(key(text) or text, group), group))
+    answers: dict[str, list[str]] = {}
+    for (uid, candidate), (grade, _) in corpus.judged.items():
+        if grade:
+            answers.setdefault(candidate, []).append(uid)
+    answered = {uid for ids in answers.values() for uid in ids}
+    questions = [question for question, _ in corpus.questions.values() if question.id in answered]
+    candidates = [replace(each, answers=tuple(answers.get(each.id, ()))) for each in corpus.candidates.values()]
+    if len(questions) < len(corpus.questions):
+        place = next(place for question, place in corpus.questions.values() if question.id not in answered)
+        lacking = len(corpus.questions) - len(questions)
+        notes.append(f"queries without a relevant document, which are not asked: {lacking}, the first in {place}")
+    if not questions:
+        raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
+    grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}
+    return replace(joined(questions, candidates, same), grades=grades)
+
+
+# Retrieval data becomes a benchmark.
+
+
+def make_benchmark(
+    data: RetrievalData,
+    arrangements: str | Sequence[str] = (),
+    *,
+    fold: int = 0,
+    folds: int = 5,
+    seed: int | None = 0,
+    measures: Sequence[str] = ("map@20", "ndcg@10", "mrr@10"),
+    max_length: MaxLength | None = None,
+    encoder: str = "mini-e5",
+    name: str = "rows",
+) -> Benchmark:
+    """Return a benchmark of retrieval data, as `load_benchmark` returns one of a task.
+
+    Args:
+        data: its questions and candidates.
+        arrangements: what episodes are drawn along, such as `en_en -> en_de -> en_{de,en}`, all of one length; none
+            where nothing is trained.
+        fold: the run of groups that is test, from 0.
+        folds: number of runs.
+        seed: of the order in which groups are cut into runs; None keeps the order of the rows.
+        measures: measures that are reported; dev scores are of the first.
+        max_length: longest inputs in tokens; by default the encoder's own.
+        encoder: encoder that is trained when none is named.
+        name: name of the task in messages and reports.
+
+    Raises:
+        ConfigError: an arrangement or a measure is wrong, or the fold is out of range.
+        DataError: there are too few groups.
+    """
+    chains = _arrangements(arrangements, data)
+    own = "the user's own"
+    task = Task(
+        task=name,
+        description=data.describe(),
+        kind="retrieval",
+        reader="rows",
+        source=Source(paper=own, url=own, licence=own),
+        languages=sorted(data.languages),
+        encoder=encoder,
+        max_length=max_length or MaxLength(),
+        folds=Folds(k=folds, shuffle=seed is not None, seed=seed or 0),
+        measures=list(measures),
+        monitor=measures[0],
+        arrangements={
+            str(chain.pattern): [each for each in chains if each.pattern == chain.pattern] for chain in chains
+        },
+    )
+    parsed = tuple(Measure.parse(measure, "retrieval") for measure in measures)
+    mode = None
+    if chains:
+        patterns = list(dict.fromkeys(chain.pattern for chain in chains))
+        mode = Mode(mode=name, description=", ".join(map(str, chains)), meta_train=patterns, meta_valid=patterns)
+    resolved = resolve(task, mode, [mode]) if mode else {}
+    return Benchmark(task, mode, resolved, data, split(data, task.folds, fold), parsed, fold)
+
+
+def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arrangement]:
+    """Return arrangements; `ConfigError` where one cannot be read, or names a language that the data lacks."""
+    chains = []
+    for text in [written] if isinstance(written, str) else written:
+        try:
+            chains.append(Arrangement.parse(text))
+        except ValueError as error:
+            raise ConfigError(f"arrangements: {error}") from None
+        for language in sorted(chains[-1].languages):
+            require_known(f"language in arrangement '{text}':", language, sorted(data.languages))
+    _require_one_length(chains)
+    return chains
+
+
+def _require_one_length(chains: Iterable[Arrangement]) -> None:
+    lengths = {len(chain.variants): chain for chain in chains}
+    if len(lengths) > 1:
+        raise ConfigError(f"arrangements: {' and '.join(map(str, lengths.values()))} differ in their number of links")

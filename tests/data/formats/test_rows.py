@@ -1,0 +1,151 @@
+"""One reader of rows: the same rows from every kind of source, each with its place."""
+
+import gzip
+import json
+
+import pytest
+
+from metasearch.data.formats.rows import read_rows
+from metasearch.errors import DataError
+
+ROWS = [{"query": "Where?", "document": "Here, there"}, {"query": "Wo?", "document": 'Say "hier"'}]
+
+
+def in_csv(folder):
+    path = folder / "rows.csv"
+    path.write_text('question,document\nWhere?,"Here, there"\n\nWo?,"Say ""hier"""\n', encoding="utf-8")
+    return path, [f"{path}:2", f"{path}:4"]
+
+
+def in_tsv(folder):
+    path = folder / "rows.tsv"
+    path.write_text('question\tdocument\r\nWhere?\tHere, there\r\nWo?\tSay "hier"\r\n', encoding="utf-8")
+    return path, [f"{path}:2", f"{path}:3"]
+
+
+def json_lines():
+    return "".join(json.dumps({"question": r["query"], "document": r["document"]}) + "\n" for r in ROWS)
+
+
+def in_jsonl(folder):
+    path = folder / "rows.jsonl"
+    path.write_text(json_lines(), encoding="utf-8")
+    return path, [f"{path}:1", f"{path}:2"]
+
+
+def in_packed_jsonl(folder):
+    path = folder / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(json_lines().encode()))
+    return path, [f"{path}:1", f"{path}:2"]
+
+
+def table():
+    arrow = pytest.importorskip("pyarrow")
+    return arrow.table({"question": [r["query"] for r in ROWS], "document": [r["document"] for r in ROWS]})
+
+
+def in_parquet(folder):
+    path = folder / "rows.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(table(), path)
+    return path, [f"{path}: row 1", f"{path}: row 2"]
+
+
+def write_dataset(folder):
+    """Write the files that `datasets.Dataset.save_to_disk` writes."""
+    folder.mkdir(parents=True)
+    file = str(folder / "data-00000-of-00001.arrow")
+    with pytest.importorskip("pyarrow.ipc").new_stream(file, table().schema) as stream:
+        stream.write_table(table(), max_chunksize=1)
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+
+
+def in_dataset(folder):
+    write_dataset(folder / "saved")
+    return folder / "saved", [f"{folder / 'saved'}: row 1", f"{folder / 'saved'}: row 2"]
+
+
+def in_dataset_dict(folder):
+    path = folder / "splits"
+    write_dataset(path / "train")
+    (path / "dataset_dict.json").write_text('{"splits": ["train"]}', encoding="utf-8")
+    return path, [f"{path}: row 1", f"{path}: row 2"]
+
+
+def in_memory(folder):
+    return [{"question": r["query"], "document": r["document"]} for r in ROWS], ["row 1", "row 2"]
+
+
+def in_data_frame(folder):
+    return pytest.importorskip("pandas").DataFrame(in_memory(folder)[0]), ["row 1", "row 2"]
+
+
+SOURCES = (
+    in_csv, in_tsv, in_jsonl, in_packed_jsonl, in_parquet, in_dataset, in_dataset_dict, in_memory, in_data_frame,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_gives_the_same_rows_with_their_places(source, tmp_path):
+    rows, places = source(tmp_path)
+    read = list(read_rows(rows, {"query": "question"}))
+    assert [row.values for row in read] == ROWS
+    assert [row.place for row in read] == places
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_column_that_is_not_there_is_named_with_the_nearest_one(source, tmp_path):
+    rows, _ = source(tmp_path)
+    with pytest.raises(DataError, match=r"no column 'questions'\. Did you mean 'question'\?"):
+        list(read_rows(rows, {"query": "questions"}))
+
+
+def test_a_missing_value_is_none_in_every_table(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"query": ["a", "b"], "relevance": [1.0, float("nan")]})
+    assert [row.values["relevance"] for row in read_rows(frame)] == [1.0, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "x,y\n1,2\n3\n", r"a\.csv:3: expected 2 columns, got 1"),
+        ("a.csv", "x;y\n1;2\n", r"a\.csv:1: expected columns between commas, got semicolons in the header"),
+        ("a.csv", "x,x\n", r"a\.csv:1: the header names the column 'x' twice"),
+        ("a.tsv", "x\ty\n1\t2\t3\n", r"a\.tsv:2: expected 2 columns, got 3"),
+        ("a.jsonl", '{"x": 1}\n[2]\n', r"a\.jsonl:2: expected an object in braces, got \[2\]"),
+        ("a.jsonl", '{"x": 1}\n{"x"\n', r"a\.jsonl:2: not JSON: Expecting ':' delimiter at column 5"),
+        ("a.jsonl", '{"x": 1, "x": 2}\n', r"a\.jsonl:1: the key 'x' stands twice"),
+        ("a.jsonl", "", r"a\.jsonl: the file is empty"),
+        ("a.xlsx", "x", r"a\.xlsx: expected rows in \.csv, \.tsv, \.jsonl .* got '\.xlsx'"),
+        ("a.parquet", "no table", r"a\.parquet: damaged after row 0"),
+    ],
+)
+def test_damage_names_file_line_and_value(name, text, message, tmp_path):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        list(read_rows(tmp_path / name))
+
+
+@pytest.mark.parametrize(("name", "first"), [("a.tsv", b"x\n"), ("a.jsonl", b'{"x": "0"}\n')])
+def test_damaged_rows_are_skipped_where_somebody_hears_of_them(name, first, tmp_path):
+    good = {"a.tsv": b"1\n", "a.jsonl": b'{"x": "1"}\n'}[name]
+    (tmp_path / name).write_bytes(first + b"\xff\n" + good)
+    heard = []
+    rows = list(read_rows(tmp_path / name, damaged=lambda place, reason: heard.append((place, reason))))
+    assert rows[-1].values == {"x": "1"}
+    assert rows[-1].line == 3
+    assert heard == [(f"{tmp_path / name}:2", "not UTF-8: byte 0xff")]
+
+
+def test_a_dataset_with_several_splits_asks_which(tmp_path):
+    write_dataset(tmp_path / "train")
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}', encoding="utf-8")
+    with pytest.raises(DataError, match=r"has the splits train, test; name one of them: .*train"):
+        list(read_rows(tmp_path))
+
+
+@pytest.mark.parametrize("rows", [{"query": ["a"]}, 3, b"rows"])
+def test_what_are_no_rows_is_said(rows):
+    with pytest.raises(DataError, match="expected a list of dicts, a DataFrame, a Dataset or a path; got"):
+        list(read_rows(rows))
