@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Nothing that collection loads is garbage: the collector of garbage begins once all of it is there.
+gc.disable()
+
 # How long an example takes depends on what else the machine does; a first call into torch is slow anywhere. For more
 # examples run pytest with --hypothesis-profile=many.
 settings.register_profile("few", deadline=None, max_examples=25)
@@ -67,6 +70,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

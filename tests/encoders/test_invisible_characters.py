@@ -1,5 +1,7 @@
 """Characters that show nothing change no token, wherever they stand and whatever reads the text."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,15 +29,20 @@ TEXTS = (
     "钥匙在垫子下面",
     "100 km",
 )
-INVISIBLE = [character for character in map(chr, range(0x110000)) if not remove_invisible(character)]
 NAMED = "\u00ad\ufeff\u200e\u200f\u061c\u2066\u2069\u202a\u202e\u200b\u2060\u2061\u2064\u034f\x01\x1b\ufff9\U000e0041"
+
+
+@functools.cache
+def invisible():
+    """Return all characters that show nothing."""
+    return [character for character in map(chr, range(0x110000)) if not remove_invisible(character)]
 
 
 @st.composite
 def strewn(draw):
     """Return a text, and the same with characters that show nothing anywhere in it."""
     text = draw(st.sampled_from(TEXTS))
-    places = draw(st.lists(st.tuples(st.integers(0, len(text)), st.sampled_from(INVISIBLE)), min_size=1, max_size=6))
+    places = draw(st.lists(st.tuples(st.integers(0, len(text)), st.sampled_from(invisible())), min_size=1, max_size=6))
     found = text
     for place, character in sorted(places, reverse=True):
         found = found[:place] + character + found[place:]

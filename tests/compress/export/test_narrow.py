@@ -13,8 +13,13 @@ def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("encoder", [small(), make("bert", dense=True, layers=1), neutral(small())])
-def test_the_first_numbers_of_a_vector_stay_and_are_normalised(encoder):
+@pytest.mark.parametrize(
+    "made",
+    [small, lambda: make("bert", dense=True, layers=1), lambda: neutral(small())],
+    ids=["bert", "dense", "neutral"],
+)
+def test_the_first_numbers_of_a_vector_stay_and_are_normalised(made):
+    encoder = made()
     whole = encoder.encode(TEXTS, "text")
     short = narrowed(encoder, 3)
     assert short.dimension() == 3

@@ -6,12 +6,15 @@ import pytest
 from helpers.documents import blocks
 from helpers.serving import running
 
-openai = pytest.importorskip("openai", reason="openai is missing: pip install -r requirements-dev.lock")
-
-pytestmark = pytest.mark.slow  # the client takes a second to import
+pytestmark = pytest.mark.slow  # the client takes two seconds to import
 
 TEXTS = ["Where is the key?", "Der Schlüssel liegt unter der Matte."]
 TOKEN = "a-token-of-the-tests"
+
+
+@pytest.fixture(scope="module")
+def openai():
+    return pytest.importorskip("openai", reason="openai is missing: pip install -r requirements-dev.lock")
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,7 @@ def locked(searcher):
 
 
 @pytest.fixture
-def client(locked):
+def client(openai, locked):
     with openai.OpenAI(base_url=f"{locked.address}/v1", api_key=TOKEN, max_retries=0) as found:
         yield found
 
@@ -47,7 +50,7 @@ def test_it_lists_the_model(client):
     assert client.models.retrieve("mini").owned_by == "metasearch"
 
 
-def test_it_raises_its_own_errors_with_our_words(client, locked):
+def test_it_raises_its_own_errors_with_our_words(openai, client, locked):
     with pytest.raises(openai.NotFoundError, match="this server has 'mini'"):
         client.embeddings.create(model="text-embedding-3-small", input="a")
     with pytest.raises(openai.UnprocessableEntityError, match="a request may have 3"):
