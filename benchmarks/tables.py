@@ -8,7 +8,7 @@ in `benchmarks/`; `--list` shows the names.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -29,6 +29,7 @@ from benchmarks.speed.speed_tables import (
 )
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
+from metasearch.runs.markdown import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
@@ -65,14 +66,45 @@ def rows_of(name: str) -> list[Row]:
     return read_rows(RESULTS / f"{name}.jsonl")
 
 
+def short(table: str, *heads: str, rows: Sequence[str] = (), left: int = 2) -> str:
+    """Return some columns of a table, and of its rows those whose first cell is named, or all."""
+    head, _, *body = (
+        [cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:1] == "|"
+    )
+    places = [head.index(name) for name in heads]
+    return markdown([*heads], [[row[i] for i in places] for row in body if not rows or row[0] in rows], left=left)
+
+
+def summary(task: str, file: str = "main_table", rows: Sequence[str] = ()) -> str:
+    """Return arm, mode, mean, difference from zero-shot and corrected p of a study with `e5`."""
+    table = study_tables.summary_table(strong_study(task, file))
+    heads = table.splitlines()[0][1:-1].split("|")
+    bias = [head.strip() for head in heads if "bias" in head]
+    return short(table, *(heads[i].strip() for i in (0, 1, 2, 3, 5)), *bias, rows=rows)
+
+
+def learners() -> str:
+    """Return what three learners gain on the encoder before training, by encoder and loss, beside the paper."""
+    e5 = [("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi")]
+    mini = [("fine-tune", "mono-mono"), *e5[1:]]
+    studies = {
+        "`e5`, triplet loss, margin 1.0": (strong_study(LAREQA, "e5_margin_arms"), e5),
+        "`e5`, triplet loss, margin 0.2": (strong_study(LAREQA, "e5_low_margin_arms"), e5),
+        "`e5`, InfoNCE": (strong_study(LAREQA), e5),
+        "`mini`, triplet loss, margin 1.0": (study(LAREQA, "paper_margin"), mini),
+        "`mini`, triplet loss, margin 0.2": (study(LAREQA), mini),
+    }
+    return study_tables.learners_table(studies)
+
+
 LAREQA, STSB = "lareqa-sentences", "stsb"
+THROUGH = ("neutral+fine-tune", "neutral+maml", "neutral+maml-align", "neutral+reptile")
 TABLES: dict[str, Callable[[], str]] = {
     "lareqa-summary": lambda: study_tables.summary_table(study(LAREQA)),
     "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
     "e5-summary": lambda: study_tables.summary_table(strong_study(LAREQA)),
     "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
     "e5-expanded": lambda: study_tables.summary_table(strong_study(LAREQA, "expanded")),
-    "e5-reranked": lambda: study_tables.summary_table(list(filter(recommended, strong_study(LAREQA, "expanded")))),
     "e5-paragraphs-summary": lambda: study_tables.summary_table(strong_study("lareqa")),
     "e5-paragraphs-against": lambda: study_tables.against_table(strong_study("lareqa")),
     "e5-margin-summary": lambda: study_tables.summary_table(strong_study(LAREQA, "e5_margin_arms")),
@@ -112,7 +144,43 @@ TABLES: dict[str, Callable[[], str]] = {
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
-}
+    "short-learners": learners,
+    "short-e5-learners": lambda: short(
+        study_tables.against_table(strong_study(LAREQA)),
+        "less … [95 %]", "mode", "neutral", "neutral+fine-tune trans", rows=THROUGH,
+    ),
+    "short-e5-bias": lambda: summary(LAREQA),
+    "short-e5-paragraphs": lambda: summary("lareqa"),
+    "short-stsb-e5": lambda: summary(STSB),
+    "short-stsb-mt-e5": lambda: summary("stsb-mt"),
+    "short-translated": lambda: summary("stsb-mt-translated"),
+    "short-reranked": lambda: short(
+        study_tables.summary_table(list(filter(recommended, strong_study(LAREQA, "expanded")))),
+        "map@20, five folds", "mean", "less zero-shot [95 %]", "few-shot languages", "zero-shot languages", left=1,
+    ),
+    "short-rivals": lambda: short(
+        rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
+        "rival", "what", "mAP@20", "less", "difference [95 %]",
+    ),
+    "short-labels": lambda: short(
+        labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
+        "labels", "mAP@20", "more than without [95 %]", "few-shot languages", "zero-shot languages", "expanded", left=0,
+    ),
+    "short-expansion": lambda: short(
+        expansion.table(rows_of("expansion")),
+        "map@20", "pool", "as it is", "balanced", "α = 3", "α = 3, balanced",
+    ),
+    "short-ablations": lambda: short(
+        arm_table(taught_by("e5"), "e5"), "arm", "", "Tatoeba", "STS 2017", "LAReQA", "sentences/s",
+    ),
+    "short-checkpointing": lambda: short(
+        checkpointing_table(rows_of("checkpointing")),
+        "encoder", "k", "computed again", "precision", "tensors, MiB", "processor time",
+    ),
+    "short-exports": lambda: short(
+        speed_table(rows_of("exports")), "encoder", "form", "MB", "largest difference", "torch takes, 1 thread",
+    ),
+}  # fmt: skip
 
 
 def documents() -> list[Path]:

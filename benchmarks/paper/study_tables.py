@@ -68,6 +68,28 @@ def against_table(rows: Sequence[Row]) -> str:
     return markdown(heads, lines, left=2)
 
 
+def learners_table(studies: Mapping[str, tuple[Sequence[Row], Sequence[tuple[str, str]]]]) -> str:
+    """Return what each learner of Table 1 gains on the encoder before training, a line for each study.
+
+    Args:
+        studies: name → rows, and learner and mode of each column.
+            The encoder before training is `neutral` or the first row.
+    """
+    learners = [learner for _, arms in studies.values() for learner, _ in arms]
+    heads = ["encoder and loss", *dict.fromkeys(learners)]
+    paper = TABLE["lareqa"][1]
+    figures = [(arm, _mean(paper[arm]) - _mean(paper["zero-shot", None])) for arm in MAIN_ARMS["lareqa"]]
+    by_learner = {learner: f"{gain:+.1f}" for (learner, _), gain in figures}
+    lines = [["the paper, with paragraphs", *(by_learner[learner] for learner in heads[1:])]]
+    for name, (rows, arms) in studies.items():
+        before = next((row for row in rows if name_of(row) == "neutral"), rows[0])
+        prefix = "neutral+" if name_of(before) == "neutral" else ""
+        by_arm = {(name_of(row), row["mode"]): row for row in rows}
+        changes = [by_arm[prefix + learner, mode]["against"][before["label"]] for learner, mode in arms]
+        lines.append([name, *(_trained(change, len(rows[0]["folds"])) for change in changes)])
+    return markdown(heads, lines)
+
+
 def orders_table(rows: Sequence[Row]) -> str:
     """Return what each arm of Table 1 has more than the others, ours and the paper's, and if the order is the same.
 

@@ -91,9 +91,11 @@ def refused_turns(text: str) -> list[str]:
 
 
 def crowded_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs with more than three decimal numbers."""
+    """Return the paragraphs with more than three decimal numbers; an estimate and its interval in brackets are one."""
     number = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?![\w.]*\.\d)")
-    return [part for part in paragraphs(text) if len(number.findall(part)) > MOST_DECIMALS]
+    return [
+        part for part in paragraphs(text) if len(number.findall(re.sub(r"\[[-+−\d., ]+\]", "", part))) > MOST_DECIMALS
+    ]
 
 
 def wide_tables(text: str) -> list[str]:
