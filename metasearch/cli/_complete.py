@@ -47,9 +47,10 @@ def encoders(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def named(kind: str | None) -> Completer | None:
-    """Return the completer that a setting asks for: `folders`, `encoders` or a kind of declaration."""
-    if kind == "folders":
-        return lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type="dir")]
+    """Return the completer that a setting asks for: `paths`, `folders`, `encoders` or a kind of declaration."""
+    if kind in ("folders", "paths"):
+        shown = "dir" if kind == "folders" else "file"
+        return lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type=shown)]
     return encoders if kind == "encoders" else declared(kind) if kind else None
 
 

@@ -135,7 +135,12 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def settings(
-    model: type[Settings], *, first: Sequence[str] = (), without: Collection[str] = (), **defaults: Any
+    model: type[Settings],
+    *,
+    first: Sequence[str] = (),
+    without: Collection[str] = (),
+    unset: bool = False,
+    **defaults: Any,
 ) -> Callable[[F], F]:
     """Return the options of all settings of a model, its sections included, listed in `--help` in their order.
 
@@ -143,10 +148,14 @@ def settings(
         model: settings of a run; fields that are no settings, such as a recipe, have no option.
         first: names of fields whose options are listed first.
         without: names of fields that get no option.
+        unset: give options no default value, for settings that are kept unless an option changes them; `given` returns
+            the values.
         **defaults: default values of options, in place of the model's defaults.
     """
-    fields = {name: field for name, field in _settings_in(model) if name not in without}
+    fields = {name: field for name, field in settings_in(model) if name not in without}
     names = [*first, *(name for name in fields if name not in first)]
+    if unset:
+        defaults |= {parameter_name(name, field): None for name, field in fields.items()}
     return options_group(*(_option(name, fields[name], defaults) for name in names))
 
 
@@ -161,9 +170,14 @@ def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
     for name, field in model.model_fields.items():
         if (section := _section(field)) is not None:
             found[name] = tree(section, values)
-        elif (key := _parameter(name, field)) in values:
+        elif (key := parameter_name(name, field)) in values:
             found[name] = values[key]
     return found
+
+
+def given(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings whose options were given, of options without a default value."""
+    return {name: value for name, value in tree(model, values).items() if value not in (None, (), {})}
 
 
 def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
@@ -172,14 +186,15 @@ def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
     Raises:
         ConfigError: a value is wrong.
     """
-    places: yaml.Places = {(name,): str(_flag(name, field).name) for name, field in model.model_fields.items()}
+    places: yaml.Places = {(name,): str(flag_for(name, field).name) for name, field in model.model_fields.items()}
     return yaml.check(tree(model, values), model, where, places)
 
 
-def _settings_in(model: type[Settings]) -> Iterator[tuple[str, FieldInfo]]:
+def settings_in(model: type[Settings]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the settings of a model that have an option, and of its sections."""
     for name, field in model.model_fields.items():
         if (section := _section(field)) is not None:
-            yield from _settings_in(section)
+            yield from settings_in(section)
         elif field.description is not None:
             yield name, field
 
@@ -189,28 +204,33 @@ def _section(field: FieldInfo) -> type[Settings] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Settings) else None
 
 
-def _flag(name: str, field: FieldInfo) -> Flag:
+def flag_for(name: str, field: FieldInfo) -> Flag:
+    """Return the flag of a setting."""
     known = next((each for each in field.metadata if isinstance(each, Flag)), Flag())
     return known if known.name else replace(known, name=f"--{name.replace('_', '-')}")
 
 
-def _parameter(name: str, field: FieldInfo) -> str:
+def parameter_name(name: str, field: FieldInfo) -> str:
     """Return the name of an option's value: the name of its flag."""
-    return str(_flag(name, field).name)[2:].replace("-", "_")
+    return str(flag_for(name, field).name)[2:].replace("-", "_")
 
 
 def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any], **changes: Any) -> Callable[[F], F]:
-    flag, key = _flag(name, field), _parameter(name, field)
+    flag, key = flag_for(name, field), parameter_name(name, field)
     default = defaults.get(key, None if field.is_required() else field.default)
-    shown = isinstance(default, str | int) and not isinstance(default, bool)
+    shown = isinstance(default, str | int | tuple) and default != () and not isinstance(default, bool)
     how: dict[str, Any] = {"help": str(field.description).replace("\n", " "), "metavar": flag.metavar}
     how |= {"default": default, "show_default": shown, "shell_complete": _complete.named(flag.complete)}
-    return click.option(str(flag.name), key, **how | _type(field.annotation, [*field.metadata], flag) | changes)
+    how |= _type(field.annotation, [*field.metadata], flag) | changes
+    if default is None and how.get("is_flag"):
+        return click.option(f"{flag.name}/--no-{str(flag.name)[2:]}", key, **how)
+    return click.option(str(flag.name), key, **how)
 
 
 _TYPES: dict[Any, dict[str, Any]] = {
     bool: {"is_flag": True},
     str: {},
+    Path: {"type": click.Path(path_type=Path)},
     tuple[Path, ...]: {"type": click.Path(path_type=Path), "multiple": True},
 }
 """Type of a setting → arguments of `click.option`, where they follow from nothing else."""
@@ -218,6 +238,8 @@ _TYPES: dict[Any, dict[str, Any]] = {
 
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     """Return the arguments of `click.option` that follow from the type of a setting."""
+    if flag.comma:
+        return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
     if NoneType in get_args(annotation):
         annotation, *others = (each for each in get_args(annotation) if each is not NoneType)
         if others:  # `int | tuple[int, ...]`
@@ -233,9 +255,8 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if annotation in (int, float):
         return {"type": _range(annotation, metadata)}
     if get_origin(annotation) is tuple:
-        if not flag.comma:
-            return {"multiple": True}
-        return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
+        (item, _) = get_args(annotation)
+        return {"multiple": True, **({"type": Choice(get_args(item))} if get_origin(item) is Literal else {})}
     return {"type": Prompt(), "multiple": True, "callback": _by_role}  # a prompt for each role
 
 

@@ -1,40 +1,55 @@
-"""What commands that run something make of their flags."""
+"""Settings of a run from the options of a command, and checks of options."""
 
 import json
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from metasearch.cli import _options
 from metasearch.config import registry
+from metasearch.config.base import Settings
 from metasearch.errors import ConfigError
 
-
-def absolute_encoder(name: str) -> str:
-    """Return an encoder's name; of a local folder the absolute path, so that a resumed run finds it from elsewhere."""
-    local = name not in registry.names("encoders") and Path(name).is_dir()
-    return str(Path(name).resolve()) if local else name
+M = TypeVar("M", bound=Settings)
 
 
-def absolute_folders(include: Sequence[str], data: str | None, beside: bool = False) -> dict[str, Any]:
-    """Return `include` and `data` of a configuration as absolute paths, which a run that is resumed elsewhere finds.
+def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **own: Any) -> M:
+    """Return the settings of a run, whose paths are absolute, so that a run that is resumed elsewhere finds them.
 
     Args:
-        include: folders, as `--include` named them.
-        data: `--data`, where it was said; by default the folder that `METASEARCH_DATA` names.
-        beside: whether the data lies beside the task and needs no folder.
+        model: the settings.
+        flags: values of their options.
+        beside: whether the data lies beside the task and needs no folder, such as the one that `METASEARCH_DATA` names.
+        **own: settings without an option, such as a recipe.
     """
     from metasearch.data.locate import VARIABLE
 
-    folder = data or (None if beside else os.environ.get(VARIABLE))
-    return {
-        "include": tuple(str(Path(each).resolve()) for each in include),
-        "data": str(Path(folder).resolve()) if folder else None,
-    }
+    values = {**flags, "data": flags["data"] or (None if beside else os.environ.get(VARIABLE))}
+    for name, field in _options.settings_in(model):
+        key, complete = _options.parameter_name(name, field), _options.flag_for(name, field).complete
+        if complete in _ABSOLUTE and values.get(key):
+            change, value = _ABSOLUTE[complete], values[key]
+            values[key] = change(value) if isinstance(value, str) else tuple(map(change, value))
+    return model.model_validate({**_options.tree(model, values), **own})
+
+
+def _absolute_encoder(name: str) -> str:
+    """Return the name of an encoder; the absolute path of a local folder."""
+    local = name not in registry.names("encoders") and Path(name).is_dir()
+    return _absolute_path(name) if local else name
+
+
+def _absolute_path(path: str) -> str:
+    return str(Path(path).resolve())
+
+
+_ABSOLUTE = {"encoders": _absolute_encoder, "folders": _absolute_path, "paths": _absolute_path}
+"""Kind of names of a setting (`Flag.complete`) → the change that makes a name absolute."""
 
 
 def reject_conflicting_options(what: str = "run", allowed: Collection[str] = ()) -> None:

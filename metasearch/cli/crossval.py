@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _complete, _options, _settings
 from metasearch.cli._options import listed
-from metasearch.cli._settings import absolute_encoder, absolute_folders, reject_conflicting_options
+from metasearch.cli._settings import reject_conflicting_options
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
 from metasearch.config.launchers import LauncherConfig, place_of
@@ -169,14 +169,12 @@ def configure(
     learners = listed("learner", (LEARNERS if trains else ZERO_SHOT) if learner is None else learner)
     recipes, distillations = listed("recipe", recipe), listed("distill", distill)
     changes = _changes(assignments, [*learners, *recipes, *distillations])
-    flags["encoder"] = absolute_encoder(flags["encoder"] or task.encoder)
-    include = flags["include"]
-    flags |= absolute_folders(include, flags["data"], beside=bool(task.data))
+    flags["encoder"] = flags["encoder"] or task.encoder
     trained = bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})
     runs = {"folds": folds_of(folds, task), "seeds": seeds_of(seeds, folder, trains=trained)}
-    config = StudyConfig.model_validate({**_options.tree(StudyConfig, flags), **runs, "threads": flags["threads"]})
+    config = _settings.configure(StudyConfig, flags, beside=bool(task.data), threads=flags["threads"], **runs)
     arms = arms_of(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
-    asked = {**flags, **stages, "include": include}
+    asked = {**flags, **stages, "data": config.data.data}
     distilled = tuple(_distillation(name, changes.get(name, ()), asked) for name in distillations)
     own = {"trained": arms, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
     return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)

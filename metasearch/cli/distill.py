@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
-from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, reject_conflicting_options
+from metasearch.cli import _complete, _options, _settings
+from metasearch.cli._settings import fresh_folder, reject_conflicting_options
 from metasearch.config.distill_run import DistillConfig, TextsConfig
-from metasearch.config.distillation import RoleName
 from metasearch.errors import ConfigError
 
 
@@ -61,9 +60,4 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], **fla
         missing = [path for path in flags[kind] if not Path(path).exists()]
         if missing:
             raise ConfigError(f"--{kind} {missing[0]}: no such file or folder")
-        flags[kind] = tuple(str(Path(path).resolve()) for path in flags[kind])
-    for role in get_args(RoleName):
-        flags[role] = absolute_encoder(flags[role]) if flags[role] else None
-    flags["teacher_cache"] = str(Path(flags["teacher_cache"]).resolve()) if flags["teacher_cache"] else None
-    flags |= absolute_folders(flags["include"], flags["data"])
-    return DistillConfig.model_validate({**_options.tree(DistillConfig, flags), "recipe": chosen})
+    return _settings.configure(DistillConfig, flags, recipe=chosen)

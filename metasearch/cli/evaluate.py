@@ -9,6 +9,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.config.measure import RETRIEVAL_POOLS
+from metasearch.config.run import EvaluateConfig
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,34 +18,12 @@ if TYPE_CHECKING:
 
 
 @_options.command("evaluate")
-@_options.task("Task; see `metasearch ls tasks`.", default="demo", show_default=True)
-@_options.encoder("Built-in name, local folder (such as RUN/model) or hub name; by default the task's.")
-@click.option(
-    "--split", type=click.Choice(["test", "dev", "train", "all"]), default="test", show_default=True,
-    help="Part of the fold; `all` takes the whole data.",
-)  # fmt: skip
-@click.option(
-    "--pool", "pools", type=click.Choice(RETRIEVAL_POOLS), multiple=True, default=("multilingual",), show_default=True,
-    help="Candidates to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded "
-    "averages each candidate with its neighbours in other languages; balanced normalises scores per language.",
-)  # fmt: skip
-@_options.options_group(_options.prompts, _options.fold, _options.fold_seed, _options.precision, _options.device)
-@_options.options_group(_options.data, _options.include, _options.trust)
+@_options.settings(
+    EvaluateConfig, first=("task", "name", "split", "pools"), without=("trim", "checkpointing"), task="demo"
+)
 @_options.output("JSON-lines file to append the scores to.")
 @_options.as_json()
-def command(
-    task: str,
-    encoder: str | None,
-    split: str,
-    pools: Sequence[Any],
-    prompt: dict[Any, str],
-    precision: Any,
-    device: Any,
-    trust_remote_code: bool,
-    output: Path | None,
-    as_json: bool,
-    **data: Any,
-) -> None:
+def command(output: Path | None, as_json: bool, **flags: Any) -> None:
     """Score an encoder on a task.
 
     The scores are the measures of the task's declaration, such as map@20; `metasearch ls metrics` lists the metrics.
@@ -56,24 +35,26 @@ def command(
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.config.run import EncoderConfig
+    from metasearch.config.run import DataConfig
     from metasearch.data.benchmark import load_benchmark
     from metasearch.pipelines.score import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
 
-    benchmark = load_benchmark(task, **data)
-    _check(benchmark.task, pools, prompt)
-    benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
+    tree = _options.tree(EvaluateConfig, flags)
+    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
+    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
+    config = EvaluateConfig.model_validate(tree)
+    _check(benchmark.task, config.pools, config.encoder.prompts)
+    # Before an encoder is loaded: a task that is all test has no other part.
+    benchmark.part(config.split)
     if output is not None:
         require_appendable(output)
-    chosen = encoder or benchmark.task.encoder
-    ref = EncoderConfig(name=chosen, prompts=prompt, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
-        rows = evaluate_encoder(ref, benchmark, split, pools, bar, precision, device)
+        rows = evaluate_encoder(config, benchmark, bar)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:
-        click.echo(_tables(rows, split, [str(measure) for measure in benchmark.measures]))
+        click.echo(_tables(rows, config.split, [str(measure) for measure in benchmark.measures]))
     if output is not None:
         append_rows(output, rows)
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
+from metasearch.config.index import IndexSettings
 from metasearch.errors import quoted
 
 
@@ -15,23 +16,7 @@ from metasearch.errors import quoted
 @_options.output("Folder of the index.", required=True, metavar="INDEX")
 @_options.encoder("Built-in name, local folder or hub name; by default the index's, or `mini`.")
 @_options.prompts
-@click.option(
-    "--chunk-tokens", "length", type=click.IntRange(min=3), metavar="TOKENS",
-    help="Tokens of the longest passage; by default 128, or fewer if the encoder reads fewer.",
-)  # fmt: skip
-@click.option(
-    "--chunk-overlap", "overlap", type=click.IntRange(min=0), metavar="TOKENS",
-    help="Tokens that a passage may share with the one before; default 0.",
-)  # fmt: skip
-@click.option("--language", metavar="TAG", help="Language of documents without a language tag, such as de.")
-@click.option("--detect", metavar="all|TAGS", help="Detect the language of other texts, among such as de,en,fr.")
-@click.option(
-    "--language-from-filename/--no-language-from-filename", "names", default=None,
-    help="Read the language from names such as faq.de.md and de/faq.md; on.",
-)  # fmt: skip
-@click.option("--titles/--no-titles", default=None, help="Put a document's title before each of its passages; on.")
-@click.option("--column", metavar="NAME", help="Column with the text in jsonl, csv and tsv; by default text.")
-@click.option("--neutral/--no-neutral", default=None, help="Remove language bias from the embeddings; off.")
+@_options.settings(IndexSettings, unset=True)
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
 @click.option("--prune", is_flag=True, help="Remove documents that were not named from the index, even if they exist.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
@@ -62,7 +47,7 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines.search import index_documents
 
-    settings = _settings(**asked)
+    settings = _options.given(IndexSettings, asked)
     with ProgressBar("index") as bar:
         done = index_documents(documents, output, encoder, settings, device, trust_remote_code, prune, strict, bar)
     if as_json:
@@ -80,13 +65,3 @@ def command(
         f"texts by language: {languages or 'none'}\n"
         f'search: metasearch search {quoted(output)} "..."'
     )
-
-
-def _settings(prompt: dict[str, str], detect: str | None, **asked: Any) -> dict[str, Any]:
-    """Return what was asked of the index's settings; what was not keeps the index's values."""
-    given = {key: value for key, value in asked.items() if value is not None}
-    if prompt:
-        given["prompts"] = prompt
-    if detect is not None:
-        given["detect"] = detect if detect == "all" else _options.listed("detect", detect)
-    return given

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options
+from metasearch.config.index import SearchSettings
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, DataError
 
@@ -33,27 +34,17 @@ _AT_ONCE = 64
 @_options.command("search")
 @click.argument("index", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
-@click.option("--top-k", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
-@click.option("--language", "languages", multiple=True, metavar="TAG", help="Language of hits, such as de; repeatable.")
-@click.option("--hybrid", is_flag=True, help="Rank by the query's words (BM25), too, and fuse both rankings.")
-@click.option(
-    "--expand", is_flag=True, help="Average passages with neighbours in other languages, for translated documents."
-)
-@click.option("--balance", is_flag=True, help="Normalise scores per language, for answers in several languages.")
+@_options.settings(SearchSettings, first=("top", "languages"))
 @_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
     index: Path,
     query: str | None,
-    top_k: int,
-    languages: tuple[str, ...],
-    hybrid: bool,
-    expand: bool,
-    balance: bool,
     encoder: str | None,
     device: Any,
     trust_remote_code: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Search INDEX, which `metasearch index` made, for passages that answer QUERY, in whatever languages they are.
 
@@ -66,13 +57,13 @@ def command(
       metasearch search help.index --json < questions.txt
     """
     given = [_check_query(query)] if query is not None else None
+    settings = _options.check(SearchSettings, asked, "search")
 
     from metasearch.pipelines.search import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)
     for queries in [given] if given else _asked_queries():
-        how = {"hybrid": hybrid, "expand": expand, "balance": balance}
-        found = searcher.search(queries, top=top_k, languages=languages, **how)
+        found = searcher.search(queries, **settings.model_dump())
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _format_hits(each, hits, titled=query is None))
         _say_cut(searcher, queries)

@@ -11,36 +11,16 @@ import click
 from metasearch.cli import _options
 from metasearch.config.extras import import_extra
 from metasearch.errors import Interrupted
-from metasearch.retrieval.server.schemas import Limits
+from metasearch.retrieval.server.schemas import ServerSettings
 
 
 @_options.command("serve")
 @click.argument("index", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--allow-host", "hosts", multiple=True, metavar="NAME",
-    help="Further host name of the server, such as search.example.org or *.example.org; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="File with a token that requests must bring as authorization: Bearer TOKEN.",
-)  # fmt: skip
-@click.option("--name", metavar="NAME", help="Name of the model in /v1/models; by default the encoder's.")
-@_options.moved_encoder
-@_options.options_group(_options.device, _options.trust)
-@_options.settings(Limits)
+@_options.settings(ServerSettings)
+@_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @_options.as_json("address and model")
 def command(
     index: Path,
-    host: str,
-    port: int,
     encoder: str | None,
     device: Any,
     trust_remote_code: bool,
@@ -63,19 +43,20 @@ def command(
     from metasearch.retrieval.server.security import Hosts, is_loopback, read_token
     from metasearch.retrieval.server.server import Server, bind, format_address
 
-    limits = Limits.model_validate(_options.tree(Limits, asked))
-    allowed = Hosts.parse(host, asked["hosts"])
-    token = read_token(asked["token_file"]) if asked["token_file"] else None
-    with bind(host, port) as bound:
+    settings = _options.check(ServerSettings, asked, "serve")
+    allowed = Hosts.parse(settings.host, settings.hosts)
+    token = read_token(settings.token_file) if settings.token_file else None
+    with bind(settings.host, settings.port) as bound:
         address = format_address(bound)
-        if token is None and not is_loopback(host):
+        if token is None and not is_loopback(settings.host):
             click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
         click.echo(f"loading {index}", err=True)
 
         from metasearch.pipelines.search import open_searcher
         from metasearch.retrieval.server.service import Service
 
-        service = Service(open_searcher(index, device, encoder, trust_remote_code), limits, asked["name"])
+        searcher = open_searcher(index, device, encoder, trust_remote_code)
+        service = Service(searcher, settings.limits, settings.name)
         service.warm_up()
 
         def announce() -> None:

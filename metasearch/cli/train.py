@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
-from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, reject_conflicting_options
+from metasearch.cli import _complete, _options, _settings
+from metasearch.cli._settings import fresh_folder, reject_conflicting_options
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError
 
@@ -61,12 +61,10 @@ def configure(
     require_training(task)
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
-    encoder = flags["encoder"] or task.encoder
+    flags["encoder"] = flags["encoder"] or task.encoder
     keys = [each.partition("=")[0].strip() for each in assignments]
     if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
         raise ConfigError(f"--epochs {epochs} and --set {same} say the same thing; leave one of them out")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
-    chosen = choose_recipe(mode, encoder, learner, recipe, changes, flags["include"])
-    flags |= absolute_folders(flags["include"], flags["data"], beside=bool(task.data))
-    flags["encoder"] = absolute_encoder(encoder)
-    return RunConfig.model_validate({**_options.tree(RunConfig, flags), "recipe": chosen})
+    chosen = choose_recipe(mode, flags["encoder"], learner, recipe, changes, flags["include"])
+    return _settings.configure(RunConfig, flags, beside=bool(task.data), recipe=chosen)

@@ -68,7 +68,8 @@ class Flag:
     Attributes:
         name: its flag; by default `--` and the name of the field.
         metavar: how its value is called in the help.
-        complete: kind of names that a shell completes, such as `encoders` or `task`.
+        complete: kind of names that a shell completes: `paths`, `folders`, `encoders`, or a kind of declaration such as
+            `task`. Runs hold paths, folders and local encoders as absolute paths.
         comma: whether several values are one word with commas, rather than a repeated flag.
     """
 

@@ -29,11 +29,11 @@ class RolesConfig(Settings):
 class TextsConfig(Settings):
     """The texts of a distillation."""
 
-    corpus: Annotated[tuple[str, ...], Flag(metavar="PATH")] = ()
+    corpus: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
     """Folder or file of translations; repeatable."""
-    scored: Annotated[tuple[str, ...], Flag(metavar="FILE")] = ()
+    scored: Annotated[tuple[str, ...], Flag(metavar="FILE", complete="paths")] = ()
     """Sentence pairs with scores from 0 to 5; repeatable."""
-    entailment: Annotated[tuple[str, ...], Flag(metavar="FILE")] = ()
+    entailment: Annotated[tuple[str, ...], Flag(metavar="FILE", complete="paths")] = ()
     """SNLI or MultiNLI file; repeatable."""
 
     def of(self, stage: Stage) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class DistillConfig(Settings):
     compute: ComputeConfig = ComputeConfig()
     evaluate: Annotated[tuple[str, ...], Flag(metavar="TASK", complete="task")] = ()
     """Score on a task before the first and after each stage; repeatable."""
-    targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR")] = None
+    targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR", complete="folders")] = None
     """Folder for the embeddings of frozen encoders; by default in the run."""
     target_type: Annotated[TargetType, Flag(name="--teacher-cache-dtype")] = "fp32"
     """Number format of these embeddings; fp16 and int8 take a half or a quarter of the space."""

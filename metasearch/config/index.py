@@ -1,37 +1,69 @@
-"""How an index is made: what never changes in it, and so is said once."""
+"""Settings of an index and of a search in it."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from metasearch.config.base import Count, FrozenConfig, Positive
-from metasearch.config.languages import Language
+from pydantic import AfterValidator, BeforeValidator
+
+from metasearch.config.base import Count, Flag, Length, Positive, Settings
+from metasearch.config.languages import Language, normalise_tag
 from metasearch.config.recipe import Role
 
 PASSAGE_LENGTH = 128
-"""Tokens of a passage where nothing else is said and the encoder reads so many."""
+"""Tokens of a passage by default, if the encoder reads so many."""
 
 
-class IndexSettings(FrozenConfig):
-    """How documents become passages and vectors.
+def _all(value: Any) -> Any:
+    """Return `all` for a list of this one word."""
+    return "all" if isinstance(value, list | tuple) and [*value] == ["all"] else value
+
+
+class IndexSettings(Settings):
+    """How documents become passages and embeddings; an index keeps them.
 
     Attributes:
-        length: tokens of the longest passage, prompt and special tokens included.
-        overlap: tokens of the end of a passage that the next one may begin with.
-        column: name of the column with the text in JSON lines and tables.
-        titles: put a document's or a row's title before each of its passages.
-        names: let the names of files and folders tell the language, such as `faq.de.md` and `de/faq.md`.
-        language: of documents that do not tell it.
-        detect: languages to choose from for texts that still have none; `all` for all that are known; None leaves them.
-        neutral: take out of the vectors what their languages differ in.
-        prompts: what is put before texts of a role, in place of the encoder's own prompt.
+        prompts: texts before the texts of a role, instead of the encoder's own.
     """
 
-    length: Positive | None = None
-    overlap: Count = 0
-    column: str = "text"
+    length: Annotated[Length | None, Flag(name="--chunk-tokens", metavar="TOKENS")] = None
+    """Tokens of the longest passage, with prompt and special tokens; by default 128, or fewer if the encoder reads
+    fewer."""
+    overlap: Annotated[Count, Flag(name="--chunk-overlap", metavar="TOKENS")] = 0
+    """Tokens that a passage may share with the one before; by default 0."""
+    language: Annotated[Language | None, Flag(metavar="TAG")] = None
+    """Language of documents without a language tag, such as de."""
+    detect: Annotated[
+        tuple[Language, ...] | Literal["all"] | None, BeforeValidator(_all), Flag(metavar="all|TAGS", comma=True)
+    ] = None
+    """Detect the language of other texts, among such as de,en,fr."""
+    names: Annotated[bool, Flag(name="--language-from-filename")] = True
+    """Read the language from names such as faq.de.md and de/faq.md; on by default."""
     titles: bool = True
-    names: bool = True
-    language: Language | None = None
-    detect: tuple[Language, ...] | Literal["all"] | None = None
+    """Put a document's title before each of its passages; on by default."""
+    column: Annotated[str, Flag(metavar="NAME")] = "text"
+    """Column with the text in jsonl, csv and tsv; by default text."""
     neutral: bool = False
-    prompts: Mapping[Role, str] = {}
+    """Remove language bias from the embeddings; off by default."""
+    prompts: Annotated[Mapping[Role, str], Flag(name="--prompt")] = {}
+
+
+class RankingSettings(Settings):
+    """How passages are ranked."""
+
+    hybrid: bool = False
+    """Rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank."""
+    expand: bool = False
+    """Average passages with neighbours in other languages, for translated documents."""
+    balance: bool = False
+    """Normalise scores per language, for answers in several languages."""
+
+
+class SearchSettings(RankingSettings):
+    """Settings of a search."""
+
+    top: Annotated[Positive, Flag(name="--top-k")] = 10
+    """Hits for each query."""
+    languages: Annotated[
+        tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")
+    ] = ()
+    """Language of hits, such as de; repeatable."""

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from metasearch.config import registry
 from metasearch.errors import ConfigError, nearest
 
-Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced", "pairs", "xx-en", "en-xx", "both"]
+RetrievalPool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced"]
+Pool = RetrievalPool | Literal["pairs", "xx-en", "en-xx", "both"]
 """What is ranked: candidates of all languages together, of one other language, of the question's own, or of all after
 document expansion (`metasearch.encoders.rerank`) or by balanced scores (`metasearch.encoders.rerank`); for
 similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
@@ -19,7 +20,7 @@ EXPANDED: Pool = "expanded"
 BALANCED: Pool = "balanced"
 RERANKED: tuple[Pool, ...] = (EXPANDED, BALANCED)
 """Pools of the candidates of the multilingual one that are ranked otherwise, by what else is in it."""
-RETRIEVAL_POOLS: tuple[Pool, ...] = (MULTILINGUAL, "bilingual", "monolingual", *RERANKED)
+RETRIEVAL_POOLS: tuple[RetrievalPool, ...] = get_args(RetrievalPool)
 """Pools of a retrieval task, the main one first."""
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Positive, Renamed, Seed, Settings
+from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
 
@@ -123,6 +124,19 @@ class ScoreConfig(Settings):
     label: str = ZERO_SHOT
     neutralise: NeutralSettings | None = None
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+
+
+class EvaluateConfig(Settings):
+    """An encoder that is scored without training and without a run folder."""
+
+    data: DataConfig
+    encoder: EncoderConfig
+    compute: ComputeConfig = ComputeConfig()
+    split: Literal["test", "dev", "train", "all"] = "test"
+    """Part of the fold; `all` takes the whole data."""
+    pools: Annotated[tuple[RetrievalPool, ...], Flag(name="--pool")] = ("multilingual",)
+    """Candidates to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded
+    averages each candidate with its neighbours in other languages; balanced normalises scores per language."""
 
 
 Config = TypeVar("Config", bound=Settings)

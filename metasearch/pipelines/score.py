@@ -3,14 +3,13 @@
 There is no command of this name: cells of a study are such runs, and `metasearch resume` resumes one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.compress.export.facts import is_exported
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.config import registry
-from metasearch.config.measure import Pool
-from metasearch.config.run import Device, EncoderConfig, Precision, ScoreConfig
+from metasearch.config.run import EvaluateConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
@@ -69,23 +68,17 @@ def find_score_cache(cell: Path) -> Path | None:
 # `metasearch evaluate`: the scores of an encoder without a run folder.
 
 
-def evaluate_encoder(
-    ref: EncoderConfig,
-    benchmark: Benchmark,
-    split: str,
-    pools: Sequence[Pool],
-    callback: Callback = SILENT,
-    precision: Precision = "fp32",
-    device: Device = "auto",
-) -> list[Row]:
+def evaluate_encoder(config: EvaluateConfig, benchmark: Benchmark, callback: Callback = SILENT) -> list[Row]:
     """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`."""
-    encoder = _opened(ref, benchmark, precision, device)
-    scorer = Scorer({"encoder": ref.name}, callback)
-    return scorer.score(ref.name, encoder, benchmark, split, pools=pools, precision=precision).rows
+    name, precision = config.encoder.name, config.compute.precision
+    encoder = _load_encoder(config, benchmark)
+    scorer = Scorer({"encoder": name}, callback)
+    return scorer.score(name, encoder, benchmark, config.split, pools=config.pools, precision=precision).rows
 
 
-def _opened(ref: EncoderConfig, benchmark: Benchmark, precision: Precision, device: Device) -> Encoder | OnnxEncoder:
-    """Return the encoder, or what runs an exported graph, with the lengths of the task."""
+def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | OnnxEncoder:
+    """Return the encoder, or one that runs an exported graph, with the lengths of the task."""
+    ref, device, precision = config.encoder, config.compute.device, config.compute.precision
     if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
         return factory.load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
     if device not in ("auto", "cpu"):

@@ -1,10 +1,12 @@
 """The bodies of requests and answers, and the limits of a server. The OpenAPI document is built from them."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
+from metasearch.config.index import RankingSettings
 from metasearch.config.recipe import Role
 from metasearch.errors import nearest
 
@@ -39,6 +41,22 @@ class Limits(Settings):
     """Time to finish running requests when the server stops."""
     batch_tokens: Positive = 16_384
     reload: Rate = 1.0
+
+
+class ServerSettings(Settings):
+    """Settings of a server."""
+
+    host: Annotated[str, Flag(metavar="ADDRESS")] = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """Port to listen on; 0 takes a free one."""
+    hosts: Annotated[tuple[str, ...], Flag(name="--allow-host", metavar="NAME")] = ()
+    """Further host name of the server, such as search.example.org or *.example.org; repeatable."""
+    token_file: Annotated[Path | None, Flag(metavar="FILE")] = None
+    """File with a token that requests must bring as authorization: Bearer TOKEN."""
+    name: Annotated[str | None, Flag(metavar="NAME")] = None
+    """Name of the model in /v1/models; by default the encoder's."""
+    limits: Limits = Limits()
 
 
 class Body(BaseModel):
@@ -84,16 +102,13 @@ class EmbeddingsRequest(Body):
     truncate: bool = True
 
 
-class SearchRequest(Body):
+class SearchRequest(Body, RankingSettings):
     """The body of `POST /search`: `query` or `queries`."""
 
     query: str | None = None
     queries: Texts | None = None
     top: Annotated[int, Field(ge=1)] | None = None
     languages: Texts = []
-    hybrid: bool = False
-    expand: bool = False
-    balance: bool = False
     truncate: bool = True
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ import base64
 import logging
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
 
+from metasearch.config.index import RankingSettings, SearchSettings
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
@@ -36,17 +37,6 @@ class EmbeddingWork:
     """Encode texts in a role."""
 
     role: Role
-
-
-@dataclass(frozen=True)
-class SearchWork:
-    """Search with queries; the attributes are arguments of `Searcher.search`."""
-
-    top: int
-    languages: frozenset[str] = frozenset()
-    hybrid: bool = False
-    expand: bool = False
-    balance: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +83,7 @@ class Service:
     def warm_up(self) -> None:
         """Encode and search once, to load everything that plain requests need."""
         self._work(EmbeddingWork("candidate"), ["warm"])
-        self._work(SearchWork(top=1), ["warm"])
+        self._work(SearchSettings(top=1), ["warm"])
 
     async def reload(self) -> None:
         """Look for a changed index again and again, and serve it; until cancelled."""
@@ -139,8 +129,8 @@ class Service:
         if top > self.limits.hits:
             message = f"top: {top}; choose a number from 1 to {self.limits.hits} (--max-hits)"
             raise RequestError(422, "invalid_top", message, "top")
-        languages = frozenset(map(normalise_tag, body.languages))
-        for tag in sorted(languages - self.languages.keys()):
+        languages = sorted(set(map(normalise_tag, body.languages)))
+        for tag in (tag for tag in languages if tag not in self.languages):
             message = f"languages: no passage is in '{tag}'.{nearest(tag, self.languages)}"
             raise RequestError(422, "unknown_language", message, "languages")
         if body.expand:
@@ -148,7 +138,8 @@ class Service:
                 self.searcher.require_expandable()
             except ConfigError as error:
                 raise RequestError(422, "cannot_expand", f"expand: {error}", "expand") from None
-        work = SearchWork(top, languages, body.hybrid, body.expand, body.balance)
+        ranking = {name: getattr(body, name) for name in RankingSettings.model_fields}
+        work = SearchSettings(top=top, languages=tuple(languages), **ranking)
         results = await self._ask(request, work, "question", body.texts)
         truncated = self._require_whole("queries", results, "question", body.truncate)
         return schemas.SearchAnswer(
@@ -180,7 +171,7 @@ class Service:
             languages=self.languages,
         )
 
-    def _work(self, work: EmbeddingWork | SearchWork, texts: list[str]) -> list[Result]:
+    def _work(self, work: EmbeddingWork | SearchSettings, texts: list[str]) -> list[Result]:
         """Return the result of each text; runs in the encoder's thread."""
         searcher = self.searcher
         encoder = searcher.encoder
@@ -191,7 +182,7 @@ class Service:
             if isinstance(work, EmbeddingWork):
                 vectors = encoder.encode(texts, role)
                 return [Result(*fact, vector=vector) for fact, vector in zip(facts, vectors, strict=True)]
-            found = searcher.search(texts, **asdict(work))
+            found = searcher.search(texts, **work.model_dump())
             return [Result(*fact, hits=hits) for fact, hits in zip(facts, found, strict=True)]
         finally:
             encoder.forget()
