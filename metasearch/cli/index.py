@@ -8,7 +8,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.config.index import IndexSettings
-from metasearch.errors import quoted
+from metasearch.errors import ConfigError, quoted
 
 
 @_options.command("index")
@@ -17,6 +17,13 @@ from metasearch.errors import quoted
 @_options.encoder("Built-in name, local folder or hub name; by default the index's, or `mini`.")
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
+@click.option(
+    "--to",
+    "address",
+    metavar="ADDRESS",
+    help="Copy the index into a collection of Qdrant: qdrant://HOST:PORT/COLLECTION.",
+)
+@click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
 @click.option("--prune", is_flag=True, help="Remove documents that were not named from the index, even if they exist.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
@@ -24,6 +31,8 @@ def command(
     documents: tuple[Path, ...],
     output: Path,
     encoder: str | None,
+    address: str | None,
+    expand: bool,
     strict: bool,
     prune: bool,
     device: Any,
@@ -43,17 +52,29 @@ def command(
       metasearch index help-pages -o help.index
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
+      metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
     """
-    from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.search import index_documents
+    from metasearch.retrieval.index.qdrant import Address
 
     settings = _options.given(IndexSettings, asked)
+    if address is not None:
+        Address.parse(address)  # a wrong one is an error before anything is encoded
+    elif expand:
+        raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
+
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.pipelines.search import copy_index, index_documents
+
+    copied = None
     with ProgressBar("index") as bar:
         done = index_documents(documents, output, encoder, settings, device, trust_remote_code, prune, strict, bar)
+        if address is not None:
+            copied = copy_index(output, address, expand, device, encoder, trust_remote_code, bar)
     if as_json:
         from dataclasses import asdict
 
-        click.echo(json.dumps({"index": str(output), **asdict(done)}, ensure_ascii=False))
+        counts = {"index": str(output), **asdict(done), **({"copied": asdict(copied)} if copied else {})}
+        click.echo(json.dumps(counts, ensure_ascii=False))
         return
     languages = ", ".join(f"{tag} {count:,}" for tag, count in done.languages.items())
     unread = f"{done.skipped:,} documents, {done.skipped_rows:,} rows; kept as indexed before: {done.kept:,} documents"
@@ -63,5 +84,6 @@ def command(
         f"{skipped if done.skipped or done.kept or done.skipped_rows else ''}"
         f"passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
-        f'search: metasearch search {quoted(output)} "..."'
+        f"{f'copied: {copied.sent:,} passages sent, {copied.deleted:,} deleted' + chr(10) if copied else ''}"
+        f'search: metasearch search {quoted(address or output)} "..."'
     )

@@ -7,7 +7,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,13 +31,13 @@ _AT_ONCE = 64
 
 
 @_options.command("search")
-@click.argument("index", type=click.Path(path_type=Path))
+@click.argument("index", type=click.Path())
 @click.argument("query", required=False)
 @_options.settings(SearchSettings, first=("top", "languages"))
 @_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
-    index: Path,
+    index: str,
     query: str | None,
     encoder: str | None,
     device: Any,
@@ -47,6 +46,8 @@ def command(
     **asked: Any,
 ) -> None:
     """Search INDEX, which `metasearch index` made, for passages that answer QUERY, in whatever languages they are.
+
+    INDEX is a folder, or a collection of Qdrant such as qdrant://localhost:6333/help.
 
     Without QUERY, each line of the standard input is a query; a terminal asks for them.
 

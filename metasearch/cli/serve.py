@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -15,12 +14,12 @@ from metasearch.retrieval.server.schemas import ServerSettings
 
 
 @_options.command("serve")
-@click.argument("index", type=click.Path(path_type=Path))
+@click.argument("index", type=click.Path())
 @_options.settings(ServerSettings)
 @_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @_options.as_json("address and model")
 def command(
-    index: Path,
+    index: str,
     encoder: str | None,
     device: Any,
     trust_remote_code: bool,

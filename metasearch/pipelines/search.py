@@ -10,6 +10,9 @@ from metasearch.config.run import Device
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines import factory
 from metasearch.retrieval.index.local import LocalStore, read_kind
+from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address
+from metasearch.retrieval.index.qdrant_copy import CopyResult, copy_to_qdrant
+from metasearch.retrieval.search.expansion import expand as give_expanded
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
@@ -60,30 +63,67 @@ def index_documents(
     return update(folder, paths, loaded, settings, known_as, drop, strict, callback)
 
 
+def copy_index(
+    folder: Path,
+    address: str,
+    expand: bool = False,
+    device: Device = "auto",
+    encoder: str | None = None,
+    trust_remote_code: bool = False,
+    callback: Callback = SILENT,
+) -> CopyResult:
+    """Make a collection of Qdrant a copy of an index; only what differs is sent.
+
+    Args:
+        folder: of the index.
+        address: of the collection, such as `qdrant://localhost:6333/help`.
+        expand: whether the collection has expanded vectors, too, for `metasearch search --expand`.
+        device: where the encoder runs, whose tokenizer cuts texts into words.
+        encoder: where the encoder is, if no longer where it was.
+        trust_remote_code: run Python code that comes with the encoder.
+        callback: hears of the progress.
+
+    Raises:
+        ConfigError: the address is wrong, the extra `qdrant` is not installed, or the index cannot be expanded.
+        EncoderError: the collection has vectors of another encoder.
+        RunFolderError: the index is damaged, the server cannot be reached, or another program made the collection.
+    """
+    target, searcher = Address.parse(address), open_searcher(folder, device, encoder, trust_remote_code)
+    store = searcher.store
+    if not isinstance(store, LocalStore):
+        raise ConfigError(f"{folder}: expected the folder of an index to copy")
+    if expand:
+        give_expanded(store)
+    return copy_to_qdrant(
+        store, target, searcher.cut_words, expand, lambda done, total: callback.on_encode("copied", done, total)
+    )
+
+
 def open_searcher(
-    folder: Path, device: Device = "auto", encoder: str | None = None, trust_remote_code: bool = False
+    index: str | Path, device: Device = "auto", encoder: str | None = None, trust_remote_code: bool = False
 ) -> Searcher:
     """Open an index with the encoder that made it.
 
     Args:
-        folder: of the index.
+        index: folder of the index, or the address of a collection of Qdrant such as `qdrant://localhost:6333/help`.
         device: where the encoder runs.
         encoder: where the encoder is, if no longer where it was.
         trust_remote_code: run Python code that comes with the encoder.
 
     Raises:
-        RunFolderError: the folder is no index, was never finished, or is damaged.
+        ConfigError: the address is wrong, or the extra `qdrant` is not installed.
+        RunFolderError: the folder is no index, was never finished, or is damaged; or the server cannot be reached.
         EncoderError: the encoder cannot be loaded, or is another one.
     """
-    store = LocalStore.open(folder)
-    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {folder}")
+    store = QdrantStore(Address.parse(str(index))) if is_address(str(index)) else LocalStore.open(Path(index))
+    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
     try:
         loaded = factory.load_encoder(
             encoder or store.kind.encoder, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code
         )
     except (EncoderError, ConfigError) as error:
         if encoder is None:
-            raise type(error)(f"{folder}: the encoder that made it: {error}; say with --encoder where it is") from None
+            raise type(error)(f"{index}: the encoder that made it: {error}; say with --encoder where it is") from None
         raise
     return Searcher(store, loaded)
 

@@ -106,7 +106,7 @@ class Kind:
     dimension: int
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def require_encoder(self, where: Path, fingerprint: str, dimension: int, name: str) -> None:
+    def require_encoder(self, where: Path | str, fingerprint: str, dimension: int, name: str) -> None:
         """Raise `EncoderError` where vectors come from another encoder."""
         if (self.fingerprint, self.dimension) != (fingerprint, dimension):
             raise EncoderError(
@@ -115,7 +115,7 @@ class Kind:
                 "index for this one in another folder"
             )
 
-    def require_settings(self, where: Path, other: "Kind") -> None:
+    def require_settings(self, where: Path | str, other: "Kind") -> None:
         """Raise `ConfigError` where the settings of another kind differ."""
         ours, theirs = (json.loads(json.dumps(dict(kind.settings))) for kind in (self, other))
         for name in sorted(ours.keys() | theirs.keys()):

@@ -245,6 +245,10 @@ class LocalStore:
         """Return whether another writer has changed the index; `RunFolderError` where it is gone or damaged."""
         return read_state(self.folder) != self.state
 
+    def reopen(self) -> "LocalStore":
+        """Return the index as it is on the disk now; errors are those of `open`."""
+        return LocalStore.open(self.folder, threads=self.threads)
+
     def verify(self) -> None:
         """Compare everything with its checksum; `RunFolderError` names all that is damaged."""
         problems = [str(error) for error in self._damaged_blocks().values()]
@@ -327,6 +331,13 @@ class LocalStore:
             RunFolderError: the text of a passage is damaged.
         """
         return [(self._passage(row, int(self._contents.first[row])), int(self._contents.counts[row])) for row in rows]
+
+    def row_keys(self) -> Keys:
+        """Return the key of each row, `(R, 16)`."""
+        found = np.zeros((len(self), KEY_BYTES), np.uint8)
+        for number, rows in self._rows.items():
+            found[rows[rows >= 0]] = self._blocks[number]["key"][rows >= 0]
+        return found
 
     def texts(self) -> Iterator[str]:
         """Yield the texts of all rows, in their order; `RunFolderError` where one is damaged."""

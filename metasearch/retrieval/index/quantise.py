@@ -6,6 +6,7 @@ come, the result is the same bits.
 Notation used for shapes: n vectors, q queries, D dimensions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +31,10 @@ class Quantised(NamedTuple):
 
     codes: Codes
     steps: NDArray[np.float32]
+
+    def take(self, rows: Sequence[int]) -> NDArray[np.float32]:
+        """Return the vectors of some rows, `(r, D)`."""
+        return np.asarray(self.codes[rows] * self.steps[rows][:, None], np.float32)
 
 
 def to_int8(vectors: NDArray[np.float32]) -> Quantised:

@@ -14,6 +14,7 @@ from metasearch.retrieval.index.base import Hit, Rows, Scores
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.fusion import fuse
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.qdrant import QdrantStore
 from metasearch.retrieval.search.expansion import expand as give_expanded
 from metasearch.retrieval.search.expansion import require_expandable
 from metasearch.retrieval.search.neutral import of_arrays, through
@@ -32,14 +33,14 @@ class Searcher:
     """An index and the encoder of its vectors.
 
     Args:
-        store: of an index.
+        store: a local index or a collection of Qdrant.
         encoder: with the prompts that the index was made with.
 
     Raises:
         EncoderError: the index has vectors of another encoder.
     """
 
-    def __init__(self, store: LocalStore, encoder: Encoder) -> None:
+    def __init__(self, store: LocalStore | QdrantStore, encoder: Encoder) -> None:
         store.kind.require_encoder(store.folder, encoder.fingerprint, encoder.dimension(), encoder.name)
         self.store = store
         self.encoder = encoder
@@ -56,7 +57,7 @@ class Searcher:
         """
         if not self.store.changed():
             return None
-        found = Searcher(LocalStore.open(self.store.folder, threads=self.store.threads), self.encoder)
+        found = Searcher(self.store.reopen(), self.encoder)
         log.info("%s has changed: %d passages", found.store.folder, len(found.store))
         return found
 
@@ -105,19 +106,22 @@ class Searcher:
         else:
             ranked = self._near(vectors, wanted, [languages], expand)[0]
         if hybrid:
-            by_words = self._bm25().search(queries, wanted, languages)
+            by_words = self._by_words(queries, wanted, languages)
             ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
         return [self._hits(*found) for found in ranked]
 
     def require_expandable(self) -> None:
         """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""
-        require_expandable(self.store)
+        if isinstance(self.store, QdrantStore):
+            self.store.require_expandable()
+        else:
+            require_expandable(self.store)
 
     def _near(
         self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expand: bool
     ) -> list[list[tuple[Rows, Scores]]]:
         """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
-        if expand:
+        if expand and isinstance(self.store, LocalStore):
             give_expanded(self.store)
         return [list(zip(*found, strict=True)) for found in self.store.search(vectors, top, groups, expand)]
 
@@ -133,12 +137,14 @@ class Searcher:
             log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
         return searched
 
-    def _bm25(self) -> Bm25:
+    def _by_words(self, queries: Sequence[str], top: int, languages: Collection[str]) -> list[tuple[Rows, Scores]]:
+        if isinstance(self.store, QdrantStore):
+            return self.store.search_words(self.cut_words, queries, top, languages)
         if self._words is None:
-            self._words = Bm25.of(self.store, self._cut, self.encoder.fingerprint)
-        return self._words
+            self._words = Bm25.of(self.store, self.cut_words, self.encoder.fingerprint)
+        return self._words.search(queries, top, languages)
 
-    def _cut(self, texts: Sequence[str]) -> list[list[int]]:
+    def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the numbers of the words of texts: tokens of the encoder, which has some for every language."""
         found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
         # Those that stand in every text tell none from another.

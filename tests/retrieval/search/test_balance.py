@@ -77,7 +77,7 @@ def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
 def test_with_words_the_balanced_ranking_is_the_one_that_is_fused(tmp_path, monkeypatch):
     content, asked = made(60), queries()
     found = searcher(tmp_path / "index", content, asked)
-    monkeypatch.setattr(found, "_bm25", lambda: Words())
+    monkeypatch.setattr(found, "_words", Words())
     near = [hit.passage.text for hit in found.search(["0"], top=100, balance=True)[0]]
     rows = {hit.passage.text: row for row, hit in enumerate(hits_of(found.store, np.arange(60), np.zeros(60)))}
     expected, scores = fuse([np.array([rows[text] for text in near]), Words.ROWS], 9)

@@ -1,0 +1,297 @@
+"""An index in a collection of Qdrant: the same passages and vectors as a local index, on a server of your own.
+
+A collection is a copy of a local index, made by `metasearch index --to`. Each point is a text in a language. Its number
+is the first 63 bits of the passage's key, and it has up to three named vectors: `dense`, `expanded` (for `--expand`)
+and the sparse `words` (for `--hybrid`). The encoder, the settings and the projection of the index stand in the metadata
+of the collection.
+"""
+
+import base64
+import os
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+
+from metasearch.config.extras import import_extra
+from metasearch.data.documents.passage import Passage
+from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
+from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores
+
+DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
+FORMAT, SCHEMA = "metasearch collection", 1
+KEY_VARIABLE = "QDRANT_API_KEY"
+K1, B = 1.5, 0.75
+"""Constants of BM25, as in a local index."""
+_ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
+_LANGUAGES = 10_000
+_SCROLLED = 4096
+
+Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
+"""Cuts texts into words, by number."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a collection is: `qdrant://host:6333/collection`, or `qdrants://` over TLS."""
+
+    url: str
+    collection: str
+    shown: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Return the address in a text; `ConfigError` where there is none."""
+        found = _ADDRESS.fullmatch(text)
+        if not found or not 0 < int(found[3] or 6333) < 2**16:
+            raise ConfigError(f"'{text}': expected qdrant://HOST:PORT/COLLECTION, such as qdrant://localhost:6333/help")
+        scheme, host, port, collection = found.groups()
+        return cls(f"{'https' if scheme == 'qdrants' else 'http'}://{host}:{port or 6333}", collection, text)
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text names a collection rather than a folder."""
+    return text.startswith(("qdrant:", "qdrants:"))
+
+
+def connect(address: Address) -> Any:
+    """Return a client of the server; its API key is read from the variable `QDRANT_API_KEY`."""
+    client = import_extra("qdrant_client", "qdrant", address.shown)
+    return client.QdrantClient(url=address.url, api_key=os.environ.get(KEY_VARIABLE), timeout=60)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a point holds beside its vectors.
+
+    Attributes:
+        passage: at its first place.
+        places: how many places of the documents have the text.
+    """
+
+    passage: Passage
+    places: int
+
+    def payload(self, mark: int) -> dict[str, Any]:
+        """Return it as the payload of a point; `mark` tells whether its vectors are current."""
+        found = {**asdict(self.passage), "places": self.places}
+        content = "\x00".join(str(value) for value in found.values())
+        return {**found, "digest": zlib.crc32(content.encode(), mark)}
+
+    @classmethod
+    def read(cls, payload: Mapping[str, Any]) -> "Point":
+        """Return a point from its payload."""
+        passage = Passage(payload["text"], payload["file"], int(payload["line"]), payload["language"])
+        return cls(passage, int(payload["places"]))
+
+
+def numbers_of_keys(keys: Keys) -> Rows:
+    """Return the number of the point of each key, `(n,)`: its first 63 bits.
+
+    Raises:
+        ConfigError: two keys have the same number; of 100 million passages that happens once in 1,800 collections.
+    """
+    numbers = (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
+    if len(np.unique(numbers)) < len(numbers):
+        raise ConfigError("two passages would have the same number in the collection; keep a local index")
+    return numbers
+
+
+class QdrantStore:
+    """A collection that a `Searcher` searches as it does a local index.
+
+    Rows are the numbers of points. Hits are those of Qdrant's own index (HNSW), which is approximate, so that they can
+    differ from the exact hits of a local index.
+
+    Args:
+        address: of the collection.
+        client: of the server; by default a new one.
+
+    Raises:
+        ConfigError: the extra `qdrant` is not installed.
+        RunFolderError: the server cannot be reached, the collection does not exist or was never finished, or another
+            program made it.
+    """
+
+    def __init__(self, address: Address, client: Any = None) -> None:
+        self.address = address
+        self.folder = address.shown
+        self._client = client or connect(address)
+        self._models = import_extra("qdrant_client.models", "qdrant", address.shown)
+        state = read_state(self._client, address)
+        if not state or not state["contents"]:
+            problem = "the collection was never finished" if state else "there is no such collection"
+            raise RunFolderError(
+                f"{address.shown}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {address.shown}"
+            )
+        self.state = state
+        self.kind = Kind(**self.state["kind"])
+        self.arrays: Mapping[str, NDArray[Any]] = unpack_arrays(self.state["arrays"])
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """How many passages each language has, most first."""
+        with errors(self.address):
+            found = self._client.facet(self.address.collection, key="language", limit=_LANGUAGES, exact=True).hits
+        counts = {str(hit.value): int(hit.count) for hit in found}
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return sum(self.languages.values())
+
+    def changed(self) -> bool:
+        """Return whether the collection was updated since it was opened."""
+        return read_state(self._client, self.address) != self.state
+
+    def reopen(self) -> "QdrantStore":
+        """Return the collection as it is now."""
+        return QdrantStore(self.address, self._client)
+
+    def require_expandable(self) -> None:
+        """Raise `ConfigError` where the collection has no second vectors."""
+        if not self.state["expanded"]:
+            raise ConfigError(
+                f"{self.folder} has no expanded vectors; call metasearch index --expand --to {self.folder}"
+            )
+
+    def search(
+        self,
+        vectors: NDArray[np.float32],
+        top: int = 10,
+        groups: Sequence[Collection[str]] = ((),),
+        expanded: bool = False,
+    ) -> list[tuple[Rows, Scores]]:
+        """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
+
+        Args:
+            vectors: of queries, `(q, D)`.
+            top: how many rows are wanted for each.
+            groups: languages whose rows are ranked apart; an empty one has all languages.
+            expanded: whether the second vectors are searched.
+
+        Raises:
+            ConfigError: no passage is in one of the languages, or there are no second vectors.
+            NonFiniteError: a vector is not finite.
+            RunFolderError: the server cannot be reached or refuses.
+        """
+        if not np.isfinite(vectors).all():
+            raise NonFiniteError("the vector of a query is not finite")
+        if expanded:
+            self.require_expandable()
+        using = EXPANDED if expanded else DENSE
+        found = []
+        for languages in groups:
+            ranked = self._ranked(vectors.tolist(), using, top, languages)
+            width = min((len(rows) for rows, _ in ranked), default=0)
+            pairs = [(rows[:width], scores[:width]) for rows, scores in ranked]
+            shape = (len(pairs), width)
+            rows = np.array([each for each, _ in pairs], np.int64).reshape(shape)
+            found.append((rows, np.array([each for _, each in pairs], np.float32).reshape(shape)))
+        return found
+
+    def search_words(
+        self, words: Words, queries: Sequence[str], top: int, languages: Collection[str]
+    ) -> list[tuple[Rows, Scores]]:
+        """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
+        sparse = [
+            self._models.SparseVector(indices=(unique := np.unique(cut)).tolist(), values=np.ones(len(unique)).tolist())
+            for cut in words(list(queries))
+        ]
+        return self._ranked(sparse, WORDS, top, languages)
+
+    def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
+        """Return the passages of rows at their first places, and how many places each has.
+
+        Raises:
+            RunFolderError: a passage left the collection meanwhile; the same search finds what is there now.
+        """
+        wanted = [int(row) for row in rows]
+        with errors(self.address):
+            found = self._client.retrieve(self.address.collection, ids=wanted, with_payload=True)
+        points = {int(record.id): Point.read(record.payload) for record in found}
+        if missing := [row for row in wanted if row not in points]:
+            raise RunFolderError(f"{self.folder}: {len(missing)} passages left the collection; search again")
+        return [(points[row].passage, points[row].places) for row in wanted]
+
+    def _ranked(
+        self, queries: Sequence[Any], using: str, top: int, languages: Collection[str]
+    ) -> list[tuple[Rows, Scores]]:
+        if top < 1:
+            raise ConfigError(f"top {top}: expected 1 or more")
+        for language in sorted(set(languages) - self.languages.keys()):
+            raise ConfigError(f"no passage is in language '{language}'.{nearest(language, self.languages)}")
+        models, inside = self._models, None
+        if languages:
+            condition = models.FieldCondition(key="language", match=models.MatchAny(any=sorted(set(languages))))
+            inside = models.Filter(must=[condition])
+        requests = [models.QueryRequest(query=query, using=using, limit=top, filter=inside) for query in queries]
+        with errors(self.address):
+            answers = self._client.query_batch_points(self.address.collection, requests=requests) if requests else []
+        found = []
+        for answer in answers:
+            # Of equal scores the lower number comes first, as Qdrant promises no order.
+            points = sorted(answer.points, key=lambda point: (-point.score, point.id))
+            rows = np.array([point.id for point in points], np.int64)
+            found.append((rows, np.array([point.score for point in points], np.float32)))
+        return found
+
+
+@contextmanager
+def errors(address: Address) -> Iterator[None]:
+    """Turn what the client raises into an error that names the collection."""
+    raised = import_extra("qdrant_client.http.exceptions", "qdrant", address.shown)
+    try:
+        yield
+    except raised.UnexpectedResponse as error:
+        said = f"{error.status_code} {error.reason_phrase}: {error.content.decode(errors='replace')[:200]}"
+        hint = f"; the key is read from {KEY_VARIABLE}" if error.status_code in (401, 403) else ""
+        raise RunFolderError(f"{address.shown}: the server answers {said}{hint}") from None
+    except raised.ResponseHandlingException as error:
+        raise RunFolderError(f"{address.shown}: the server cannot be reached: {error}") from None
+
+
+def read_state(client: Any, address: Address) -> dict[str, Any] | None:
+    """Return the metadata of a collection; None where there is none of this name.
+
+    Raises:
+        RunFolderError: another program made the collection, or another release of metasearch.
+    """
+    with errors(address):
+        if not client.collection_exists(address.collection):
+            return None
+        found = dict(client.get_collection(address.collection).config.metadata or {})
+    if (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
+        raise RunFolderError(f"{address.shown}: this release of metasearch did not make the collection; choose another")
+    return found
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return arrays as text that metadata can hold."""
+    return base64.b64encode(save(dict(arrays))).decode() if arrays else ""
+
+
+def unpack_arrays(text: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `pack_arrays`."""
+    return load(base64.b64decode(text)) if text else {}
+
+
+def scroll_digests(client: Any, address: Address) -> dict[int, int]:
+    """Return the number of each point and its digest."""
+    found: dict[int, int] = {}
+    offset = None
+    while True:
+        with errors(address):
+            records, offset = client.scroll(
+                address.collection, limit=_SCROLLED, offset=offset, with_payload=["digest"], with_vectors=False
+            )
+        found.update((int(record.id), int(record.payload["digest"])) for record in records)
+        if offset is None:
+            return found

@@ -1,0 +1,61 @@
+"""`metasearch index --to`, and a search of the collection, in the client's own engine."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from metasearch.cli import main
+
+qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
+
+ADDRESS = "qdrant://localhost:6333/help"
+TEXTS = {
+    "key.en.md": "The key is under the mat.",
+    "parcel.en.md": "A parcel comes on Monday.",
+    "key.de.md": "Der Schlüssel liegt unter der Matte.",
+    "parcel.de.md": "Ein Paket kommt am Montag.",
+}
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command in a folder with four documents, beside a server of Qdrant."""
+    client = qdrant_client.QdrantClient(":memory:")
+    monkeypatch.setattr("metasearch.retrieval.index.qdrant.connect", lambda address: client)
+    (tmp_path / "help").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / "help" / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments, code=0):
+        found = CliRunner().invoke(main, arguments)
+        assert found.exit_code == code, found.output
+        return found.output
+
+    return command
+
+
+def hits(output):
+    return [(hit["file"], hit["text"]) for hit in json.loads(output.splitlines()[-1])["hits"]]
+
+
+def test_a_collection_is_searched_as_its_folder_is(run, tmp_path):
+    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS, "--expand"]
+    assert "copied: 4 passages sent, 0 deleted" in run(*index)
+    for options in ([], ["--balance"], ["--hybrid"], ["--expand", "--language", "de"]):
+        asked = ["Where is the key?", "--json", "--top-k", "2", *options]
+        assert hits(run("search", ADDRESS, *asked)) == hits(run("search", "help.index", *asked)), options
+    (tmp_path / "help" / "key.de.md").unlink()
+    copied = json.loads(run(*index[:-1], "--json").splitlines()[-1])["copied"]
+    assert copied == {"passages": 3, "sent": 3, "deleted": 1}  # without expanded vectors
+
+
+def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path):
+    assert "expected qdrant://HOST:PORT/COLLECTION" in run("index", "help", "-o", "i", "--to", "localhost", code=2)
+    assert "--expand needs --to" in run("index", "help", "-o", "i", "--expand", code=2)
+    assert not (tmp_path / "i").exists()
+    assert "there is no such collection" in run("search", ADDRESS, "key", code=5)
