@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from metasearch.pipelines.neutral import neutralise
     from metasearch.pipelines.search import index_documents, open_searcher
     from metasearch.pipelines.study.runner import begin as crossval
+    from metasearch.pipelines.tune.begin import tune
 
 _HOME = {  # module, and the name there where it is another one
     "Benchmark": "data.benchmark",
@@ -60,6 +61,7 @@ _HOME = {  # module, and the name there where it is another one
     "neutralise": "pipelines.neutral",
     "open_searcher": "pipelines.search",
     "read_study": "evaluation.study.read",
+    "tune": "pipelines.tune.begin",
 }
 
 __all__ = [
@@ -86,6 +88,7 @@ __all__ = [
     "neutralise",
     "open_searcher",
     "read_study",
+    "tune",
 ]
 
 

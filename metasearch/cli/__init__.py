@@ -24,6 +24,7 @@ from metasearch.runs.torchrun_env import Rank, be_silent, rank, require_alone
 
 SECTIONS = {
     "Train": {
+        "tune": "Adapt an encoder to your labels, and index your documents.",
         "demo": "Compare the learners on embedded data.",
         "train": "Meta-train an encoder and compare it with zero-shot.",
         "crossval": "Cross-validate learners over folds and seeds.",
@@ -247,10 +248,10 @@ def main() -> None:
 
     \b
     First steps:
-      metasearch ls                                 what there is
-      metasearch show demo --mode mono-bi-multi     a task, and one episode of it
-      metasearch train --mode mono-bi-multi         meta-train the built-in encoder on the embedded benchmark
-      metasearch demo                               the learners side by side
+      metasearch tune labels.csv --documents help-pages/ -o shop     adapt an encoder to labels; index documents
+      metasearch index help-pages/ -o help.index                     index documents without labels
+      metasearch search shop/index "Where is my parcel?"             search in any language
+      metasearch demo                                                compare the learners on embedded data
     """
     # Threads that wait busily on cores which something else uses make small tensors many times slower. Torch reads this
     # when it is first imported, which is later.

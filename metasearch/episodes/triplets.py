@@ -49,6 +49,7 @@ class TripletSampler:
         self.margin = loss.margin
         self.embed = embed
         self.nearest = nearest
+        self._warned = False
         self._askable_of: dict[Variant, tuple[Question, ...]] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
         if settings.queries == "similar" and embed is not None:
@@ -151,7 +152,9 @@ class TripletSampler:
         pool = near[: max(self.settings.negative_pool, count)]
         mined = [pool[i] for i in rng.permutation(len(pool))[:count]]
         if len(mined) < count:
-            log.warning("only %d of %d mined negatives are far enough; the rest are random", len(mined), count)
+            if not self._warned:
+                log.warning("only %d of %d mined negatives are far enough; the rest are random", len(mined), count)
+            self._warned = True
             texts = {each.text for each in mined}
             others = self._random_negatives(question, variant, count + len(mined), rng)
             mined += [each for each in others if each.text not in texts][: count - len(mined)]

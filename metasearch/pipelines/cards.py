@@ -176,6 +176,36 @@ def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> st
     )
 
 
+def tuned_card(
+    encoder: Encoder,
+    base: str,
+    fingerprint: str,
+    result: str,
+    facts: Mapping[str, str],
+    languages: Sequence[str],
+    rows: Sequence[Row],
+    licence: str,
+) -> str:
+    """Return the card of an encoder of `metasearch tune`.
+
+    `result` says what was kept and why, and `rows` are the mean scores of `tuned` and of the `base encoder`.
+    """
+    source = find_base("base", base, fingerprint)
+    return _card(
+        encoder,
+        (source,),
+        ["One seed: another training may gain less, or lose."],
+        title=f"{source.short}, tuned",
+        summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions. {result}",
+        data=(Dataset("trained and scored on", "labels", facts["labels"]),),
+        languages=tuple(languages),
+        scores=Scores(rows, "tuned", "base encoder", {"labels": "retrieval"}) if rows else None,
+        facts={"command": "`metasearch tune`", **{k: v for k, v in facts.items() if k not in LOCAL}},
+        licence=licence,
+        tags=("language-neutral",),
+    )
+
+
 def neutral_card(
     encoder: Encoder,
     base: str,

@@ -23,7 +23,10 @@ from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import read_complete_rows
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
-_TITLES = {"train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study"}
+_TITLES = {
+    "train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study",
+    "tune": "a tuning",
+}  # fmt: skip
 _ENCODER = ("modules.json", "config.json", "adapter_config.json")
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 

@@ -10,10 +10,11 @@ from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.run import Run, holds_something
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
+from metasearch.pipelines.tune.job import TuneRun
 from metasearch.runs.folder import CONFIG
 
-Kind = Literal["study", "train", "distill", "score"]
-KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "score": ScoreRun}
+Kind = Literal["study", "train", "distill", "score", "tune"]
+KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "score": ScoreRun, "tune": TuneRun}
 """Kind in `config.yaml` → class of the run."""
 
 
@@ -36,7 +37,7 @@ def kind_of(folder: Path) -> Kind:
 
 
 def open_run(folder: Path) -> Run[Any]:
-    """Return the training, distillation or scoring in a folder; `execute` resumes it.
+    """Return the training, distillation, tuning or scoring in a folder; `execute` resumes it.
 
     Raises:
         ConfigError: the folder holds a study, or its configuration cannot be read.

@@ -1,0 +1,81 @@
+"""`metasearch tune`: from a file of labels to an encoder, an index and a report."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+from metasearch.config.tune import DEFAULT_ENCODER, TuneConfig
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions of click
+    """A time such as 30m, 2h or 90s."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds; a usage error for anything else."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(value))
+        if match is None or not float(match[1]):
+            self.fail(f"'{value}': expected a time such as 30m, 2h or 90s", param, ctx)
+        return float(match[1]) * _UNITS[match[2]]
+
+
+class Columns(click.ParamType):  # type: ignore[type-arg]  # as above
+    """Names of columns as NAME=COLUMN, with commas between them."""
+
+    name = "columns"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        """Return name → column."""
+        if isinstance(value, dict):
+            return value
+        pairs = [each.partition("=") for each in str(value).split(",")]
+        if not all(name.strip() and column.strip() for name, _, column in pairs):
+            self.fail(f"'{value}': expected NAME=COLUMN,... such as query=question,document=answer", param, ctx)
+        return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+@_options.command("tune")
+@click.argument("labels")
+@click.option(
+    "--columns", type=Columns(), default={}, metavar="NAME=COLUMN,...",
+    help="Columns with other names, such as query=question,document=answer.",
+)  # fmt: skip
+@_options.encoder("Built-in name, local folder or hub name.", default=DEFAULT_ENCODER, show_default=True)
+@_options.settings(TuneConfig, first=("documents", "translations"), without=("columns", "name", "prompts", "trim"))
+@click.option(
+    "--time", "limit", type=Duration(), metavar="TIME",
+    help="Time limit such as 30m; drops folds and the most expensive rungs.",
+)  # fmt: skip
+@_options.output("Folder of the result; the same call continues it.", required=True)
+@_options.as_json("the scores")
+def command(
+    labels: str, columns: dict[str, str], limit: float | None, output: Path, as_json: bool, **flags: Any
+) -> None:
+    """Adapt an encoder to the questions and documents in LABELS, and index your documents with it.
+
+    LABELS is a CSV, TSV, JSON lines or Parquet file with the columns query and document; also query_language,
+    document_language, relevance and group. The command compares the base encoder, the language-neutral projection,
+    per-language score normalisation and fine-tuning on the same held-out folds. It keeps the simplest of them that is
+    not significantly worse than the best, and trains it on all labels.
+
+    \b
+    Examples:
+      metasearch tune labels.csv -o shop
+      metasearch tune labels.csv --documents help-pages/ --translations corpus/ -o shop
+      metasearch tune faq.jsonl --columns query=question,document=answer --time 30m -o faq
+    """
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.pipelines.tune.begin import tune
+
+    result = tune(labels, output, columns=columns, time=limit, open_callback=ProgressBar, **flags)
+    if as_json:
+        click.echo(json.dumps({"folder": str(output), "rungs": result.table}, ensure_ascii=False))
+    else:
+        click.echo(f"{result.report}\nfolder: {output}")

@@ -1,0 +1,327 @@
+"""A tuning in its folder: a rung that is scored on a fold is never scored again.
+
+config.yaml      the settings; `metasearch resume` reads it
+results.jsonl    the scores of each rung on each fold
+neutral/, aligned/   the encoder that was aligned on translations, and what it began with
+model/           the encoder that is kept, trained on all labels; README.md is its card
+index/           passages of the documents, where documents were given
+report.html, report.md
+"""
+
+import logging
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
+from metasearch.config.index import IndexSettings
+from metasearch.config.languages import UNKNOWN
+from metasearch.config.library import load_distillation
+from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.run import ComputeConfig
+from metasearch.config.tune import TuneConfig
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.documents.read import read
+from metasearch.data.overlap import Index, TestSet, key
+from metasearch.data.records import Candidate, RetrievalData
+from metasearch.data.texts_by_language import read_tagged, tagged_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import append, estimate, is_neutral
+from metasearch.errors import DataError, Interrupted, quoted
+from metasearch.io import atomic_write
+from metasearch.pipelines import factory
+from metasearch.pipelines.cards import tuned_card
+from metasearch.pipelines.distill.job import DistillRun
+from metasearch.pipelines.neutral import vectors_of
+from metasearch.pipelines.neutralise import neutralise_encoder
+from metasearch.pipelines.publish.card import CARD, read_licence
+from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, stopped
+from metasearch.pipelines.search import index_documents
+from metasearch.pipelines.tune.choice import OPTIONS, Choice, choose
+from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
+from metasearch.pipelines.tune.plan import Plan, duration, make_plan
+from metasearch.pipelines.tune.report import build_report
+from metasearch.pipelines.tune.rungs import Workshop, encode_all, ladder, pools, projectable
+from metasearch.retrieval.search.passages import cutting, resolved
+from metasearch.runs.callbacks import Callback
+from metasearch.runs.rows import MEAN
+from metasearch.runs.torchrun_env import require_alone
+from metasearch.runs.versions import describe_versions, versions
+from metasearch.training.hardware import used
+
+log = logging.getLogger(__name__)
+
+_SEARCHED = 2000
+"""Unlabelled passages that a fold searches at most: each trained rung encodes them once for each fold."""
+
+
+class _Steps(Callback):
+    """Passes on steps and texts; dev scores are of texts that are trained on, and say nothing."""
+
+    def __init__(self, callback: Callback, what: str) -> None:
+        self._callback, self._what = callback, what
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Pass on a step."""
+        self._callback.on_step(step, total, self._what, terms)
+
+    def on_encode(self, what: str, done: int, total: int) -> None:
+        """Pass on encoded texts."""
+        self._callback.on_encode(f"{self._what}: {what}", done, total)
+
+
+class TuneRun(Run[TuneConfig]):
+    """Climbs the ladder on held-out folds, and trains the rung that is kept on all labels.
+
+    Args:
+        config: settings of the run.
+        folder: its folder.
+        labels: in place of the file that the settings name.
+        limit: seconds it may take; None for as long as it takes.
+    """
+
+    settings = TuneConfig
+
+    def __init__(
+        self,
+        config: TuneConfig,
+        folder: Path,
+        labels: Benchmark | RetrievalData | None = None,
+        limit: float | None = None,
+    ) -> None:
+        super().__init__(config, folder)
+        self.given, self.limit = labels, limit
+        self.notes: list[str] = []
+
+    def load_data(self) -> str:
+        """Check the learners, and read the labels."""
+        require_alone("a tuning")
+        ladder(False, learners=self.config.learners)
+        given = self.given
+        if given is None:
+            if not self.config.labels:
+                raise DataError(
+                    f"{self.files.path}: the labels were given in memory; call metasearch.tune with them again"
+                )
+            given = RetrievalData.read(self.config.labels, self.config.columns)
+        self.labels = Labels.of(given, self.config.folds)
+        self.notes += self.labels.data.notes  # logged by what read them
+        log.info("labels: %s", self.labels.data.describe())
+        return self.labels.data.fingerprint
+
+    def load_encoders(self) -> Mapping[str, str]:
+        """Load the base encoder, and read the documents as it would index them."""
+        length = self.labels.benchmark.task.max_length if self.labels.benchmark else None
+        self.encoder = factory.load_encoder(self.config.encoder, length, identify=True, device=self.config.device)
+        self._read_documents()
+        return {ENCODER: self.encoder.origin}
+
+    def validate(self) -> None:
+        """Check the disk space."""
+        require_disk_space(self.files.path, self.encoder.size)
+
+    def work(self, open_callback: CallbackFactory) -> None:
+        """Score what is not scored yet; train, save, index and report."""
+        try:
+            self._work(open_callback)
+        except Interrupted:
+            raise stopped(self.files.path, "stopped; finished scores are kept") from None
+
+    def _work(self, open_callback: CallbackFactory) -> None:
+        files, config = self.files, self.config
+        with open_callback("tune") as callback:
+            choice = self._climb(callback) if self.labels.benchmark else None
+            encoder = self._train(choice, callback) if choice else self._project_alone(callback)
+            files.save_model(encoder)
+            if config.documents:
+                asked = self._index.model_dump(exclude_defaults=True)
+                index_documents(
+                    config.documents, files.path / "index", str(files.model), asked, config.device,
+                    config.encoder.trust_remote_code, callback=callback,
+                )  # fmt: skip
+        result = str(choice) if choice else self.notes[-1]
+        trained = f"The model was made so from all {len(self.labels.data.questions)} labels." if choice else ""
+        sentences = [*filter(None, (result, trained)), *self._commands(choice)]
+        texts = build_report(sentences, self._facts(), choice, self.notes)
+        card = files.model / CARD
+        shown = tuned_card(
+            encoder, config.encoder.name, self.encoder.origin, sentences[0], self._facts(),
+            sorted(self.labels.data.languages), self._mean_rows(choice) if choice else (), read_licence(card),
+        )  # fmt: skip
+        atomic_write(card, shown)
+        atomic_write(files.path / "report.html", texts["report.html"])
+        files.finish(texts["report.md"], used(self.seconds, encoder.device))
+
+    # The ladder.
+
+    def _climb(self, callback: Callback) -> Choice:
+        """Score each rung on each fold, and return the choice."""
+        benchmarks = self.labels.hold_out()
+        languages = () if is_neutral(self.encoder) else projectable([each.split.train for each in benchmarks])
+        self._note_skipped(languages)
+        rungs = ladder(bool(languages), bool(self.config.translations), self.config.learners)
+        plan = make_plan(self.encoder, self.config.encoder.name, rungs, benchmarks, len(self.labels.extra))
+        log.info("plan: %s", plan)
+        if self.limit is not None:
+            plan = plan.within(self.limit)
+        aligned = self._align(callback) if any(rung.aligned for rung in plan.rungs) else None
+        self.rungs = {str(rung): rung for rung in plan.rungs}
+        self.workshop = Workshop(
+            self.encoder,
+            encode_all(self.encoder, self.labels.everything, callback),
+            self.config.encoder.name,
+            languages,
+            aligned,
+            self.config.device,
+            self.config.encoder.trust_remote_code,
+            self.config.seed,
+        )
+        for benchmark in benchmarks[: plan.folds]:
+            if benchmark.fold >= LEAST_FOLDS and self._late(plan, benchmark.fold):
+                break
+            self._score_fold(plan, benchmark, callback)
+        rows = [row for row in self.files.results() if row["learner"] in self.rungs]
+        return choose(rows, benchmarks[0].task.monitor)
+
+    def _score_fold(self, plan: Plan, benchmark: Benchmark, callback: Callback) -> None:
+        ranked = pools(self.labels.data)
+        known = {(row["learner"], row["fold"]) for row in self.files.results()}
+        for rung in plan.rungs:
+            if (str(rung), benchmark.fold) in known:
+                continue
+            what = f"fold {benchmark.fold + 1} of {plan.folds}, {rung}"
+            found = self.workshop.score(rung, benchmark, ranked, _Steps(callback, what))
+            facts: Row = {"task": benchmark.task.task, "encoder": self.config.encoder.name, "learner": str(rung)}
+            facts |= {"fold": benchmark.fold, "split": "test", "seed": self.config.seed}
+            facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
+            self.files.add_results({**facts, **row} for row in found.rows())
+            shown = ", ".join(f"{pool} {100 * found.mean(benchmark.task.monitor, pool):.1f}" for pool in ranked)
+            log.info("%s: %s %s", what, benchmark.task.monitor, shown)
+
+    def _late(self, plan: Plan, fold: int) -> bool:
+        """Whether another fold and the training on all labels would take longer than the limit."""
+        each = self.seconds / fold
+        if self.limit is None or self.seconds + 2 * each <= self.limit:
+            return False
+        log.warning("time: %d of %d folds are scored, another would take %s", fold, plan.folds, duration(each))
+        return True
+
+    def _train(self, choice: Choice, callback: Callback) -> Encoder:
+        log.info("%s", choice)
+        rung = self.rungs[choice.kept.rung]
+        return self.workshop.make(rung, self.labels.train_on_all(), _Steps(callback, f"all labels, {rung}"))
+
+    def _project_alone(self, callback: Callback) -> Encoder:
+        """Return the encoder without language bias, which takes no label, or as it was."""
+        languages = projectable([self.labels.everything])
+        few = (
+            f"{len(self.labels.data.questions)} labels are too few to hold some out (at least {LEAST_LABELS} questions "
+            f"in {2 * LEAST_FOLDS} groups)"
+        )
+        if is_neutral(self.encoder) or not languages:
+            self._note(f"{few}, so that the base encoder is kept: nothing here could improve it without labels.")
+            return self.encoder
+        texts = tagged_of(self.labels.everything, NeutralSettings().texts, languages)
+        append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
+        self._note(f"{few}. Language bias was removed from the base encoder, which takes no label.")
+        return self.encoder
+
+    def _align(self, callback: Callback) -> Path:
+        """Return the encoder that was aligned on translations; what is finished is not done again."""
+        folder, start = self.files.path / "aligned", self.config.encoder.name
+        if not is_neutral(self.encoder):
+            neutral = self.files.path / "neutral"
+            if not neutral.is_dir():
+                texts = read_tagged(list(map(Path, self.config.translations)), NeutralSettings().texts)
+                loaded = factory.load_encoder(self.config.encoder, device=self.config.device)
+                neutralise_encoder(loaded, texts, NeutralSettings(), neutral, callback=callback)
+            start = str(neutral.resolve())
+        budget = ["stages.align.budget.steps=320", "stages.align.budget.epochs=4"]
+        config = DistillConfig(
+            recipe=load_distillation("align", budget),
+            encoders=RolesConfig(teacher=start, student=start, trust_remote_code=self.config.encoder.trust_remote_code),
+            texts=TextsConfig(corpus=self.config.translations),
+            compute=ComputeConfig(device=self.config.device),
+            seed=self.config.seed,
+        )
+        run = DistillRun.open(folder) if (folder / "config.yaml").is_file() else DistillRun(config, folder)
+        run.execute(trust_remote_code=self.config.encoder.trust_remote_code)
+        return folder / "model"
+
+    def _note_skipped(self, languages: tuple[str, ...]) -> None:
+        data = self.labels.data
+        if is_neutral(self.encoder):
+            self._note(f"{self.encoder.name} has a language-neutral projection already; no other one is tried.")
+        elif not languages:
+            self._note(
+                "The language-neutral projection was skipped: it needs 20 texts or more in each of two languages, and "
+                f"the labels and documents are in {', '.join(sorted(data.languages))}."
+            )
+        if len(pools(data)) == 1:
+            self._note("Per-language score normalisation was skipped: the documents are in one language.")
+        if not self.config.translations:
+            self._note("Alignment was skipped: it needs --translations.")
+
+    def _note(self, note: str) -> None:
+        """Log something that the report says, too."""
+        log.info("%s", note)
+        self.notes.append(note)
+
+    # What is said of the result.
+
+    def _commands(self, choice: Choice | None) -> list[str]:
+        if not self.config.documents:
+            return []
+        index, option = quoted(self.files.path / "index"), OPTIONS.get(choice.kept.pool, "") if choice else ""
+        return [f'Search: metasearch search {index} "..."{option}']
+
+    def _facts(self) -> dict[str, str]:
+        languages = ", ".join(sorted(self.labels.data.languages))
+        folds = self.labels.benchmark.task.folds.k if self.labels.benchmark else 0
+        return {
+            "encoder": self.encoder.name,
+            "labels": self.labels.data.describe(),
+            "languages": languages,
+            "folds": str(folds),
+            "seed": str(self.config.seed),
+            "versions": describe_versions(versions()),
+        }
+
+    def _mean_rows(self, choice: Choice) -> list[Row]:
+        """Return the mean scores over folds of the base encoder and of what is kept, for the header of the card."""
+        kept, base = choice.kept, choice.standings[0]
+        facts: Row = {
+            "task": "labels",
+            "split": "test",
+            "measure": choice.measure,
+            "language": MEAN,
+            "candidates": "all",
+        }
+        facts |= {"pool": kept.pool, "data": self.labels.data.fingerprint, "seed": self.config.seed}
+        folds = f"0-{kept.mean.n - 1}"
+        named = (("base encoder", base), ("tuned", kept))
+        return [{**facts, "fold": folds, "learner": name, "value": each.mean.mean} for name, each in named]
+
+    # Documents.
+
+    def _read_documents(self) -> None:
+        """Read the passages of the documents that hold no labelled document, as the index will have them."""
+        languages = sorted(self.labels.data.languages - {UNKNOWN})
+        detected = find_spec("py3langid") is not None
+        if self.config.documents and not detected:
+            self._note("Languages of documents are not detected: py3langid is not installed.")
+        asked: dict[str, Any] = {"detect": tuple(languages) if len(languages) > 1 else "all"} if detected else {}
+        self._index = IndexSettings(**asked)
+        if not self.config.documents:
+            return
+        how = cutting(resolved(self._index, self.encoder), self.encoder)
+        labelled = [(each.text, each.id) for each in self.labels.data.candidates]
+        known = Index(TestSet("labels", tuple(labelled), tuple(labelled)))
+        found = [each for each in read(self.config.documents, how) if not known.find(key(each.text))]
+        step = max(1, -(-len(found) // _SEARCHED))
+        extra = [
+            Candidate(f"passage {i}", each.language, each.text, f"passage {i}") for i, each in enumerate(found[::step])
+        ]
+        self.labels = Labels(self.labels.data, self.labels.benchmark, tuple(extra), self.labels.whole)
+        self._note(f"Folds search {len(extra)} of {len(found)} passages without a label beside the labelled ones.")

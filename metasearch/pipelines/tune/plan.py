@@ -1,0 +1,126 @@
+"""What will be done and how long it takes, from a short measurement of the encoder."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from metasearch.config.recipe import Role
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData, texts_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.pipelines.tune.folds import LEAST_FOLDS
+from metasearch.pipelines.tune.rungs import FINE_TUNE, Rung, prepare
+
+log = logging.getLogger(__name__)
+
+_SAMPLE = 48
+"""Texts that are encoded to measure the speed."""
+_BACKWARD = 3.0
+"""A step of fine-tuning on a text takes as long as encoding so many."""
+_INNER = 9.0
+"""Likewise of a meta-learner, with its inner steps."""
+_ALIGNMENT = 320 * 64 * 4
+"""Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rungs to climb.
+
+    Attributes:
+        rungs: the simplest first.
+        folds: number of folds.
+        each: seconds of a rung on one fold, by rung.
+        once: seconds of what is done once: vectors of all texts, alignment, index.
+        per_text: seconds to encode a text.
+    """
+
+    rungs: tuple[Rung, ...]
+    folds: int
+    each: Mapping[Rung, float]
+    once: float
+    per_text: float
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all of it, if the most expensive rung is kept and trained on all labels."""
+        costs = [self.each[rung] for rung in self.rungs]
+        return self.once + self.folds * sum(costs) + max(costs)
+
+    def within(self, limit: float) -> "Plan":
+        """Return a plan that takes `limit` seconds at most: with fewer folds, then without the most expensive rungs."""
+        plan = self
+        while plan.seconds > limit and plan.folds > LEAST_FOLDS:
+            plan = replace(plan, folds=plan.folds - 1)
+        if plan.folds < self.folds:
+            log.warning("time: %d of %d folds are planned", plan.folds, self.folds)
+        while plan.seconds > limit and len(plan.rungs) > 1:
+            dropped = max(plan.rungs[1:], key=lambda rung: plan.each[rung])
+            once = plan.once - (_ALIGNMENT * plan.per_text if dropped.aligned else 0)
+            rungs = tuple(rung for rung in plan.rungs if rung != dropped)
+            kept = once if not any(rung.aligned for rung in rungs) else plan.once
+            plan = replace(plan, rungs=rungs, once=kept)
+            log.warning("time: dropped the rung '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
+        if plan.seconds > limit:
+            log.warning("time: the least that can be done takes about %s", duration(plan.seconds))
+        return plan
+
+    def __str__(self) -> str:
+        rungs = ", ".join(map(str, self.rungs))
+        return f"{len(self.rungs)} rungs ({rungs}) on {self.folds} folds: about {duration(self.seconds)}"
+
+
+def make_plan(
+    encoder: Encoder, name: str, rungs: Sequence[Rung], benchmarks: Sequence[Benchmark], passages: int = 0
+) -> Plan:
+    """Return the plan to climb rungs on folds, timed on a sample of the texts.
+
+    Args:
+        encoder: the base encoder.
+        name: by which recipes are found for it.
+        rungs: the simplest first.
+        benchmarks: one for each fold.
+        passages: of the index.
+    """
+    data = benchmarks[0].data
+    assert isinstance(data, RetrievalData)
+    per_text = measure(encoder, data)
+    each = {rung: per_text * _texts(rung, benchmarks[0], name) for rung in rungs}
+    once = len(data.questions) + len(data.candidates) + passages
+    once += _ALIGNMENT if any(rung.aligned for rung in rungs) else 0
+    return Plan(tuple(rungs), len(benchmarks), each, per_text * once, per_text)
+
+
+def measure(encoder: Encoder, data: RetrievalData) -> float:
+    """Return the seconds that a text takes, from some that are spread over the data."""
+    texts = list(dict.fromkeys((role, text) for role, text, _ in texts_of(data)))
+    sample = texts[:: max(1, len(texts) // _SAMPLE)]
+    roles: dict[Role, list[str]] = {}
+    for role, text in sample:
+        roles.setdefault(role, []).append(text)
+    encoder.encode([sample[0][1]], sample[0][0])  # the first call makes what later ones use
+    start = time.perf_counter()
+    for role, own in roles.items():
+        encoder.encode(own, role)
+    return (time.perf_counter() - start) / len(sample)
+
+
+def _texts(rung: Rung, benchmark: Benchmark, name: str) -> float:
+    """Return how many texts would take as long to encode as a rung on one fold."""
+    if not rung.learner:
+        return 0.0  # the vectors of all texts are known
+    trained, recipe = prepare(rung, benchmark, name)
+    sets, budget = recipe.episodes, recipe.budget
+    links = len(trained.arrangements["meta-train"][0].variants)
+    triplets = budget.meta_train * (sets.k + (links - 1) * sets.q)
+    steps = 3 * triplets * (_BACKWARD if rung.learner == FINE_TUNE else _INNER)
+    parts = [trained.split.test] + [trained.split.train] * (sets.negatives == "mined")
+    return steps + sum(len(part.questions) + len(part.candidates) for part in parts if isinstance(part, RetrievalData))
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, such as `40 s`, `12 min` or `3.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

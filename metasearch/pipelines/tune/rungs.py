@@ -1,0 +1,206 @@
+"""The rungs of the ladder: ways to make an encoder from labels, the simplest first, and how each is trained."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from metasearch.config import registry
+from metasearch.config.languages import UNKNOWN
+from metasearch.config.library import Library
+from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
+from metasearch.config.postprocessing import LEAST, NeutralSettings
+from metasearch.config.recipe import Recipe
+from metasearch.config.run import Device
+from metasearch.config.task import applies, resolve
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import Data, RetrievalData
+from metasearch.data.texts_by_language import tagged_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, append
+from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
+from metasearch.episodes.samplers import check_sizes
+from metasearch.errors import ConfigError, DataError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import Evaluation
+from metasearch.pipelines import factory
+from metasearch.pipelines.compatibility import learner_class
+from metasearch.pipelines.neutral import train_map
+from metasearch.pipelines.tune.folds import pooled
+from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.signals import interrupted
+
+FINE_TUNE = "fine-tune"
+_RECIPE = "best"
+_MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
+"""Transfer modes of meta-learners, the preferred one first."""
+_MOST_EPISODES = 160
+"""Of a meta-learner, as in the recipes for machines without a GPU; the budgets of papers take days."""
+_FREQUENT = 0.05
+"""Share of the documents from which a language counts."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A way to make an encoder.
+
+    Attributes:
+        learner: that trains on the labels; empty where no label is read.
+        projected: whether the language is taken out of the vectors.
+        aligned: whether the encoder was aligned on translations before.
+    """
+
+    learner: str = ""
+    projected: bool = False
+    aligned: bool = False
+
+    def __str__(self) -> str:
+        steps = [("alignment", self.aligned), ("projection", self.projected), (self.learner, self.learner)]
+        return " + ".join(name for name, taken in steps if taken) or "base encoder"
+
+
+def ladder(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Rung]:
+    """Return the rungs that the data allows, the simplest first; an aligned encoder is a projected one.
+
+    Raises:
+        ConfigError: there is no such learner, or it learns from no labels.
+    """
+    for learner in learners:
+        registry.require("learners", learner)
+        if not {2, 3} & set(registry.load("learners", learner).LEARNER.links):
+            raise ConfigError(f"learner '{learner}' does not learn from labels; `metasearch distill` runs it")
+    rungs = [Rung(), Rung(projected=True), Rung(FINE_TUNE, True)] if projected else [Rung(), Rung(FINE_TUNE)]
+    rungs += [Rung(FINE_TUNE, True, True)] * aligned
+    others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]
+    return rungs + [Rung(learner, projected or aligned, aligned) for learner in others]
+
+
+def pools(data: RetrievalData) -> tuple[Pool, ...]:
+    """Return the ways to rank that are tried with each rung, the simplest first."""
+    counts = Counter(candidate.language for candidate in data.candidates)
+    # Detection takes a few short texts for another language.
+    if sum(count > _FREQUENT * counts.total() for count in counts.values()) < 2:
+        return (MULTILINGUAL,)
+    translated = any(len(languages) > 1 for languages in data.answers.values())
+    return (MULTILINGUAL, BALANCED, EXPANDED) if translated else (MULTILINGUAL, BALANCED)
+
+
+def projectable(parts: Sequence[Data]) -> tuple[str, ...]:
+    """Return the languages with enough texts for a projection in each training split; none where only one has."""
+    counts = [{language: len(own) for language, own in tagged_of(part, LEAST).items()} for part in parts]
+    known = sorted(set[str]().union(*counts) - {UNKNOWN})
+    found = tuple(language for language in known if all(count.get(language, 0) >= LEAST for count in counts))
+    return found if len(found) > 1 else ()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Makes and scores the encoders of the rungs.
+
+    Attributes:
+        encoder: the base encoder, which is never changed.
+        vectors: its vectors.
+        name: from which it is loaded again for each training.
+        languages: in the estimate of the projection.
+        aligned: folder of the encoder that was aligned on translations; None where there is none.
+        device: where encoders run.
+        trust_remote_code: run Python code that comes with the encoder.
+        seed: of episodes.
+    """
+
+    encoder: Encoder
+    vectors: CachedEncoder
+    name: str
+    languages: tuple[str, ...] = ()
+    aligned: Path | None = None
+    device: Device = "auto"
+    trust_remote_code: bool = False
+    seed: int = 0
+
+    def score(
+        self, rung: Rung, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback = SILENT
+    ) -> Evaluation:
+        """Return the scores of a rung on the test split in each pool."""
+        encoder: TextEncoder = self.vectors
+        if rung.learner:
+            encoder = self.make(rung, benchmark, callback)
+        elif rung.projected:
+            encoder = ProjectedEncoder(self.vectors, self._project(benchmark, callback))
+        return evaluate(encoder, benchmark.split.test, benchmark.measures, ranked)
+
+    def make(self, rung: Rung, benchmark: Benchmark, callback: Callback = SILENT) -> Encoder:
+        """Return a new encoder, made from the training split of a benchmark.
+
+        Raises:
+            DataError: there are too few labels to train on.
+            Interrupted: by Ctrl-C or SIGTERM.
+        """
+        name = str(self.aligned) if rung.aligned else self.name
+        encoder = factory.load_encoder(
+            name, benchmark.task.max_length, device=self.device, trust_remote_code=self.trust_remote_code
+        )
+        if rung.projected and not rung.aligned:
+            append(encoder, self._project(benchmark, callback))
+        if rung.learner:
+            trained, recipe = prepare(rung, benchmark, self.name)
+            learner = factory.make_learner(recipe, encoder)
+            outcome = factory.fit(learner, trained, recipe, seed=self.seed, callback=callback)
+            if outcome.reason == "interrupted":
+                raise interrupted(f"stopped after step {outcome.steps}")
+        return encoder
+
+    def _project(self, benchmark: Benchmark, callback: Callback) -> NeutralMap:
+        settings = NeutralSettings(languages=self.languages)
+        return train_map(self.encoder, benchmark, settings, callback, self.vectors)
+
+
+def encode_all(encoder: Encoder, data: RetrievalData, callback: Callback = SILENT) -> CachedEncoder:
+    """Return what knows the vectors of all texts, encoded in one order whatever is scored later."""
+    vectors = CachedEncoder(encoder)
+    with report_progress(encoder, partial(callback.on_encode, "questions")):
+        vectors.encode([question.text for question in data.questions], "question")
+    with report_progress(encoder, partial(callback.on_encode, "documents")):
+        vectors.encode([candidate.text for candidate in data.candidates], "candidate")
+    return vectors
+
+
+def prepare(rung: Rung, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
+    """Return what a rung trains on and its recipe, with sets that fit the labels.
+
+    Fine-tuning draws from all languages together. A meta-learner goes from one language to another where the task has
+    arrangements for it, and draws from all languages together where it has none.
+
+    Raises:
+        DataError: there are too few labels for any set.
+    """
+    library = Library()
+    recipe = library.recipe(_RECIPE if rung.learner == FINE_TUNE else library.recipe_for(rung.learner, encoder))
+    links = learner_class(recipe).links
+    trained = pooled(benchmark, 2 if 2 in links else 3)
+    if rung.learner != FINE_TUNE:
+        modes = (mode for mode in map(library.mode, _MODES) if mode.links in links and applies(benchmark.task, mode))
+        if mode := next(modes, None):
+            trained = replace(benchmark, mode=mode, arrangements=resolve(benchmark.task, mode, library.modes()))
+    # The dev split is a part of train, so that both phases are one.
+    episodes = min(recipe.budget.meta_train + recipe.budget.meta_valid, _MOST_EPISODES)
+    once = {"meta_train": episodes, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
+    budget = recipe.budget.model_copy(update=once)
+    return trained, _fit_sets(recipe.model_copy(update={"budget": budget}), trained)
+
+
+def _fit_sets(recipe: Recipe, benchmark: Benchmark) -> Recipe:
+    """Return a recipe whose sets are as large as the labels allow, and no larger than it says."""
+    train = benchmark.split.train
+    assert isinstance(train, RetrievalData)
+    sizes = {"k": min(recipe.episodes.k, len(train.questions)), "q": min(recipe.episodes.q, len(train.questions))}
+    while True:
+        fitting = recipe.model_copy(update={"episodes": recipe.episodes.model_copy(update=sizes)})
+        try:
+            check_sizes(benchmark, fitting)
+        except DataError:
+            if max(sizes.values()) == 1:
+                raise
+            sizes = {name: max(1, size // 2) for name, size in sizes.items()}
+        else:
+            return fitting

@@ -1,0 +1,159 @@
+"""Tuning: labels are held out by group, the simplest rung that is good enough is kept, a stop loses no score."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+
+import metasearch as ms
+from metasearch.data.records import Candidate, RetrievalData
+from metasearch.encoders.neutral import is_neutral
+from metasearch.errors import ConfigError, Interrupted, RunFolderError
+from metasearch.pipelines.tune import rungs
+from metasearch.pipelines.tune.choice import choose
+from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
+from metasearch.pipelines.tune.plan import Plan
+from metasearch.pipelines.tune.rungs import Rung, ladder, pools, prepare, projectable
+from metasearch.runs.callbacks import Callback
+
+TELLS = {"de": ("Wo ist", "liegt im Haus"), "en": ("Where is the", "is in the house")}
+
+
+def rows(count=12, languages=("de", "en")):
+    """Return questions about things, each asked and answered in each language."""
+    return [
+        {"query": f"{ask} K{i}?", "document": f"K{i} {tell} {i}.", "language": language, "group": str(i)}
+        for language, (ask, tell) in TELLS.items()
+        if language in languages
+        for i in range(count)
+    ]
+
+
+def labels(count=12, folds=5, extra=(), **languages):
+    return Labels.of(RetrievalData.from_rows(rows(count, **languages)), folds)
+
+
+def scored(values, pool="multilingual"):
+    """Return result rows of rungs from their scores by fold."""
+    return [
+        {"learner": rung, "fold": fold, "pool": pool, "measure": "map@20", "language": "mean", "value": value}
+        for rung, own in values.items()
+        for fold, value in enumerate(own)
+    ]
+
+
+def test_the_simplest_rung_is_kept_that_is_not_significantly_worse_than_the_best():
+    # Against the best: base -0.30, -0.31, -0.29 (t = -52); projection -0.1, +0.05, -0.1 (t = -1).
+    choice = choose(
+        scored({"base": (0.30, 0.31, 0.32), "projection": (0.50, 0.67, 0.51), "tuned": (0.60, 0.62, 0.61)}), "map@20"
+    )
+    assert [each.worse for each in choice.standings] == [True, False, False]
+    assert (choice.kept.rung, choice.best.rung) == ("projection", "tuned")
+    assert choice.kept.gain.mean == pytest.approx(((0.50 - 0.30) + (0.67 - 0.31) + (0.51 - 0.32)) / 3)
+    assert str(choice).startswith("Kept: projection. map@20 × 100 is 56.0 (")
+    assert "simplest that is not significantly worse than the best, tuned" in str(choice)
+
+
+def test_a_rung_without_all_folds_is_not_compared():
+    choice = choose(scored({"base": (0.3, 0.4, 0.3), "dropped by --time": (0.9, 0.9)}), "map@20")
+    assert [each.rung for each in choice.standings] == ["base"]
+
+
+def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
+    given = labels()
+    extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
+    given = Labels(given.data, given.benchmark, extra)
+    folds = given.hold_out()
+    asked = [{question.group for question in fold.split.test.questions} for fold in folds]
+    assert sorted(group for own in asked for group in own) == sorted(set(given.data.groups))
+    for fold, own in zip(folds, asked, strict=True):
+        assert own.isdisjoint(fold.split.train.groups)
+        assert {*extra} <= {*fold.split.train.candidates} & {*fold.split.test.candidates}
+        assert len(fold.split.test.candidates) == len(given.data.candidates) + 1
+    assert len(given.train_on_all().split.train.questions) == 24
+
+
+def test_a_benchmark_keeps_its_own_folds_and_pools():
+    benchmark = ms.load_benchmark("demo", fold=3)
+    fold = Labels.of(benchmark, 4).hold_out()[3]
+    assert fold.split.test.candidates == benchmark.split.test.candidates
+    assert {*fold.split.train.groups} == {*benchmark.split.train.groups, *benchmark.split.dev.groups}
+
+
+@pytest.mark.parametrize(("count", "most", "folds"), [(3, 5, 0), (4, 5, 0), (6, 5, 3), (12, 5, 5), (12, 4, 4)])
+def test_folds_have_two_groups_at_least_and_few_labels_none(count, most, folds):
+    assert count_folds(RetrievalData.from_rows(rows(count)), most) == folds
+
+
+def test_rungs_and_pools_are_those_that_the_data_allows():
+    assert [str(rung) for rung in ladder(True, True, ["maml"])] == [
+        "base encoder", "projection", "projection + fine-tune", "alignment + projection + fine-tune",
+        "alignment + projection + maml",
+    ]  # fmt: skip
+    assert [str(rung) for rung in ladder(False)] == ["base encoder", "fine-tune"]
+    one, two = labels(languages=["de"]).data, labels().data
+    assert (pools(one), pools(two)) == (("multilingual",), ("multilingual", "balanced"))
+    assert (projectable([one]), projectable([two])) == ((), ("de", "en"))
+    with pytest.raises(ConfigError, match="does not learn from labels"):
+        ladder(True, learners=["distill"])
+
+
+def test_sets_are_as_large_as_the_labels_and_of_all_languages():
+    fold = labels().hold_out()[0]
+    trained, recipe = prepare(Rung("fine-tune"), fold, "tiny")
+    asked = len(fold.split.train.questions)
+    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (asked, asked, 12)
+    assert trained.split.train.languages == {"mul"}
+    assert pooled(fold).split.test == fold.split.test
+
+
+def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_rungs(caplog):
+    base, tuned, maml = Rung(), Rung("fine-tune"), Rung("maml")
+    plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, once=7, per_text=0.1)
+    assert plan.seconds == 7 + 5 * (10 + 100) + 100
+    assert plan.within(7 + 4 * 110 + 100).folds == 4
+    shorter = plan.within(60)
+    assert (shorter.rungs, shorter.folds, shorter.seconds) == ((base, tuned), 3, 7 + 3 * 10 + 10)
+    assert "dropped the rung 'maml'" in caplog.text
+
+
+class Stopping(Callback):
+    """Stops, as Ctrl-C does, at a training of the second fold."""
+
+    def on_encode(self, what, done, total):
+        if what.startswith("fold 2"):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
+    monkeypatch.setattr(rungs, "_MOST_EPISODES", 1)  # of fine-tuning: one step
+    texts = tmp_path / "pages"
+    texts.mkdir()
+    (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
+    given, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
+    whole = ms.tune(given, tmp_path / "whole", **how)
+    with pytest.raises(Interrupted, match="Go on with"):
+        ms.tune(given, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
+    before = (tmp_path / "cut/results.jsonl").read_text()
+    cut = ms.tune(given, tmp_path / "cut", **how)
+    assert (tmp_path / "cut/results.jsonl").read_text().startswith(before)
+    assert cut.choice == whole.choice
+    assert len(before.splitlines()) > 1
+    assert [line["kept"] for line in cut.table].count(True) == 1
+    names = {path.name for path in (tmp_path / "whole").iterdir()}
+    assert {"model", "index", "report.html", "report.md", "config.yaml", "results.jsonl"} <= names
+    assert str(whole.choice).split(".")[0] in (tmp_path / "whole/model/README.md").read_text()
+    assert is_neutral(whole.encoder) == ("projection" in whole.choice.kept.rung)
+    hits = ms.open_searcher(tmp_path / "whole/index").search(["Was wird gebacken?"], top=1)
+    assert hits[0][0].passage.file.endswith("oven.de.md")
+    with pytest.raises(RunFolderError, match="seed is 0, not 1"):
+        ms.tune(given, tmp_path / "cut", **how, seed=1)
+
+
+def test_a_few_labels_bring_what_needs_none(tmp_path):
+    result = ms.tune(rows(3), tmp_path / "out", encoder="tiny")
+    assert result.choice is None
+    assert result.table == []
+    assert "6 labels are too few to hold some out" in result.report
+    assert json.loads((tmp_path / "out/facts.json").read_text())
