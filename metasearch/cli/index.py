@@ -40,7 +40,7 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, jsonl, csv and tsv.
+    """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, jsonl, csv and tsv.
 
     A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
     when you give it again. Rows of jsonl, csv and tsv have a column `text`, and may have `title` and `language`. An

@@ -25,6 +25,8 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".csv": "table",
     ".tsv": "table",
+    ".pdf": "pdf",
+    ".docx": "docx",
 }
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
 ROWS = ("jsonl", "table")

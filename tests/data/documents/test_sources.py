@@ -44,9 +44,9 @@ def test_a_document_that_is_reached_twice_is_taken_once(folder, caplog):
 
 
 def test_what_is_left_out_of_a_folder_is_counted_in_one_line(folder, caplog):
-    put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.pdf", "y.PDF", "z.docx", "LICENSE", "c.txt.zst")
+    put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.png", "y.PNG", "z.doc", "LICENSE", "c.txt.zst")
     assert [source.file for source in sources([folder])] == ["docs/a.txt"]
-    expected = "1 .docx, 2 .pdf, 1 .zst, 2 hidden, 1 no suffix"
+    expected = "1 .doc, 2 .png, 1 .zst, 2 hidden, 1 no suffix"
     assert warnings(caplog) == [f"left out, since no documents are read of them: {expected}"]
 
 

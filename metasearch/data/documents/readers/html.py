@@ -33,7 +33,12 @@ _BITS = {ord(" "): "0", ord("\t"): "1"}
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield the text of a page, a section for each stretch in one language."""
-    source = whole(path, _MOST).replace("\f", " ")
+    yield from html_sections(whole(path, _MOST), path, notes)
+
+
+def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
+    """Yield the text of HTML that was read from a file."""
+    source = source.replace("\f", " ")
     root = LexborHTMLParser(_marked(source)).root
     if root is not None:
         walk = _Walk(_first_line(source))

@@ -1,0 +1,98 @@
+"""PDF and DOCX: what is read of them, where a passage stands, and what is said of files that cannot be read."""
+
+import zipfile
+
+import pytest
+
+from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.read import passages
+from metasearch.data.documents.settings import Settings
+from metasearch.data.documents.source import sources
+from metasearch.errors import DataError
+
+PARAGRAPHS = ("Where is the key?", "Under the mat.", "And the parcel?")
+
+
+def pdf(pages):
+    """Return the bytes of a PDF with a line of text a page; None is a page without text."""
+    kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for i, text in enumerate(pages):
+        content = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else ""
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * i} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
+    found, offsets = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(found))
+        found += f"{number} 0 obj\n{body}\nendobj\n".encode()
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(found)}\n%%EOF\n"
+    return found + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}".encode()
+
+
+def write_docx(path, paragraphs):
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" Type="{relation}" '
+        'Target="word/document.xml"/></Relationships>',
+        "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        f"<w:body>{body}</w:body></w:document>",
+    }
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+
+
+def read(path, notes=None, **settings):
+    (source,) = sources([path])
+    return [(each.text, each.line) for each in passages(source, Settings(limit=20, **settings), notes or Notes())]
+
+
+def test_a_pdf_tells_the_page_of_each_passage(tmp_path):
+    pytest.importorskip("pypdf")
+    (tmp_path / "guide.pdf").write_bytes(pdf(["Where is the key?", None, "Under the mat."]))
+    notes = Notes()
+    assert read(tmp_path / "guide.pdf", notes) == [("Where is the key?", 1), ("Under the mat.", 3)]
+    assert dict(notes.counts) == {"pages without text, which may be scanned": 1}
+
+
+def test_a_docx_tells_the_paragraph_of_each_passage(tmp_path):
+    pytest.importorskip("mammoth")
+    write_docx(tmp_path / "guide.docx", PARAGRAPHS)
+    assert read(tmp_path / "guide.docx") == [(text, number) for number, text in enumerate(PARAGRAPHS, 1)]
+
+
+@pytest.mark.parametrize(("name", "package", "kind"), [("a.pdf", "pypdf", "PDF"), ("a.docx", "mammoth", "DOCX file")])
+def test_a_damaged_file_and_a_missing_package_are_named(tmp_path, monkeypatch, name, package, kind):
+    pytest.importorskip(package)
+    (tmp_path / name).write_bytes(b"no such thing")
+    with pytest.raises(DataError, match=rf"{name}: damaged {kind}: "):
+        read(tmp_path / name)
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    with pytest.raises(
+        DataError, match=rf"needs the package {package}: pip install 'metasearch-encoders\[documents\]'"
+    ):
+        read(tmp_path / name)
+
+
+def test_a_pdf_with_a_password_is_named(tmp_path):
+    pypdf = pytest.importorskip("pypdf")
+    (tmp_path / "open.pdf").write_bytes(pdf(["Where is the key?"]))
+    writer = pypdf.PdfWriter(tmp_path / "open.pdf")
+    writer.encrypt("secret", algorithm="RC4-128")
+    writer.write(tmp_path / "locked.pdf")
+    with pytest.raises(DataError, match=r"locked.pdf: the file needs a password"):
+        read(tmp_path / "locked.pdf")
