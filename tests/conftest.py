@@ -1,9 +1,15 @@
 """Fixtures that several test files share."""
 
+import copy
+import functools
 import gc
+import importlib
 import os
 import runpy
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -71,6 +77,29 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
+    if "torch" in sys.modules:  # where no test file has loaded it, no test is worth its 4 seconds
+        copy_builtin_encoders()
+
+
+def copy_builtin_encoders() -> None:
+    """Build a built-in encoder once for each seed and length, and give out copies: it is made hundreds of times."""
+    for name in ("tiny", "mini", "mini_e5"):
+        module = importlib.import_module(f"metasearch.encoders.builtin.{name}")
+        module.build = copied(module.build)
+
+
+def copied(build: Callable) -> Callable:
+    """Return a function of what another one made; `__wrapped__` is the other one."""
+    made: dict = {}
+
+    @functools.wraps(build)
+    def build_copy(max_length: Any = None, seed: int = 0) -> Any:
+        key = (max_length, seed)
+        if key not in made:
+            made[key] = build(max_length, seed)
+        return copy.deepcopy(made[key])
+
+    return build_copy
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
 """A long text is cut before it is tokenised: the same tokens, for the cost of those that are read."""
 
+import random
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.tokenizers import TOKENIZERS, WORDS, around
@@ -19,14 +21,11 @@ def test_tokens_are_those_of_the_whole_text(kind, side):
     tokenizer = encoder.model.tokenizer
     tokenizer.truncation_side = side
 
-    @settings(max_examples=15)
-    @given(st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(GAPS)), min_size=60), st.integers(4, 30))
-    def holds(words, limit):
-        text = "".join(part + gap for part, gap in words)
+    draw = random.Random(0)
+    for limit in range(4, 31, 2):
+        text = "".join(draw.choice(PARTS) + draw.choice(GAPS) for _ in range(draw.randrange(60, 90)))
         whole = tokenizer([text], truncation=True, max_length=limit)["input_ids"]
         assert encoder.input.tokenise([text], limit)["input_ids"] == whole
-
-    holds()
 
 
 def characters(text):
@@ -53,14 +52,14 @@ def test_enough_is_left_of_a_text_and_not_much_more(runs, limit, left):
 
 
 @pytest.mark.parametrize("name", ["mini", "tiny"])
-@pytest.mark.parametrize("words", [1, 100, 5_000, 50_000])
-def test_a_long_text_counts_as_cut_and_as_so_many_tokens_as_are_read(name, words):
+def test_a_long_text_counts_as_cut_and_as_so_many_tokens_as_are_read(name):
     encoder = load_encoder(name, device="cpu")
-    text = "key " * words
     limit = encoder.limit("question")
-    whole = len(encoder.model.tokenizer([encoder.prompt("question") + text])["input_ids"][0])
-    assert encoder.is_truncated([text], "question").tolist() == [whole > limit]
-    assert encoder.lengths([text], "question").tolist() == [min(whole, limit)]
+    for words in (1, 100, 5_000):
+        text = "key " * words
+        whole = len(encoder.model.tokenizer([encoder.prompt("question") + text])["input_ids"][0])
+        assert encoder.is_truncated([text], "question").tolist() == [whole > limit]
+        assert encoder.lengths([text], "question").tolist() == [min(whole, limit)]
 
 
 def test_a_text_of_any_length_costs_what_is_read_of_it():

@@ -41,7 +41,7 @@ def assert_alike(encoder, folder):
         np.testing.assert_allclose(encode(TEXTS), encoder.encode(TEXTS, role), atol=1e-6, err_msg=role)
 
 
-@pytest.mark.parametrize(("name", "published"), [("document", 4), ("passage", 12), ("corpus", POSITIONS)])
+@pytest.mark.parametrize(("name", "published"), [("passage", 4), ("corpus", POSITIONS)])
 def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_with(tmp_path, caplog, name, published):
     model = make("bert").model
     model.prompts, model.max_seq_length = {"query": "q: ", name: "d: "}, published
@@ -157,7 +157,7 @@ def test_a_model_is_not_saved_with_more_than_it_can_take(tmp_path):
     assert (settings(tmp_path)["document_length"], plain(tmp_path).max_seq_length) == (POSITIONS, POSITIONS)
 
 
-@pytest.mark.parametrize("lengths", [LENGTHS, {"text": 150}, {"question": 7, "candidate": 130}])
+@pytest.mark.parametrize("lengths", [{"text": 150}, {"question": 7, "candidate": 130}])
 def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_with(tmp_path, lengths):
     Encoder(make("bert").model, "trained", MaxLength(**lengths)).save(tmp_path)
     own = MaxLength(**dict.fromkeys(ROLES, POSITIONS))
@@ -169,7 +169,7 @@ def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_w
     assert {role: again.limit(role) for role in ROLES} == expected
 
 
-@pytest.mark.parametrize("published", [5, 17, POSITIONS, 4 * POSITIONS, 10**30])
+@pytest.mark.parametrize("published", [5, 10**30])
 def test_a_published_model_is_read_as_far_as_it_was_published_with(tmp_path, published):
     made = make("bert")
     made.model.max_seq_length = published

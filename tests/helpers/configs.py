@@ -37,7 +37,10 @@ def through(callback):
     return lambda name: nullcontext(callback)
 
 
-SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+SMALL = [
+    *("budget.meta_train=8", "budget.meta_valid=0", "budget.meta_batch=2", "budget.eval_every=1"),
+    *("episodes.k=2", "episodes.q=2", "options.inner_steps=1"),
+]
 SHORT_RUN = nested(
     RunConfig,
     task="demo-sts",
