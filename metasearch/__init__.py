@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as type checkers know it, without the time that it takes to import `typing`
 if TYPE_CHECKING:
+    from metasearch.algorithms import losses
     from metasearch.compress.student import make_student
     from metasearch.config.distill_run import DistillConfig
     from metasearch.config.library import load_distillation, load_recipe
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
     from metasearch.evaluation.study.read import read_study
     from metasearch.pipelines.distill.job import begin as distill
     from metasearch.pipelines.factory import fit, load_encoder, make_learner
+    from metasearch.pipelines.meta_train import meta_train
     from metasearch.pipelines.neutral import neutralise
     from metasearch.pipelines.search import index_documents, open_searcher
     from metasearch.pipelines.study.runner import begin as crossval
     from metasearch.pipelines.tune.begin import tune
 
-_HOME = {  # module, and the name there where it is another one
+_HOME = {  # module, and the name there where it is another one; with a colon alone the module
     "Benchmark": "data.benchmark",
     "DataConfig": "config.run",
     "DistillConfig": "config.distill_run",
@@ -57,7 +59,9 @@ _HOME = {  # module, and the name there where it is another one
     "load_encoder": "pipelines.factory",
     "load_recipe": "config.library",
     "make_learner": "pipelines.factory",
+    "losses": "algorithms.losses:",
     "make_student": "compress.student",
+    "meta_train": "pipelines.meta_train",
     "neutralise": "pipelines.neutral",
     "open_searcher": "pipelines.search",
     "read_study": "evaluation.study.read",
@@ -83,8 +87,10 @@ __all__ = [
     "load_distillation",
     "load_encoder",
     "load_recipe",
+    "losses",
     "make_learner",
     "make_student",
+    "meta_train",
     "neutralise",
     "open_searcher",
     "read_study",
@@ -95,8 +101,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'metasearch' has no attribute '{name}'")
-    module, _, attribute = _HOME[name].partition(":")
-    return getattr(import_module(f"metasearch.{module}"), attribute or name)
+    home, colon, attribute = _HOME[name].partition(":")
+    module = import_module(f"metasearch.{home}")
+    return module if colon and not attribute else getattr(module, attribute or name)
 
 
 def __dir__() -> list[str]:

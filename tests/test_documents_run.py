@@ -1,5 +1,6 @@
 """The Python blocks and the data, task and recipe of the documents are run."""
 
+import csv
 import importlib.util
 import json
 import re
@@ -31,6 +32,7 @@ PRINTED = {
     "index_documents(": r"0\.\d\d de help-pages/home\.de\.txt:1 Der Schlüssel liegt unter der Matte\.\n",
     # One question by two answers, of which the first is right.
     "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* +0\.[0-4]\d*\]\]\n",
+    "ms.meta_train(": r"trained: map@20 \d+\.\d\d\n",
     "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
     "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
 }
@@ -53,6 +55,15 @@ def workplace(tmp_path_factory):
         export(load_encoder("mini", MaxLength(question=16, candidate=16, text=16)), Form(onnx=True), folder / "graph")
     (folder / "help-pages").mkdir()
     (folder / "help-pages" / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.\n", encoding="utf-8")
+    load_encoder("tiny").save(folder / "my-model")
+    with (folder / "labels.csv").open("w", encoding="utf-8", newline="") as file:
+        labels = csv.writer(file)
+        labels.writerow(("question", "answer", "query_language", "document_language"))
+        for asked, *told in zip(*map(demo_rows, ("en", "en", "de")), strict=True):
+            for i, question in enumerate(asked["questions"]):
+                for language, row in zip(("en", "de"), told, strict=True):
+                    answer = row["sentences"][row["questions"][i]["answer"]]
+                    labels.writerow((question["question"], answer, "en", language))
     write_study(folder / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
     return folder
 

@@ -131,5 +131,5 @@ class Arrangement(_Parsed):
 def _links(text: str, what: str, example: str) -> list[str]:
     parts = [part.strip() for part in text.replace("→", "->").split("->")]
     if not 2 <= len(parts) <= 3 or not all(parts):
-        raise ValueError(f"'{text}' is not {what} of two or three links such as '{example}'")
+        raise ValueError(f"'{text}' is no {what} of two or three links such as '{example}'")
     return parts

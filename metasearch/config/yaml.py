@@ -5,6 +5,7 @@ number, the language `no` is not `False`, and an unknown or duplicate key is an 
 reported at once, each with its line, key path, value and the nearest valid choice.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
@@ -90,6 +91,9 @@ def dotted(at: At) -> str:
 
 
 Tree = dict[str, Any]
+
+_BARE_BRACES = re.compile(r"""[\[,]\s*([^"'\[\],{}]+_\{[^{}]*\}[^"'\[\],{}]*)""")
+"""A value of a list in brackets that has braces and no quotes, such as `en_en -> en_{de,en}`."""
 
 _VALUES = 10_000
 """Values that a file of any size may have, each alias counted with all that it stands for."""
@@ -226,12 +230,19 @@ def _parse(text: str, where: str) -> tuple[Any, Places]:
         return (loader.construct_document(node) if node else None), places
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else 0
-        raise ConfigError(f"{where}:{line + 1}: not YAML: {error.problem}") from None
+        raise ConfigError(f"{where}:{line + 1}: not YAML: {error.problem}{_quote_braces(text, line)}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position)
         raise ConfigError(f"{where}:{line + 1}: not YAML: {error.reason}") from None
     except RecursionError:
         raise ConfigError(f"{where}:1: not readable: it nests too deep, or within itself") from None
+
+
+def _quote_braces(text: str, line: int) -> str:
+    """Return the advice to quote a variant in braces, where a list in brackets has one without quotes."""
+    # With the line before, where the list may have begun.
+    found = _BARE_BRACES.search("\n".join(text.splitlines()[max(0, line - 1) : line + 1]))
+    return f'; in a list in brackets, quote what has braces: ["{found[1].strip()}"]' if found else ""
 
 
 def _lines(node: yaml.Node, where: str, at: At = ()) -> Iterator[tuple[At, int]]:

@@ -28,7 +28,7 @@ from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
 from metasearch.encoders.probe import reads_padding
 from metasearch.encoders.prompts import prompt_of, written_out
-from metasearch.encoders.st_compat import normalise, pools_prompts, require_alike
+from metasearch.encoders.st_compat import normalised, pools_prompts, require_alike
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
@@ -99,11 +99,12 @@ class Embedder(nn.Module):
 class Encoder:
     """A sentence-transformers model with task lengths, prepared for training.
 
-    Vectors are L2-normalised (a `Normalize` module is added where the model does not end in one), and the model's own
-    prompts are put before texts (`metasearch.encoders.prompts`).
+    Vectors are L2-normalised: where the model does not end in a `Normalize` module, the encoder has one behind it. The
+    model's own prompts are put before texts (`metasearch.encoders.prompts`).
 
     Args:
-        model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`.
+        model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`. The encoder
+            shares its modules, and trains their weights; the model itself keeps its modules and settings.
         name: name of the encoder in results.
         max_length: longest inputs in tokens, at most what the model can take. By default those that the model was saved
             with.
@@ -114,12 +115,12 @@ class Encoder:
             of a batch.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
+    def __init__(self, model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> None:
         try:
             require_merged(model)
             own = input_of(model).lengths
             require_alike(model)
-            normalise(model, name)
+            model = normalised(model, name)
             self.embedder = Embedder(model)
         except EncoderError as error:
             raise EncoderError(f"{name}: {error}") from error

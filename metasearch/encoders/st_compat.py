@@ -1,5 +1,6 @@
 """What sentence-transformers does with a model and an encoder does not: it is refused, or changed with a line."""
 
+import copy
 import logging
 
 from sentence_transformers import SentenceTransformer
@@ -42,9 +43,14 @@ def pools_prompts(model: SentenceTransformer) -> bool:
     return all(getattr(module, "include_prompt", True) for module in model)
 
 
-def normalise(model: SentenceTransformer, name: str) -> None:
-    """Let a model end in unit vectors that are compared by cosine; a line says so where it compared them otherwise."""
+def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
+    """Return a model with the same modules that ends in unit vectors, which are compared by cosine.
+
+    The model itself keeps its modules and settings. A line says so where it compared vectors otherwise.
+    """
     unit = isinstance(model[-1], Normalize)
+    model = copy.copy(model)
+    model._modules = dict(model._modules)  # which a shallow copy shares
     # Of unit vectors the dot product is the cosine.
     if model.similarity_fn_name not in (("cosine", "dot") if unit else ("cosine",)):
         why = "" if unit else "vectors are normalised: "
@@ -54,3 +60,4 @@ def normalise(model: SentenceTransformer, name: str) -> None:
         model.similarity_fn_name = "cosine"
     if not unit:
         model.append(Normalize())
+    return model

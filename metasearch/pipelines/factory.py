@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, get_args
 
 from metasearch.algorithms.base import Learner
+from metasearch.algorithms.losses.base import Loss as SetLoss
 from metasearch.algorithms.losses.base import losses_of, warn_of_unused
 from metasearch.compress.trimming import trim
 from metasearch.config import registry
@@ -107,13 +108,21 @@ def load_task_encoder(config: RunConfig | ScoreConfig | StudyConfig, benchmark: 
     return encoder
 
 
-def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
+def make_learner(recipe: Recipe, encoder: Encoder, loss: SetLoss | None = None) -> Learner:
     """Return the learner of a recipe.
+
+    Args:
+        recipe: names the learner and its options.
+        encoder: the encoder to train.
+        loss: takes the place of the recipe's loss.
 
     Raises:
         ConfigError: the learner, the loss or one of their options is unknown, or an option has a wrong value.
     """
-    return learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
+    learner = learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
+    if loss is not None:
+        learner.set_losses = (loss,)
+    return learner
 
 
 def make_gradients(encoder: Encoder, checkpointing: Checkpointing = "auto") -> OuterGradients:

@@ -107,6 +107,15 @@ def test_what_is_no_yaml_is_refused_with_its_line(write, text, line):
     assert message.startswith(f"{path}:{line}: not YAML: ")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["arrangements: [en_en -> en_{de,en}]\n", "arrangements: [de_de -> de_en,\n  en_en -> en_{de,en}]\n"],
+)
+def test_braces_without_quotes_in_a_list_are_to_be_quoted(write, text):
+    (message,) = problems(write(text))
+    assert message.endswith('; in a list in brackets, quote what has braces: ["en_en -> en_{de,en}"]')
+
+
 def test_aliases_in_the_place_of_a_key_are_refused_at_once(write):
     path = write(bomb(12) + "? *a12\n: x\n")
     assert problems(path)[0].startswith(f"{path}:1: a4.")

@@ -141,7 +141,7 @@ def test_a_benchmark_has_folds_between_groups_and_the_arrangements():
 @pytest.mark.parametrize(
     ("arrangements", "message"),
     [
-        ("en_en", "'en_en' is not arrangement of two or three links"),
+        ("en_en", "'en_en' is no arrangement of two or three links"),
         ("en_en -> en_fr", r"unknown language in arrangement 'en_en -> en_fr': 'fr'\. .*Known: de, en"),
         (["en_en -> en_de", "de_de -> de_en -> de_{de,en}"], "differ in their number of links"),
     ],

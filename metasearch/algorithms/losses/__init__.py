@@ -1,1 +1,11 @@
-"""Objectives: functions from embeddings (and gold) to a scalar, each a file here. They see tensors only."""
+"""Objectives: functions from embeddings (and gold) to a scalar, each a file here. They see tensors only.
+
+`metasearch.losses` has those of retrieval and similarity tasks as classes, such as `Triplet(margin=0.2)`.
+"""
+
+from metasearch.algorithms.losses.base import Loss
+from metasearch.algorithms.losses.cosine_mse import CosineMSE
+from metasearch.algorithms.losses.infonce import InfoNCE
+from metasearch.algorithms.losses.triplet import Triplet
+
+__all__ = ["CosineMSE", "InfoNCE", "Loss", "Triplet"]

@@ -46,8 +46,9 @@ class Loss(ABC):
     columns: ClassVar[tuple[str, ...]]
     """Columns that it needs whatever its options; a loss fits every kind of examples that has all it needs."""
 
-    def __init__(self, options: Any) -> None:
-        self.options = options
+    def __init__(self, options: Any = None, /, **values: Any) -> None:
+        """Take options as one object or by name, `Triplet(margin=0.2)`; `ConfigError` where one is wrong."""
+        self.options: Any = options or yaml.check(values, type(self).Options, type(self).__name__)
 
     @property
     def needed(self) -> tuple[str, ...]:

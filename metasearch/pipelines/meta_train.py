@@ -1,0 +1,165 @@
+"""`metasearch.meta_train`: a user's own model learns from a user's own rows, in one call."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletLoss
+from sentence_transformers.sentence_transformer.losses.triplet import TripletDistanceMetric
+from sentence_transformers.util import cos_sim
+
+from metasearch.algorithms.losses.base import Loss, fitting
+from metasearch.config import registry
+from metasearch.config.library import Library
+from metasearch.config.recipe import Loss as Settings
+from metasearch.config.recipe import Recipe
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import Triplet
+from metasearch.episodes.samplers import check_sizes
+from metasearch.errors import ConfigError
+from metasearch.pipelines.factory import fit, make_learner
+from metasearch.runs.callbacks import SILENT, Callback
+
+log = logging.getLogger(__name__)
+
+Model = TypeVar("Model", SentenceTransformer, Encoder)
+
+
+def meta_train(
+    model: Model,
+    data: RetrievalData | Benchmark,
+    arrangements: str | Sequence[str] = (),
+    *,
+    learner: str = "maml-align",
+    recipe: Recipe | str | None = None,
+    loss: Any = None,
+    settings: Mapping[str, Any] | None = None,
+    fold: int = 0,
+    seed: int = 0,
+    max_steps: int | None = None,
+    callback: Callback = SILENT,
+    **options: Any,
+) -> Model:
+    """Meta-train a model on labelled rows, and return the same model with the weights of the best dev score.
+
+    The train part of the data gives meta-train episodes, its dev part meta-valid episodes and the dev scores. The test
+    part of the fold is not read: `data.benchmark(arrangements, fold=fold).split.test` is there to evaluate on.
+
+    Args:
+        model: any `SentenceTransformer`, which is trained in place and keeps its modules, or an `Encoder`.
+        data: labelled rows, or a benchmark that was made of some or loaded with a mode.
+        arrangements: what episodes are drawn along, such as `en_en -> en_de -> en_{de,en}`; for rows only.
+        learner: name of a learner.
+        recipe: its hyper-parameters, or their name; by default the learner's.
+        loss: one of `metasearch.losses`, such as `metasearch.losses.Triplet(margin=0.2)`; or a `TripletLoss` or
+            `MultipleNegativesRankingLoss` of sentence-transformers. By default the recipe's.
+        settings: dotted keys of the recipe and their values, such as `{"budget.meta_train": 200, "outer.lr": 1e-5}`.
+        fold: fold that is held out as test; for rows only.
+        seed: random seed of episodes and dropout.
+        max_steps: outer steps at most.
+        callback: hears of steps and scores.
+        **options: options of the learner, such as `inner_lr=1e-2`.
+
+    Raises:
+        ConfigError: a name or value is wrong, or loss, learner and arrangements do not fit together.
+        DataError: the data is too small for the recipe.
+        EncoderError: the model cannot be trained.
+        NonFiniteError: a loss or gradient is not finite.
+    """
+    chosen = _recipe(recipe or learner, settings or {}, options)
+    own = None
+    if loss is not None:
+        own, chosen = _with_loss(loss, chosen)
+    benchmark = _benchmark(data, arrangements, fold)
+    encoder = model if isinstance(model, Encoder) else Encoder(model)
+    check_sizes(benchmark, chosen, seed)
+    trained = make_learner(chosen, encoder, own)
+    fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=callback)
+    encoder.model.eval()
+    return model
+
+
+def _benchmark(data: RetrievalData | Benchmark, arrangements: str | Sequence[str], fold: int) -> Benchmark:
+    if isinstance(data, Benchmark):
+        if arrangements or fold:
+            raise ConfigError("meta_train: a benchmark has its arrangements and its fold; give them where it is made")
+        return data
+    if not arrangements:
+        raise ConfigError("meta_train: rows need arrangements, such as 'en_en -> en_de -> en_{de,en}'")
+    return data.benchmark(arrangements, fold=fold)
+
+
+def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
+    """Return a recipe with settings and options of the learner put over it, as `--set` does."""
+    assigned = {**settings, **{f"options.{name}": value for name, value in options.items()}}
+    name = recipe if isinstance(recipe, str) else recipe.recipe
+    chosen = Library().recipe(name, _nested(assigned)) if isinstance(recipe, str) else recipe
+    if assigned and not isinstance(recipe, str):
+        raise ConfigError(f"meta_train: give {', '.join(assigned)} to load_recipe, which made the recipe '{name}'")
+    for stage in ("merge", "neutralise"):
+        if getattr(chosen, stage):
+            raise ConfigError(f"recipe '{name}': {stage}: only `metasearch train` has this stage beside the training")
+    return chosen
+
+
+def _nested(assigned: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in assigned.items():
+        *sections, last = key.split(".")
+        branch = tree
+        for section in sections:
+            branch = branch.setdefault(section, {})
+        branch[last] = value
+    return tree
+
+
+# A loss that is given as an object.
+
+
+def _with_loss(loss: Any, recipe: Recipe) -> tuple[Loss | None, Recipe]:
+    """Return a loss of the user's own that has no name, and a recipe with the settings of any other loss."""
+    settings = _loss_settings(loss)
+    if settings is not None:
+        return None, recipe.model_copy(update={"loss": settings})
+    fitting((loss,), Triplet.roles)
+    return loss, recipe
+
+
+def _loss_settings(loss: Any) -> Settings | None:
+    """Return the settings of a loss that has a name; None for a user's own subclass of `Loss`."""
+    if isinstance(loss, str):
+        registry.require("losses", loss)
+        return Settings(name=loss)
+    if isinstance(loss, Loss):
+        found = _known().get(type(loss))
+        return Settings.model_validate({"name": found, **loss.options.model_dump()}) if found else None
+    distances = {TripletDistanceMetric.EUCLIDEAN: "euclidean", TripletDistanceMetric.COSINE: "cosine"}
+    if type(loss) is TripletLoss and loss.distance_metric in distances:
+        values = {"margin": loss.triplet_margin, "distance": distances[loss.distance_metric]}
+        return Settings.model_validate({"name": "triplet", **values})
+    if type(loss) is MultipleNegativesRankingLoss and _is_infonce(loss):
+        log.info("MultipleNegativesRankingLoss runs as loss infonce, to which no labelled answer is a negative")
+        return Settings.model_validate({"name": "infonce", "temperature": 1 / loss.scale})
+    raise ConfigError(
+        f"loss: {type(loss).__name__} cannot be taken here, as inner steps have weights of their own. Losses that can: "
+        f"{', '.join(_fitting())}, and of sentence-transformers TripletLoss (euclidean or cosine) and "
+        "MultipleNegativesRankingLoss (cos_sim, without further options)"
+    )
+
+
+def _known() -> dict[type[Loss], str]:
+    return {registry.load("losses", name).LOSS: name for name in registry.names("losses")}
+
+
+def _fitting() -> list[str]:
+    return [f"metasearch.losses.{kind.__name__}" for kind in _known() if set(kind.columns) <= set(Triplet.roles)]
+
+
+def _is_infonce(loss: Any) -> bool:
+    """Say whether a loss is the InfoNCE of a question among candidates, by cosine."""
+    changed = loss.get_config_dict()
+    plain = MultipleNegativesRankingLoss(loss.model, loss.scale, loss.similarity_fct).get_config_dict()
+    return loss.similarity_fct is cos_sim and changed == plain
