@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from metasearch.cli import _options
 from metasearch.config import registry
 from metasearch.config.base import Settings
+from metasearch.data.hub import is_hub_name
 from metasearch.errors import ConfigError
 
 M = TypeVar("M", bound=Settings)
@@ -45,7 +46,7 @@ def _absolute_encoder(name: str) -> str:
 
 
 def _absolute_path(path: str) -> str:
-    return str(Path(path).resolve())
+    return path if is_hub_name(path) else str(Path(path).resolve())
 
 
 _ABSOLUTE = {"encoders": _absolute_encoder, "folders": _absolute_path, "paths": _absolute_path}

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metasearch.config.task import Task
+from metasearch.data.hub import fetch, is_hub_name
 from metasearch.errors import DataError
 
 VARIABLE = "METASEARCH_DATA"
@@ -18,13 +19,14 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     time in the folder itself and up to three levels below it.
 
     Raises:
+        HubError: `data` is a name such as `hub:mteb/nfcorpus`, and the hub does not give it.
         DataError: no folder holds them; the message says which files are missing, where to get them, their licence
             and the folder that is expected.
     """
     names = ", ".join(expected[:3]) + (", ..." if len(expected) > 3 else "")
     source = f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"
     if data is not None:
-        root, origin = Path(data), f"--data {data}"
+        root, origin = fetch(data) if is_hub_name(data) else Path(data), f"--data {data}"
     elif task.data:
         root, origin = (declared_in.parent / task.data).resolve(), f"data: {task.data} in {declared_in}"
     elif os.environ.get(VARIABLE):

@@ -77,7 +77,7 @@ class Candidate:
     Attributes:
         id: unique within the data.
         text: text that the encoder reads (for LAReQA the sentence followed by its paragraph).
-        group: the article it belongs to.
+        group: the article it belongs to; empty where it is in the pool of every part.
         answers: ids of the questions that it answers.
         shown: text for a person to read; the sentence without its paragraph.
     """
@@ -177,7 +177,9 @@ class RetrievalData:
     def read(
         cls, path: "str | Path", columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()
     ) -> "RetrievalData":
-        """Return the data of a file of labelled rows: CSV, TSV, JSON lines, Parquet or a folder of `datasets`.
+        """Return the data of a file of labelled rows, or of a BEIR folder (`metasearch.data.readers.beir`).
+
+        Rows are CSV, TSV, JSON lines, Parquet or a folder of `datasets`.
 
         Arguments and errors are those of `from_rows`.
         """
@@ -196,8 +198,9 @@ class RetrievalData:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Articles in file order."""
-        return tuple(dict.fromkeys(candidate.group for candidate in self.candidates))
+        """Articles in file order, those of candidates first."""
+        own = (*(candidate.group for candidate in self.candidates), *(question.group for question in self.questions))
+        return tuple(dict.fromkeys(filter(None, own)))
 
     @cached_property
     def languages(self) -> frozenset[str]:
@@ -224,10 +227,18 @@ class RetrievalData:
         return tuple(question for question in asked if wanted <= self.answers.get(question.id, {}).keys())
 
     def select(self, groups: Collection[str]) -> "RetrievalData":
-        """Return the part of the data that belongs to these articles."""
+        """Return the part of the data that belongs to these articles, with the candidates of every part."""
         wanted = set(groups)
         questions = tuple(question for question in self.questions if question.group in wanted)
         candidates = tuple(candidate for candidate in self.candidates if candidate.group in wanted)
+        if len(candidates) < len(self.candidates) and any(not candidate.group for candidate in self.candidates):
+            # In every part, but it answers no question of another one.
+            ids = {question.id for question in questions}
+            candidates = tuple(
+                each if each.group else replace(each, answers=tuple(own for own in each.answers if own in ids))
+                for each in self.candidates
+                if not each.group or each.group in wanted
+            )
         return replace(self, questions=questions, candidates=candidates)
 
     def sentences(self) -> "RetrievalData":

@@ -14,9 +14,11 @@ relevant document, or texts that differ only in case, punctuation and white spac
 
 import logging
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from metasearch.config.arrangement import Arrangement
@@ -25,20 +27,19 @@ from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
 from metasearch.config.task import Folds, Mode, Source, Task, resolve
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.documents.detect import detector
+from metasearch.data.documents.detect import detect_all
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
+from metasearch.data.hub import fetch, is_hub_name
 from metasearch.data.overlap import key
+from metasearch.data.readers import beir
 from metasearch.data.readers.base import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError, require_known
 
 COLUMNS = ("query", "document", "language", "query_language", "document_language", "relevance", "id", "group")
 """Names of values that are read, whatever their columns are called."""
-
-_FREQUENT = 0.05
-"""Share of the texts above which a detected language is one of the data, not a mistake about a short text."""
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,10 @@ class _Label:
 
 def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> RetrievalData:
     """Return the data of labelled rows; see `RetrievalData.from_rows` for arguments and errors."""
+    if is_hub_name(rows):
+        rows = fetch(rows)
+    if isinstance(rows, str | Path) and not columns and os.path.exists(Path(rows) / beir.CORPUS):
+        return beir.read_folder(Path(rows), languages)
     wanted = dict(columns or {})
     for name in wanted:
         require_known("column", name, COLUMNS)
@@ -77,7 +82,7 @@ def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: 
 
 
 def _name(rows: Any) -> str:
-    return str(rows) if isinstance(rows, str) or hasattr(rows, "__fspath__") else "rows"
+    return str(rows) if isinstance(rows, str | Path) else "rows"
 
 
 # Rows are checked.
@@ -152,11 +157,8 @@ def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: l
     lacking += [label.document for label in labels if not label.document_language]
     if not lacking:
         return list(labels)
-    texts = list(dict.fromkeys(lacking))
     purpose = f"{labels[0].place}: no column 'language' with a tag such as de; language detection"
-    given = {tag for label in labels for tag in (label.query_language, label.document_language) if tag}
-    detect = detector(languages or sorted(given | _frequent(texts, purpose)), purpose)
-    tags = {text: detect(text) for text in texts}
+    tags = detect_all(lacking, languages, purpose)
     found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
     notes.append(f"languages detected: {found}; a column 'language' with tags such as de says otherwise")
     return [
@@ -167,13 +169,6 @@ def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: l
         )
         for label in labels
     ]
-
-
-def _frequent(texts: Sequence[str], purpose: str) -> set[str]:
-    """Return the languages of at least one text in twenty, and the most frequent one."""
-    detect = detector(purpose=purpose)
-    counts = Counter(tag for tag in map(detect, texts) if is_known(tag))
-    return {tag for i, (tag, count) in enumerate(counts.most_common()) if i == 0 or count > _FREQUENT * len(texts)}
 
 
 # Labels become questions and candidates.

@@ -5,7 +5,7 @@ candidates with a higher score, counted by language. Only the scores of a block 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,7 @@ _CELLS = 2**22
 """Scores in a block, 16 MiB. Smaller blocks slow the matrix product down."""
 
 Indices = NDArray[np.int64]
+Gains = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,12 @@ class Judgements:
     Attributes:
         columns: indices of the relevant candidates, ascending within a question, `(M,)`.
         offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        gains: relevance of each, above 0, `(M,)`; None where all have 1.
     """
 
     columns: Indices
     offsets: Indices
+    gains: Gains | None = None
 
     @classmethod
     def of(cls, relevant: Sequence[Sequence[int]]) -> "Judgements":
@@ -55,7 +58,12 @@ class Judgements:
             for answered in candidate.answers:
                 if answered in answers:
                     answers[answered].append(column)
-        return cls.of([answers[question.id] for question in questions])
+        found = cls.of([answers[question.id] for question in questions])
+        if not data.grades:
+            return found
+        pairs = zip((questions[owner].id for owner in found.owners), found.columns, strict=True)
+        gains = [data.grades.get((uid, data.candidates[column].id), 1.0) for uid, column in pairs]
+        return replace(found, gains=np.array(gains))
 
     @property
     def owners(self) -> Indices:
@@ -65,7 +73,8 @@ class Judgements:
     def part(self, start: int, end: int) -> "Judgements":
         """Return the judgements of the questions from `start` up to `end`."""
         offsets = self.offsets[start : end + 1]
-        return Judgements(self.columns[offsets[0] : offsets[-1]], offsets - offsets[0])
+        rows = slice(offsets[0], offsets[-1])
+        return Judgements(self.columns[rows], offsets - offsets[0], None if self.gains is None else self.gains[rows])
 
 
 @dataclass(frozen=True)
@@ -93,15 +102,18 @@ class SearchResult:
         """
         part = self.judgements.part(questions.start, questions.stop)
         above = self.above[self.judgements.offsets[questions.start] :][: len(part.columns)]
-        owners = part.owners
+        owners, gains = part.owners, part.gains
         if language is None:
             ranks = above.sum(1) + 1
         else:
             inside = self.languages[part.columns] == language
             ranks, owners = above[inside, language] + 1, owners[inside]
+            gains = None if gains is None else gains[inside]
         sizes = np.bincount(owners, minlength=len(part.offsets) - 1)
         # Relevant candidates are stored by index; `Ranks` wants them by rank within each question.
-        return Ranks(ranks[np.lexsort((ranks, owners))], np.concatenate([[0], np.cumsum(sizes)]))
+        order = np.lexsort((ranks, owners))
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return Ranks(ranks[order], offsets, None if gains is None else gains[order])
 
 
 def search(

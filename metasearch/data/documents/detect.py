@@ -1,10 +1,14 @@
 """Tells the language of a text with py3langid, an optional package."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from metasearch.config.extras import import_extra
-from metasearch.config.languages import UNKNOWN, normalise_tag, primary_language
+from metasearch.config.languages import UNKNOWN, is_known, normalise_tag, primary_language
 from metasearch.errors import ConfigError, nearest
+
+_FREQUENT = 0.05
+"""Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
 
 
 def detector(languages: Sequence[str] = (), purpose: str = "language detection") -> Callable[[str], str]:
@@ -30,3 +34,22 @@ def detector(languages: Sequence[str] = (), purpose: str = "language detection")
         identifier.set_languages(chosen)
     # Of digits and marks alone it says that they are in no language.
     return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
+
+
+def detect_all(texts: Sequence[str], languages: Sequence[str], purpose: str) -> dict[str, str]:
+    """Return the language of each text.
+
+    Args:
+        texts: at least one.
+        languages: tags to choose from; where there are none, the languages of at least one text in twenty and the most
+            frequent one are detected first.
+        purpose: subject of the message where py3langid is not installed.
+
+    Raises:
+        ConfigError: py3langid is not installed, or does not know one of the languages.
+    """
+    distinct = list(dict.fromkeys(texts))
+    if not languages:
+        counts = Counter(filter(is_known, map(detector(purpose=purpose), distinct))).most_common()
+        languages = [tag for i, (tag, count) in enumerate(counts) if i == 0 or count > _FREQUENT * len(distinct)]
+    return dict(zip(distinct, map(detector(languages, purpose), distinct), strict=True))

@@ -6,6 +6,7 @@
 | `.jsonl` | a JSON object a line |
 | `.parquet` | rows of the table, with pyarrow |
 | folder | of a `datasets.Dataset` or of a `DatasetDict` with one split, as `save_to_disk` writes them, with pyarrow |
+| folder | of shards of one table, such as `train-00000-of-00002.parquet`, in the order of their names |
 | in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a pandas `DataFrame` |
 
 Text files may be packed: their names then end in `.gz` or `.zst`.
@@ -13,6 +14,7 @@ Text files may be packed: their names then end in `.gz` or `.zst`.
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,9 @@ _BATCH = 4096
 """Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _LEAST_SHOWN = 40
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_SHARD = re.compile(r"-\d+-of-\d+")
+"""What names of shards of one table differ in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,10 @@ def _renamed(rows: Iterable[Row], columns: Mapping[str, str], where: str) -> Ite
 
 def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
     if os.path.isdir(path):  # pathlib raises an error for a name that is too long
-        return _batches(path, _arrow_batches(path))
+        shards = _shards(path)
+        if not shards:
+            return _batches(path, _arrow_batches(path))
+        return (row for shard in shards for row in _file_rows(shard, columns, names, damaged))
     kind = suffix_of(path)
     if kind in (".csv", ".tsv"):
         rows = csv_rows(path) if kind == ".csv" else _tsv_rows(path, damaged)
@@ -123,6 +131,18 @@ def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], dam
         f"{path}: expected rows in .csv, .tsv, .jsonl (also packed as .gz or .zst), .parquet or a folder of datasets; "
         f"got '{kind}'"
     )
+
+
+def _shards(folder: Path) -> list[Path]:
+    """Return the files of a folder that make one table; empty where `save_to_disk` wrote it, or it has none."""
+    names = sorted(os.listdir(folder))
+    if {"dataset_dict.json", "state.json"} & set(names):
+        return []
+    shards = [name for name in names if suffix_of(Path(name)) in _SUFFIXES]
+    tables = sorted({_SHARD.sub("", name) for name in shards})
+    if len(tables) > 1:
+        raise DataError(f"{folder}: has several tables; name one of them: {', '.join(shards)}")
+    return [folder / name for name in shards]
 
 
 # Text files.
@@ -234,7 +254,7 @@ def _arrow_batches(folder: Path) -> Iterator[Any]:
             raise DataError(f"{folder}: has the splits {', '.join(splits)}; name one of them: {folder / splits[0]}")
         folder /= splits[0]
     if not (folder / "state.json").is_file():
-        raise DataError(f"{folder}: no folder of a dataset: there is no state.json, which save_to_disk writes")
+        raise DataError(f"{folder}: no folder of rows: no file of rows, nor a state.json as save_to_disk writes")
     for file in _declared(folder / "state.json", "_data_files"):
         with arrow.memory_map(str(folder / file["filename"])) as content:
             yield from arrow.ipc.open_stream(content)

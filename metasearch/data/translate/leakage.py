@@ -67,7 +67,7 @@ def apart(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[lis
     left = 0
     for added in rows:
         for each in (added.row, added.origin):
-            if each.group in held.groups:
+            if each.group and each.group in held.groups:
                 raise _leak(each, f"its article or row '{each.group}' stands in {held.groups[each.group]}")
             if isinstance(each, Question) and each.id in held.ids:
                 raise _leak(each, f"its id stands in {held.ids[each.id]}")

@@ -64,6 +64,7 @@ class Ranks:
     Attributes:
         ranks: ranks from 1, ascending within each question, `(M,)`.
         offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        gains: relevance of each, above 0, `(M,)`; None where all have 1.
 
     Raises:
         DataError: a question has no relevant candidate, so that no metric is defined.
@@ -71,6 +72,7 @@ class Ranks:
 
     ranks: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    gains: Values | None = None
 
     def __post_init__(self) -> None:
         if not self.sizes.all():

@@ -59,28 +59,34 @@ RR@k = 1 / r with r the rank of the first relevant candidate, 0 where r > k; wit
 
 
 def ndcg(ranks: Ranks, k: int | None = None) -> Values:
-    """Return nDCG, or nDCG@k, of each question, `(N,)`.
+    """Return nDCG, or nDCG@k, of each question, `(N,)`; with gains where relevance is graded.
 
     Example:
         >>> ndcg(Ranks(np.array([1, 3]), np.array([0, 2])), k=2)   # 1 / (1 + 1 / log2(3))
         array([0.61314719])
+        >>> ndcg(Ranks(np.array([1, 3]), np.array([0, 2]), np.array([1.0, 2.0])))   # (1 + 2/2) / (2 + 1 / log2(3))
+        array([0.76018753])
     """
+    gains, ideal = ranks.gains, ranks.gains
+    if gains is not None:  # the greatest of each question come first in its perfect ranking
+        owners = np.repeat(np.arange(len(ranks.sizes)), ranks.sizes)
+        ideal = gains[np.lexsort((-gains, owners))]
     # Both sums add as many terms in the same order, so that no rounding takes the quotient above 1.
-    return _dcg(ranks.ranks, ranks.offsets, k) / _dcg(ranks.ideal, ranks.offsets, k)
+    return _dcg(ranks.ranks, ranks.offsets, k, gains) / _dcg(ranks.ideal, ranks.offsets, k, ideal)
 
 
-def _dcg(ranks: NDArray[np.int64], offsets: NDArray[np.int64], k: int | None) -> Values:
-    gains = 1 / np.log2(1 + ranks)
-    total: Values = np.add.reduceat(gains if k is None else np.where(ranks <= k, gains, 0.0), offsets[:-1])
+def _dcg(ranks: NDArray[np.int64], offsets: NDArray[np.int64], k: int | None, gains: Values | None) -> Values:
+    terms = (1 if gains is None else gains) / np.log2(1 + ranks)
+    total: Values = np.add.reduceat(terms if k is None else np.where(ranks <= k, terms, 0.0), offsets[:-1])
     return total
 
 
 METRIC_NDCG = Metric("retrieval", ndcg, "optional")
-"""Normalised discounted cumulative gain with binary relevance (Järvelin & Kekäläinen 2002, discount log2(1 + rank)).
+"""Normalised discounted cumulative gain (Järvelin & Kekäläinen 2002, discount log2(1 + rank)).
 
-nDCG@k = DCG@k / IDCG@k, DCG@k = Σ over relevant candidates with rank r ≤ k of 1 / log2(1 + r), and IDCG@k that of the
-perfect ranking, whose relevant candidates have the ranks 1 to R. It is trec_eval's `ndcg_cut`, and its `ndcg` where
-there is no cut-off.
+nDCG@k = DCG@k / IDCG@k, DCG@k = Σ over relevant candidates with rank r ≤ k of g / log2(1 + r), with gain g the graded
+relevance, which is 1 where labels have no grades; IDCG@k is that of the perfect ranking, whose relevant candidates
+have the ranks 1 to R, the greatest gains first. It is trec_eval's `ndcg_cut`, and its `ndcg` without a cut-off.
 """
 
 

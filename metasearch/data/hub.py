@@ -1,0 +1,36 @@
+"""Data sets of the Hugging Face hub, downloaded to its cache or read from there."""
+
+from pathlib import Path
+
+from metasearch.errors import HubError, first_line
+
+PREFIX = "hub:"
+_FILES = [f"*{suffix}{packed}" for suffix in (".csv", ".tsv", ".jsonl", ".txt") for packed in ("", ".gz", ".zst")]
+
+
+def is_hub_name(source: object) -> bool:
+    """Return whether a source is a name such as `hub:mteb/nfcorpus`."""
+    return isinstance(source, str) and source.startswith(PREFIX)
+
+
+def fetch(name: str) -> Path:
+    """Return the local folder or file of a data set.
+
+    Args:
+        name: `hub:ORG/NAME`, which may go on with a file or folder of it, such as `hub:org/name/data/train.parquet`.
+
+    Raises:
+        HubError: the name is wrong, the hub cannot be reached, or it has no such data set or file.
+    """
+    from huggingface_hub import snapshot_download  # takes a second, which other data need not wait for
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    org, _, rest = name.removeprefix(PREFIX).partition("/")
+    dataset, _, inside = rest.partition("/")
+    try:
+        folder = Path(snapshot_download(f"{org}/{dataset}", repo_type="dataset", allow_patterns=[*_FILES, "*.parquet"]))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise HubError(f"{name}: {first_line(error)}") from None
+    if not (folder / inside).exists():
+        raise HubError(f"{name}: data set {org}/{dataset} has no rows in '{inside}'")
+    return folder / inside

@@ -1,0 +1,205 @@
+"""BEIR folders: `corpus.jsonl`, `queries.jsonl` and relevance judgements in `qrels/`, of any grade.
+
+Rows of the corpus are `{"_id": ..., "title": ..., "text": ...}`, those of queries `{"_id": ..., "text": ...}`; both may
+also be Parquet, or a folder of shards. Judgements are `qrels/SPLIT.tsv` with a header, `query-id, corpus-id, score`, or
+files of TREC without one, `query 0 document relevance`. A field `language` of a row is its language; without it,
+all rows are in the one language of the task.
+
+The whole corpus is in the pool of every part. Of a task with folds `none` the judgements of `test` are read, with
+folds `given` those of `train`, `dev` and `test`, and with `kfold` all of them; queries that share a relevant document
+are then in one part.
+"""
+
+import logging
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from metasearch.config.languages import parse_tag
+from metasearch.config.task import Task
+from metasearch.data.documents.detect import detect_all
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.rows import Row, read_rows
+from metasearch.data.formats.text_files import suffix_of, text_lines
+from metasearch.data.readers.base import joined
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.errors import DataError, nearest
+
+CORPUS = "corpus.jsonl"
+_SPLITS = {"none": ("test",), "given": ("train", "dev", "test"), "kfold": ()}
+_JUDGED = (".tsv", ".txt", ".trec", ".qrels", ".jsonl", ".parquet")
+
+log = logging.getLogger(__name__)
+
+
+def files(task: Task) -> list[str]:
+    """Return the names of the two files and the folder."""
+    return [CORPUS, "queries.jsonl", "qrels"] if task.kind == "retrieval" else []
+
+
+def read(folder: Path, task: Task) -> RetrievalData:
+    """Read the judgements that the folds of a task need; `DataError` names file and line of a damaged row."""
+    return read_folder(folder, task.languages, _SPLITS[task.folds.method])
+
+
+def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[str] = ()) -> RetrievalData:
+    """Return the queries that have a relevant document, and all documents.
+
+    Args:
+        folder: of the files.
+        languages: language of rows that name none, or languages to detect it among; by default any.
+        splits: whose judgements are read; with several, each query is of one. By default all, and in no split.
+
+    Raises:
+        DataError: a file is missing, or a row is damaged or names a query or document that is not there.
+        ConfigError: a language has to be detected, and py3langid is not installed.
+    """
+    labels = list(_judgements(folder, splits))
+    queries = _texts(folder, "queries", {label.query: label.place for label in labels})
+    corpus = _texts(folder, "corpus")
+    _complete([*queries.values(), *corpus.values()], languages, folder)
+    grades: dict[tuple[str, str], float] = {}
+    answers: dict[str, list[str]] = {}
+    split_of: dict[str, _Label] = {}
+    for label in labels:
+        if label.document not in corpus:
+            raise DataError(f"{label.place}: there is no document '{label.document}' in the corpus")
+        first = split_of.setdefault(label.query, label)
+        if splits and first.split != label.split:
+            raise DataError(f"{label.place}: query '{label.query}' is of split '{first.split}', too, by {first.place}")
+        if label.grade != 1:
+            grades[label.query, label.document] = label.grade
+        if label.grade:
+            answers.setdefault(label.document, []).append(label.query)
+    answered = {query for ids in answers.values() for query in ids}
+    if left := len(split_of) - len(answered):
+        log.info("%s: queries without a relevant document, which are not asked: %d", folder, left)
+    questions = [Question(uid, each.language, each.text, uid) for uid, each in queries.items() if uid in answered]
+    candidates = [
+        Candidate(uid, each.language, each.text, own[0] if own else "", tuple(own), each.text)
+        for uid, each in corpus.items()
+        for own in [answers.get(uid, [])]
+    ]
+    if not splits:
+        questions = list(joined(questions, candidates).questions)
+    everywhere = tuple(replace(candidate, group="") for candidate in candidates)
+    given = {uid: label.split for uid, label in split_of.items()} if len(splits) > 1 else {}
+    return RetrievalData(tuple(questions), everywhere, given, grades=grades)
+
+
+@dataclass
+class _Text:
+    place: str
+    text: str
+    language: str
+
+
+def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> dict[str, _Text]:
+    """Return the texts of a file by their ids, in their order.
+
+    Args:
+        folder: of the file.
+        name: of the file without its suffix.
+        wanted: ids that have to be there, each with the place that names it; others are not returned. By default all.
+    """
+    found: dict[str, _Text] = {}
+    for row in read_rows(_table(folder, name)):
+        uid = str(_value(row, "_id", "id"))
+        if uid in found:
+            raise DataError(f"{row.place}: duplicate id '{uid}', first in {found[uid].place}")
+        if wanted is None or uid in wanted:
+            text = f"{row.values.get('title') or ''} {_value(row, 'text')}".strip()
+            if blank(text):
+                raise DataError(f"{row.place}: text: expected a text, got nothing")
+            found[uid] = _Text(row.place, text, _language(row))
+    for uid, place in (wanted or {}).items():
+        if uid not in found:
+            raise DataError(f"{place}: there is no query '{uid}' in {_table(folder, name)}")
+    return found
+
+
+def _table(folder: Path, name: str) -> Path:
+    known = [folder / f"{name}{suffix}" for suffix in (".jsonl", ".jsonl.gz", ".parquet", "")]
+    return next((path for path in known if os.path.exists(path)), known[0])
+
+
+def _value(row: Row, *names: str) -> Any:
+    """Return the value of the first of some columns that a row has."""
+    found = next((row.values[name] for name in names if row.values.get(name) is not None), None)
+    if found is None:
+        raise DataError(f"{row.place}: no value '{names[0]}'.{nearest(names[0], row.values)}")
+    return found
+
+
+def _language(row: Row) -> str:
+    written = row.values.get("language") or row.values.get("lang") or ""
+    try:
+        return parse_tag(str(written)) if written else ""
+    except ValueError as error:
+        raise DataError(f"{row.place}: language: {error}") from None
+
+
+def _complete(texts: Sequence[_Text], languages: Sequence[str], folder: Path) -> None:
+    """Give every text a language."""
+    lacking = [each for each in texts if not each.language]
+    if len(languages) == 1:
+        tags = dict.fromkeys((each.text for each in lacking), languages[0])
+    elif lacking:
+        tags = detect_all([each.text for each in lacking], languages, f"{lacking[0].place}: no language; its detection")
+        log.info("%s: languages detected: %s", folder, ", ".join(sorted(set(tags.values()))))
+    for each in lacking:
+        each.language = tags[each.text]
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    place: str
+    split: str
+    query: str
+    document: str
+    grade: float
+
+
+def _judgements(folder: Path, splits: Sequence[str]) -> Iterator[_Label]:
+    """Yield the judgements of splits; what is not relevant has grade 0, as TREC's negative numbers."""
+    known = {path.name.partition(".")[0]: path for path in _judged_files(folder)}
+    chosen = {name: known.get(name) for name in splits} if splits else dict(known)
+    for split, path in chosen.items():
+        if path is None:
+            have = ", ".join(each.name for each in known.values()) or "nothing"
+            raise DataError(f"{folder / 'qrels' / split}.tsv: no such file; there is {have}")
+        yield from _read_judged(path, split)
+
+
+def _judged_files(folder: Path) -> list[Path]:
+    inside = folder / "qrels"
+    names = sorted(os.listdir(inside)) if os.path.isdir(inside) else []
+    return [inside / name for name in names if suffix_of(Path(name)) in _JUDGED]
+
+
+def _read_judged(path: Path, split: str) -> Iterator[_Label]:
+    """Yield the judgements of a file with a header, or of one of TREC."""
+    plain = suffix_of(path) not in (".jsonl", ".parquet")
+    if plain and "query-id" not in next(text_lines(path), (1, ""))[1]:
+        for number, line in text_lines(path):
+            place, cells = f"{path}:{number}", line.split()
+            if len(cells) != 4:
+                raise DataError(f"{place}: expected query, 0, document and relevance; got {line.strip()[:40]}")
+            yield _Label(place, split, cells[0], cells[2], _grade(cells[3], place))
+        return
+    for row in read_rows(path):
+        query, document, grade = (_value(row, name) for name in ("query-id", "corpus-id", "score"))
+        yield _Label(row.place, split, str(query), str(document), _grade(grade, row.place))
+
+
+def _grade(written: Any, place: str) -> float:
+    try:
+        grade = float(written)
+    except ValueError:
+        grade = math.nan
+    if not math.isfinite(grade):
+        raise DataError(f"{place}: score: expected a number, got '{written}'")
+    return max(grade, 0.0)

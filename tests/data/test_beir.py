@@ -1,0 +1,182 @@
+"""BEIR folders: several relevant documents, graded relevance, unlabelled documents in the pool."""
+
+import json
+from math import log2
+
+import numpy as np
+import pytest
+
+from metasearch.config.measure import Measure
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.records import RetrievalData
+from metasearch.errors import DataError, HubError
+from metasearch.evaluation.evaluate import evaluate
+
+CORPUS = [
+    {"_id": "d1", "title": "Cats", "text": "one"},
+    {"_id": "d2", "text": "two"},
+    {"_id": "d3", "title": "", "text": "three"},
+    {"_id": "d4", "text": "four"},
+]
+QUERIES = [{"_id": "q1", "text": "first"}, {"_id": "q2", "text": "second"}, {"_id": "q3", "text": "third"}]
+HEADER = "query-id\tcorpus-id\tscore\n"
+TEST = HEADER + "q1\td1\t1\nq1\td2\t2\nq1\td3\t0\nq2\td3\t1\n"
+
+TASK = """
+task: mine
+description: a BEIR folder
+kind: retrieval
+source: {paper: none, url: none, licence: none}
+reader: beir
+languages: [en]
+encoder: tiny
+folds: {method: none}
+measures: [ndcg@10, map]
+monitor: ndcg@10
+arrangements: {}
+"""
+
+
+def lines(rows):
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def write(folder, corpus=CORPUS, queries=QUERIES, **qrels):
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    (folder / "corpus.jsonl").write_text(lines(corpus), encoding="utf-8")
+    (folder / "queries.jsonl").write_text(lines(queries), encoding="utf-8")
+    for name, text in (qrels or {"test": TEST}).items():
+        (folder / "qrels" / f"{name}.tsv").write_text(text, encoding="utf-8")
+    return folder
+
+
+class Encoder:
+    """Gives each text the vector that the test says."""
+
+    device = np.zeros(0)
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def encode(self, texts, role, output="sentence", batch_size=64):
+        return np.array([self.vectors[text] for text in texts], np.float32)
+
+
+def test_grades_and_unlabelled_documents_are_read(tmp_path):
+    data = RetrievalData.read(write(tmp_path), languages=["en"])
+    assert [(q.id, q.text) for q in data.questions] == [("q1", "first"), ("q2", "second")]  # q3 has no judgement
+    assert [(c.id, c.text, c.answers) for c in data.candidates] == [
+        ("d1", "Cats one", ("q1",)),
+        ("d2", "two", ("q1",)),
+        ("d3", "three", ("q2",)),
+        ("d4", "four", ()),
+    ]
+    assert data.grades == {("q1", "d2"): 2.0, ("q1", "d3"): 0.0}
+
+
+def test_the_qrels_of_trec_say_the_same(tmp_path):
+    beir = RetrievalData.read(write(tmp_path / "a"), languages=["en"])
+    trec = "q1 0 d1 1\nq1 0 d2 2\nq1 0 d3 -1\nq2 0 d3 1\n"
+    assert RetrievalData.read(write(tmp_path / "b", test=trec), languages=["en"]) == beir
+
+
+def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questions_of_others(tmp_path):
+    count = 20
+    queries = [{"_id": f"q{i}", "text": f"query {i}"} for i in range(count)]
+    corpus = [{"_id": f"d{i}", "text": f"document {i}"} for i in range(count + 3)]
+    labels = HEADER + "".join(f"q{i}\td{i}\t1\n" for i in range(count))
+    data = RetrievalData.read(write(tmp_path, corpus, queries, all=labels), languages=["en"])
+    split = data.benchmark("en_en -> en_en").split
+    asked = [{q.id for q in part.questions} for part in (split.train, split.dev, split.test)]
+    assert [len(ids) for ids in asked] == [12, 4, 4]
+    for part, ids in zip((split.train, split.dev, split.test), asked, strict=True):
+        assert len(part.candidates) == count + 3
+        assert {answered for c in part.candidates for answered in c.answers} == ids
+
+
+def test_ndcg_counts_gains(tmp_path):
+    data = RetrievalData.read(write(tmp_path), languages=["en"])
+    order = {"Cats one": 0.9, "four": 0.8, "two": 0.7, "three": 0.1}  # for `first`; relevant at ranks 1 and 3
+    vectors = {text: [score, 1 - score] for text, score in order.items()} | {"first": [1, 0], "second": [0, 1]}
+    found = evaluate(Encoder(vectors), data, [Measure.parse("ndcg@10", "retrieval"), Measure.parse("map", "retrieval")])
+    first = (1 / log2(2) + 2 / log2(4)) / (2 / log2(2) + 1 / log2(3))
+    second = 1.0  # `three` is nearest to `second`
+    assert found.mean("ndcg@10") == pytest.approx((first + second) / 2)
+    assert found.mean("map") == pytest.approx(((1 / 1 + 2 / 3) / 2 + 1) / 2)  # whatever their grades
+
+
+def test_a_task_reads_a_folder(tmp_path):
+    write(tmp_path / "data", train=HEADER + "q3\td4\t1\n", test=TEST)
+    (tmp_path / "mine.yaml").write_text(TASK, encoding="utf-8")
+    benchmark = load_benchmark("mine", data=str(tmp_path / "data"), include=[str(tmp_path)])
+    assert {q.id for q in benchmark.split.test.questions} == {"q1", "q2"}
+    assert len(benchmark.split.test.candidates) == 4
+
+
+def test_a_task_takes_the_splits_of_the_data(tmp_path):
+    write(tmp_path / "data", train=HEADER + "q1\td1\t1\n", dev=HEADER + "q2\td2\t1\n", test=HEADER + "q3\td1\t1\n")
+    (tmp_path / "mine.yaml").write_text(TASK.replace("method: none", "method: given"), encoding="utf-8")
+    split = load_benchmark("mine", data=str(tmp_path / "data"), include=[str(tmp_path)]).split
+    assert [[q.id for q in part.questions] for part in (split.train, split.dev, split.test)] == [["q1"], ["q2"], ["q3"]]
+    # One document answers questions of train and of test.
+    assert [next(c.answers for c in part.candidates) for part in (split.train, split.test)] == [("q1",), ("q3",)]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "qrels", "message"),
+    [
+        (CORPUS, QUERIES, HEADER + "q1\td9\t1\n", r"test\.tsv:2: there is no document 'd9' in the corpus"),
+        (CORPUS, QUERIES, HEADER + "q9\td1\t1\n", r"test\.tsv:2: there is no query 'q9' in .*queries\.jsonl"),
+        (CORPUS, QUERIES, HEADER + "q1\td1\tgood\n", r"test\.tsv:2: score: expected a number, got 'good'"),
+        (CORPUS, QUERIES, "q1 d1 1\n", r"test\.tsv:1: expected query, 0, document and relevance; got q1 d1 1"),
+        ([{"id_": "d1", "text": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no value '_id'\. Did you mean 'id_'"),
+        ([*CORPUS, CORPUS[0]], QUERIES, TEST, r"corpus\.jsonl:5: duplicate id 'd1', first in .*corpus\.jsonl:1"),
+        ([{"_id": "d1", "text": " "}], QUERIES, TEST, r"corpus\.jsonl:1: text: expected a text, got nothing"),
+        ([{"_id": "d1", "text": "x", "language": "?"}], QUERIES, TEST, r"corpus\.jsonl:1: language: '\?' is not a"),
+    ],
+)
+def test_damage_names_file_line_and_value(corpus, queries, qrels, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        RetrievalData.read(write(tmp_path, corpus, queries, test=qrels), languages=["en"])
+
+
+# Data sets of the hub: from its cache, without a network.
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """Return the folder of a data set `mine/shop` in a cache of the hub, which is not reached."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "datasets--mine--shop"
+    commit = "0" * 40
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(commit, encoding="utf-8")
+    folder = repository / "snapshots" / commit
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_folder_of_the_hub_is_read_by_its_name(cached, tmp_path):
+    write(cached)
+    assert RetrievalData.read("hub:mine/shop", languages=["en"]) == RetrievalData.read(cached, languages=["en"])
+    (tmp_path / "mine.yaml").write_text(TASK, encoding="utf-8")
+    assert len(load_benchmark("mine", data="hub:mine/shop", include=[str(tmp_path)]).data.questions) == 2
+
+
+def test_rows_of_the_hub_may_be_shards_or_one_of_several_files(cached):
+    row = {"query": "a", "document": "x", "language": "en"}
+    (cached / "data").mkdir()
+    for i in range(2):
+        (cached / "data" / f"train-0000{i}-of-00002.jsonl").write_text(lines([{**row, "query": str(i)}]), "utf-8")
+    assert [q.text for q in RetrievalData.read("hub:mine/shop/data").questions] == ["0", "1"]
+    (cached / "data" / "test-00000-of-00001.jsonl").write_text(lines([row]), "utf-8")
+    assert [q.text for q in RetrievalData.read("hub:mine/shop/data/test-00000-of-00001.jsonl").questions] == ["a"]
+    with pytest.raises(DataError, match=r"has several tables; name one of them: test-00000-of-00001\.jsonl, train-"):
+        RetrievalData.read("hub:mine/shop/data")
+
+
+@pytest.mark.parametrize("name", ["hub:mine/other", "hub:mine/shop/none.csv", "hub:mine", "hub:"])
+def test_what_the_hub_does_not_have_is_said_with_its_name(cached, name):
+    with pytest.raises(HubError, match=f"^{name}: "):
+        RetrievalData.read(name)
