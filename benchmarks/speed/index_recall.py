@@ -32,7 +32,8 @@ from metasearch.pipelines.factory import load_encoder
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.fusion import fuse
-from metasearch.retrieval.index.local import LocalStore, writing
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
 

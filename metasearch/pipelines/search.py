@@ -9,7 +9,8 @@ from metasearch.config.index import IndexSettings
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines import factory
-from metasearch.retrieval.index.local import LocalStore, read_kind
+from metasearch.retrieval.index.folder import read_kind
+from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address
 from metasearch.retrieval.index.qdrant_copy import CopyResult, copy_to_qdrant
 from metasearch.retrieval.search.expansion import expand as give_expanded

@@ -7,8 +7,8 @@ import numpy as np
 
 from metasearch.data.documents.passage import Passage
 from metasearch.retrieval.index.base import FilePlaces, Hit, Kind, SourceFile
-from metasearch.retrieval.index.local import writing
 from metasearch.retrieval.index.quantise import to_int8
+from metasearch.retrieval.index.writer import writing
 
 DIMENSION = 24
 LANGUAGES = ("de", "el", "tr")

@@ -1,11 +1,11 @@
-"""What every store of passages and their vectors does, and the values that it takes and returns."""
+"""Values that an index takes and returns."""
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,28 +19,6 @@ Keys = NDArray[np.uint8]
 """Hashes of what a vector depends on, `(n, 16)`."""
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
-
-
-class Store(Protocol):
-    """Passages and their vectors; rows number them from 0 in the order of the documents, each text and tag once."""
-
-    @property
-    def languages(self) -> Mapping[str, int]:
-        """How many passages each language has, most first."""
-
-    def upsert(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
-        """Keep passages with their vectors `(n, D)` by their keys; return how many are new."""
-
-    def delete(self, keys: Keys) -> None:
-        """Remove passages wherever they stand; keys `(n, 16)` that are not there are ignored."""
-
-    def search(
-        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expanded: bool
-    ) -> list[tuple[Rows, Scores]]:
-        """Return the best rows and their scores, best first, `(q, K)` each, in each group of languages."""
-
-    def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
-        """Return the passages of rows, each with the number of places that have its text."""
 
 
 @dataclass(frozen=True)

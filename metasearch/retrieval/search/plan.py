@@ -20,7 +20,7 @@ from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import Source
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import FilePlaces, SourceFile, passage_keys
-from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.writer import IndexWriter
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Plan:
 
 
 def plan(
-    store: LocalStore,
+    store: IndexWriter,
     sources: Sequence[Source],
     settings: Settings,
     *,
@@ -131,7 +131,7 @@ def _say(found: Plan) -> None:
         log.warning("%s: %s, the first in '%s'", what, f"{times:,}", first)
 
 
-def _skip(found: Plan, store: LocalStore, indexed: Sequence[str], message: str) -> None:
+def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
     """Skip a document or folder that cannot be read; the documents of it that are indexed stay as they are."""
     if indexed and not store.sound:
         raise DataError(f"{message}; the index is damaged and cannot keep what it has of '{indexed[0]}'")
@@ -142,7 +142,7 @@ def _skip(found: Plan, store: LocalStore, indexed: Sequence[str], message: str) 
     found.problems.append(Problem(outcome, message))
 
 
-def _read(found: Plan, store: LocalStore, source: Source, settings: Settings, sampled: int) -> None:
+def _read(found: Plan, store: IndexWriter, source: Source, settings: Settings, sampled: int) -> None:
     """Add a document that is new, or not as it was; `DataError` if it cannot be read, of which nothing is added."""
     file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
     notes, languages, sample = Notes(), Counter[str](), Sample()
@@ -192,7 +192,7 @@ def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: S
             raise DataError(f"{source.file}: it was changed while it was read; call metasearch index again")
 
 
-def _require_named(store: LocalStore, sources: Sequence[Source], hidden: Iterable[str]) -> None:
+def _require_named(store: IndexWriter, sources: Sequence[Source], hidden: Iterable[str]) -> None:
     named = {*hidden, *(source.file for source in sources)}
     others = [path for path in store.files if path not in named]
     if forgotten := [path for path in others if _has_content(path)]:

@@ -14,7 +14,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Kind, passage_keys
-from metasearch.retrieval.index.local import LocalStore, writing
+from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.retrieval.search.plan import Plan, new_passages, plan
@@ -139,7 +139,7 @@ def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
         log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
 
 
-def _map(store: LocalStore, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
+def _map(store: IndexWriter, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
     neutral = of_arrays(store.arrays)
     if neutral is None:
         neutral = estimated(encoder, found.sample, callback)
@@ -150,7 +150,7 @@ def _map(store: LocalStore, encoder: Encoder, found: Plan, callback: Callback) -
 
 
 def _encode(
-    store: LocalStore, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, callback: Callback
+    store: IndexWriter, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, callback: Callback
 ) -> None:
     done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
     try:

@@ -8,8 +8,9 @@ import pytest
 
 from helpers.indexes import hits_of, kind, made, queries, write_index
 from metasearch.errors import RunFolderError
-from metasearch.retrieval.index import local
-from metasearch.retrieval.index.local import LocalStore, writing
+from metasearch.retrieval.index import writer
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.writer import writing
 
 CONTENT = made(60, dimension=4, per_file=3)
 
@@ -124,7 +125,7 @@ def test_a_damaged_list_of_documents_cannot_be_made_again_which_its_error_says(s
 
 
 def test_a_passage_that_is_made_anew_never_takes_the_place_of_one_that_is_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "ROWS", 20)
+    monkeypatch.setattr(writer, "ROWS", 20)
     content, other = made(40, dimension=4), made(20, seed=3, dimension=4)
     write_index(tmp_path, content)
     with sqlite3.connect(tmp_path / "index.sqlite") as file:

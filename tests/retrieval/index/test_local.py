@@ -28,9 +28,11 @@ from helpers.indexes import (
 )
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, RunFolderError
-from metasearch.retrieval.index import local
+from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.base import passage_keys
-from metasearch.retrieval.index.local import LocalStore, writing
+from metasearch.retrieval.index.folder import read_kind
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.writer import writing
 
 
 def passages_of(store):
@@ -50,7 +52,7 @@ def same(ours, theirs):
 def test_adding_at_once_or_in_ten_portions_gives_the_same_results(tmp_path, monkeypatch):
     content, asked = made(230), queries(5)
     once = LocalStore.open(write_index(tmp_path / "once", content))
-    monkeypatch.setattr(local, "ROWS", 9)
+    monkeypatch.setattr(writer, "ROWS", 9)
     often = LocalStore.open(write_index(tmp_path / "often", content, portions=10))
     assert len(block_sizes(tmp_path / "often")) > 10
     assert same(once.search(asked, 30), often.search(asked, 30))
@@ -122,7 +124,7 @@ def test_a_text_at_several_places_is_one_hit_at_the_first_of_them(tmp_path):
     ],
 )
 def test_a_block_with_many_deleted_passages_is_written_anew_and_no_result_changes(tmp_path, monkeypatch, kept, sizes):
-    monkeypatch.setattr(local, "ROWS", 20)
+    monkeypatch.setattr(writer, "ROWS", 20)
     content, asked = made(60), queries(5)
     write_index(tmp_path / "whole", content)
     with writing(tmp_path / "whole", kind()) as store:
@@ -254,7 +256,7 @@ def test_an_index_of_an_earlier_format_is_refused_to_readers_and_made_anew_by_a_
     (tmp_path / "segments" / "one.safetensors").touch()
     with pytest.raises(RunFolderError, match=f"an earlier format; make it anew .* metasearch index DOCS -o {tmp_path}"):
         LocalStore.open(tmp_path)
-    assert local.read_kind(tmp_path).settings == {"words": 9}
+    assert read_kind(tmp_path).settings == {"words": 9}
     write_index(tmp_path, made(20))
     assert "it is made anew from the documents that are named" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "index.sqlite"]

@@ -1,0 +1,311 @@
+"""Writes an index in a folder.
+
+What a call of `upsert` kept stays, however the process ends: the next writer finds it by its keys. Readers see the
+documents change in one moment, when `finish` has written them all.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from metasearch.data.documents.passage import Passage
+from metasearch.errors import NonFiniteError, RunFolderError
+from metasearch.io import LOCK, held
+from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows
+from metasearch.retrieval.index.contents import is_in, key_words
+from metasearch.retrieval.index.database import FILE, FORMAT, ROW, SCHEMA, Block, Database
+from metasearch.retrieval.index.folder import OLD_FILE, OLD_FOLDERS, checked_state, exists
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.quantise import to_int8
+
+ROWS = 4096
+"""Passages of a block at most."""
+_SMALL, _SMALL_BLOCKS = 512, 8
+"""Blocks of fewer passages are joined when there are more than so many."""
+_DEAD = 0.25
+"""Share of the passages of a block that may be deleted before it is written anew."""
+_EMPTY: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
+"""How many files the documents are, None before they are finished; hash of all places; and whether there are arrays."""
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
+    """Give the store of an index, new or there already, that no other process writes meanwhile.
+
+    Args:
+        folder: of the index.
+        kind: the encoder and the settings of the vectors.
+
+    Raises:
+        RunFolderError: another process writes it, it is damaged, or the folder holds something else.
+        EncoderError: it has vectors of another encoder.
+        ConfigError: it was made with other settings.
+    """
+    if folder.exists() and not exists(folder):
+        others = sorted(set(path.name for path in folder.iterdir()) - {LOCK}) if folder.is_dir() else [""]
+        if others:
+            raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
+    with held(folder, f"{folder}: another process writes this index; wait for it to end"):
+        if not (folder / FILE).exists() and (folder / OLD_FILE).exists():
+            log.warning("%s has an earlier format: it is made anew from the documents that are named", folder)
+        database = Database(folder / FILE, write=True)
+        try:
+            yield IndexWriter(folder, database, kind)
+        finally:
+            database.close()
+
+
+class IndexWriter(LocalStore):
+    """A store that can be written; `writing` gives it.
+
+    Args:
+        folder: of the index.
+        database: its file.
+        kind: the encoder and settings of the vectors.
+    """
+
+    def __init__(self, folder: Path, database: Database, kind: Kind) -> None:
+        state = checked_state(database)
+        if not state:
+            state = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": asdict(kind), **_EMPTY}))
+        before = Kind(**state["kind"])
+        before.require_encoder(folder, kind.fingerprint, kind.dimension, kind.encoder)
+        before.require_settings(folder, kind)
+        super().__init__(folder, database, state)
+
+    def known(self, keys: Keys) -> NDArray[np.bool_]:
+        """Return which keys `(n, 16)` have a vector, `(n,)`."""
+        return self._find(keys) >= 0
+
+    @cached_property
+    def places_by_file(self) -> dict[str, FilePlaces]:
+        """The passages of each file as the index has them, by path."""
+        blocks = np.concatenate([np.zeros(0, ROW), *self._written.values()])
+        blocks = blocks[np.argsort(blocks["id"], kind="stable")]
+        keys = blocks["key"][np.searchsorted(blocks["id"], self._contents.ids)]
+        lines = self._contents.lines
+        return {file.path: FilePlaces(file, keys[part], lines[part]) for file, part in self._contents.parts()}
+
+    @cached_property
+    def _ids_by_file(self) -> dict[str, Rows]:
+        return {file.path: self._contents.ids[part] for file, part in self._contents.parts()}
+
+    def keep(self, own: Mapping[str, NDArray[Any]]) -> None:
+        """Keep arrays that belong to the vectors, such as a map that all of them go through.
+
+        Raises:
+            RunFolderError: the index has vectors, which were made with what it keeps now; or it cannot be written.
+        """
+        if self._written:
+            raise RunFolderError(f"{self.folder}: the index has vectors already; make another one in another folder")
+        state = {**self.state, "arrays": True}
+        with self._database.transaction():
+            self._database.write_state(state)
+            self._database.write_arrays(save(dict(own)))
+        self.state, self.arrays = state, dict(own)
+
+    def upsert(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
+        """Keep passages with their vectors; return how many had none yet. When it returns, they stay in.
+
+        Args:
+            vectors: of the passages, `(n, D)`.
+            passages: texts and languages; `finish` says where they stand, and from then on they are found.
+            keys: hashes of what each vector depends on, the language included, `(n, 16)`.
+
+        Raises:
+            NonFiniteError: a vector has a number that is not finite.
+            RunFolderError: the file cannot be written.
+        """
+        if vectors.shape != (len(passages), self.kind.dimension) or keys.shape != (len(passages), KEY_BYTES):
+            raise ValueError(f"{len(passages)} passages with vectors {vectors.shape} and keys {keys.shape}")
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            wrong = passages[int(np.argmin(finite))]
+            raise NonFiniteError(f"{wrong.file}:{wrong.line}: the vector of the passage there is not finite")
+        _, first = np.unique(key_words(keys), return_index=True)
+        once = np.zeros(len(keys), np.bool_)
+        once[first] = True
+        new = np.flatnonzero(once & ~self.known(keys))
+        for start in range(0, len(new), ROWS):
+            part = new[start : start + ROWS]
+            self._add(vectors[part], [passages[i] for i in part.tolist()], keys[part])
+        return len(new)
+
+    def finish(self, files: Sequence[FilePlaces]) -> None:
+        """Make these the documents of the index; all passages that stand in none of them are deleted.
+
+        Args:
+            files: all files of the documents, in the order in which hits of equal scores come.
+
+        Raises:
+            RunFolderError: it cannot be written; the index stays as it was.
+        """
+        keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
+        ids = np.concatenate([np.zeros(0, np.int64), *map(self._find_places, files)])
+        ends = np.cumsum([0, *(len(each.keys) for each in files)])
+        if (ids < 0).any():
+            place = int(np.argmin(ids))
+            number = int(np.searchsorted(ends, place, side="right")) - 1
+            line = files[number].lines[place - ends[number]]
+            raise ValueError(f"{files[number].file.path}:{line}: no vector was kept for the passage there")
+        content = hashlib.sha256(keys.tobytes())
+        content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
+        state = {**self.state, "files": len(files), "contents": content.hexdigest()}
+        blocks, kept = dict(self._written), _distinct(ids)
+        with self._database.transaction():
+            self._database.write_files(
+                (each.file, ids[start:end], each.lines.astype(np.int32))
+                for each, start, end in zip(files, ends, ends[1:], strict=False)
+            )
+            self._remove(blocks, kept)
+            self._repack(blocks)
+            self._database.write_state(state)
+        for name in _OF_CONTENTS:
+            self.__dict__.pop(name, None)
+        self.state, self._last = self._database.state(), None
+        self._database.shrink()
+        (self.folder / OLD_FILE).unlink(missing_ok=True)
+        for name in OLD_FOLDERS:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def delete(self, keys: Keys) -> None:
+        """Remove passages from all documents; keys `(n, 16)` that are not there are ignored."""
+        gone, left = key_words(keys), []
+        for each in self.places_by_file.values():
+            stay = ~np.isin(key_words(each.keys), gone)
+            left.append(FilePlaces(each.file, each.keys[stay], each.lines[stay]))
+        self.finish(left)
+
+    @cached_property
+    def sound(self) -> bool:
+        """Whether everything is as it was written; damaged blocks are dropped, with a warning for each.
+
+        The passages of a damaged block are known no more, so that their files are read, and they are encoded, again.
+        """
+        found = self._damaged_blocks()
+        if found:
+            with self._database.transaction():
+                for number, error in found.items():
+                    log.warning("%s; the vectors of its passages are made again", error)
+                    self._database.delete_block(number)
+                ids = [block["id"] for block in self._blocks.values()]
+                self._database.delete_other_passages(np.unique(np.concatenate([np.zeros(0, np.int64), *ids])))
+        return not found
+
+    @cached_property
+    def _written(self) -> dict[int, Block]:
+        """The blocks that a writer may rely on, by number."""
+        assert self.sound is not None
+        return self._blocks
+
+    @cached_property
+    def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
+        """Keys of the passages when the index was opened, ascending, their numbers; and what was added since."""
+        blocks = np.concatenate([np.zeros(0, ROW), *self._written.values()])
+        live = blocks[blocks["id"] >= 0]
+        words = key_words(np.ascontiguousarray(live["key"]))
+        order = np.argsort(words)
+        return words[order], live["id"][order], {}
+
+    def _find(self, keys: Keys) -> Rows:
+        """Return the number of the passage of each key, -1 of one that is not there."""
+        words, ids, added = self._known
+        wanted = key_words(keys)
+        found = np.full(len(keys), -1, np.int64)
+        if len(words):
+            place = np.minimum(np.searchsorted(words, wanted), len(words) - 1)
+            found = np.where(words[place] == wanted, ids[place], found)
+        if added:
+            lacking = np.flatnonzero(found < 0)
+            found[lacking] = [added.get(keys[i].tobytes(), -1) for i in lacking.tolist()]
+        return found
+
+    def _find_places(self, each: FilePlaces) -> Rows:
+        """Return the number of the passage at each place of a file, -1 of a passage that is not there."""
+        # Most files of an update are as they were.
+        unchanged = self.sound and self.places_by_file.get(each.file.path) is each
+        return self._ids_by_file[each.file.path] if unchanged else self._find(each.keys)
+
+    def _add(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> None:
+        tags = list(dict.fromkeys([*self.state["languages"], *(each.language for each in passages)]))
+        state = {**self.state, "languages": tags}
+        numbers = {tag: i for i, tag in enumerate(tags)}
+        block = np.zeros(len(passages), ROW)
+        codes, block["step"] = to_int8(vectors)
+        block["id"], block["key"] = self._next_id + np.arange(len(block)), keys
+        block["language"] = [numbers[each.language] for each in passages]
+        blocks, ids = dict(self._written), block["id"].tolist()
+        with self._database.transaction():
+            self._database.write_state(state)
+            self._write_block(blocks, block, codes)
+            self._database.write_passages((i, each.language, each.text) for i, each in zip(ids, passages, strict=True))
+        self.state = state
+        self._written.update(blocks)
+        self._next_id += len(block)
+        self._known[2].update(zip((key.tobytes() for key in keys), ids, strict=True))
+
+    @cached_property
+    def _next_id(self) -> int:
+        # Also above those of a damaged block that was dropped, which places have still.
+        numbers = [self._contents.ids, *(block["id"] for block in self._written.values())]
+        return 1 + max(int(part.max(initial=-1)) for part in numbers)
+
+    def _remove(self, blocks: dict[int, Block], kept: Rows) -> None:
+        """Delete all passages but some, whose numbers are given in ascending order."""
+        for number, block in blocks.items():
+            gone = (block["id"] >= 0) & ~is_in(block["id"], kept)
+            if gone.any():
+                self._database.delete_passages(block["id"][gone].tolist())
+                blocks[number] = block = block.copy()
+                block["id"][gone] = -1
+                self._database.write_block(number, block)
+
+    def _repack(self, blocks: dict[int, Block]) -> None:
+        """Write anew the blocks with many deleted passages, and small ones where there are many."""
+        live = {number: int((block["id"] >= 0).sum()) for number, block in blocks.items()}
+        small = {number for number, count in live.items() if count < _SMALL}
+        chosen = {number for number, count in live.items() if count < (1 - _DEAD) * len(blocks[number])}
+        waiting, codes = np.zeros(0, ROW), np.zeros((0, self.kind.dimension), np.int8)
+        for number in sorted(chosen | small if len(small) > _SMALL_BLOCKS else chosen):
+            block = blocks.pop(number)
+            there = block["id"] >= 0
+            waiting = np.concatenate([waiting, block[there]])
+            codes = np.concatenate([codes, self._codes(number, block)[there]])
+            self._database.delete_block(number)
+            if len(waiting) >= ROWS:
+                self._write_block(blocks, waiting[:ROWS], codes[:ROWS])
+                waiting, codes = waiting[ROWS:], codes[ROWS:]
+        if len(waiting):
+            self._write_block(blocks, waiting, codes)
+
+    def _write_block(self, blocks: dict[int, Block], block: Block, codes: NDArray[np.int8]) -> None:
+        number = max(blocks, default=-1) + 1
+        self._database.write_block(number, block)
+        self._database.write_codes(number, codes)
+        blocks[number] = block
+
+
+_OF_CONTENTS = (
+    "files", "languages", "quantised", "_contents", "_rows", "_row_languages", "_blocks", "_written", "_known",
+    "_next_id", "places_by_file", "_ids_by_file",
+)  # fmt: skip
+"""Cached properties of a store that change with its documents."""
+
+
+def _distinct(ids: Rows) -> Rows:
+    """Return each of some numbers from 0 once, ascending."""
+    found = np.sort(ids)
+    return found[np.diff(found, prepend=-1) > 0]
