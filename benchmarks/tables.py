@@ -15,7 +15,8 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.paper import alignment, expansion, labels, rivals, study_tables
+from benchmarks.paper import alignment_tables as alignment
+from benchmarks.paper import expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table

@@ -1,0 +1,167 @@
+"""The tables of `alignment`: curves on dev, scores on test with intervals, labels, larger forms, and episodes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from statistics import fmean
+
+from benchmarks.common.rows import Row
+from benchmarks.paper.alignment_cells import EPISODES, FAIR, FORMS, LEARNERS, LOSSES, VARIANTS, best_points
+from metasearch.evaluation.statistics.paired import paired_test
+from metasearch.runs.markdown import markdown
+
+STEPS = ("1", "2", "4", "8", "16", "32", "64")
+NAMES = {"infonce": "InfoNCE", "margin1": "margin 1.0"}
+Folds = Mapping[int, float]
+"""Fold → 100 × the mean over its seeds."""
+
+
+def curves_table(rows: Sequence[Row]) -> str:
+    """Return dev scores by learner, rate and number of steps, with margin 1.0 and all weights trained."""
+    found = [
+        row for row in rows if set(STEPS) <= row["dev"].keys() and row["loss"] == "margin1" and "trained" not in row
+    ]
+    lines = [
+        [row["variant"], f"{row['rate']:g}", *(f"{100 * row['dev'][step]:.2f}" for step in ("0", *STEPS))]
+        for row in sorted(found, key=lambda row: (row["rate"], list(VARIANTS).index(row["variant"])))
+    ]
+    return markdown(["dev, margin 1.0", "rate", "0 steps", *STEPS], lines, left=1)
+
+
+def variants_table(rows: Sequence[Row]) -> str:
+    """Return the share of the distillation term and the dev scores of each variant at 2e-5, all weights trained."""
+    lines = []
+    for variant in VARIANTS:
+        whole = [row for row in rows if row["variant"] == variant and row["rate"] == 2e-5 and "trained" not in row]
+        found = {row["loss"]: row for row in whole if "64" in row["dev"]}
+        if "infonce" in found and "margin1" in found:
+            shares = [found[loss].get("kd_share") for loss in LOSSES]
+            cells_ = [f"{100 * share:.2g} %" if share is not None else "" for share in shares]
+            scores = [f"{100 * found[loss]['dev'][step]:.2f}" for loss in LOSSES for step in ("16", "64")]
+            lines.append([variant, cells_[0], *scores[:2], cells_[1], *scores[2:]])
+    heads = ["λ L_kd / L_task", "16 steps", "64 steps"]
+    return markdown(["dev, rate 2e-5", *(f"{loss}: {h}" for loss in NAMES.values() for h in heads)], lines, left=1)
+
+
+def main_table(rows: Sequence[Row]) -> str:
+    """Return test scores of learners that trained all weights, and their differences from fine-tuning."""
+    chosen = [row for row in rows if row["test"] and not row["dev"] and not row.get("labels") and "trained" not in row]
+    lines = []
+    for loss, variant in product(LOSSES, VARIANTS):
+        scores = {name: by_fold(matching(chosen, loss=loss, variant=name)) for name in ("fine-tune", variant)}
+        if len(scores[variant]) == len(scores["fine-tune"]) == 5:
+            less = "" if variant == "fine-tune" else difference(scores[variant], scores["fine-tune"])
+            lines.append([variant, loss, f"{fmean(scores[variant].values()):.2f}", less])
+    return markdown(["map@20, five folds, three seeds", "loss", "mean", "less fine-tuning [95 %]"], lines, left=2)
+
+
+def grid_table(rows: Sequence[Row], encoder: str) -> str:
+    """Return the best point of each variant on dev of fold 0, with the projection alone trained."""
+    best, lines = best_points(rows, encoder), []
+    for loss, variant in product(LOSSES, (*FAIR, *FORMS)):
+        if (variant, loss) in best:
+            rate, steps = best[variant, loss]
+            found = matching(rows, encoder=encoder, trained="projection", variant=variant, loss=loss, rate=rate)
+            dev = [row for row in found if row["dev"]]
+            shares = [row["kd_share"] for row in dev if row["kd_share"] is not None]
+            share = f"{100 * fmean(shares):.2g} %" if shares else ""
+            score = f"{100 * fmean(row['dev'][str(steps)] for row in dev):.2f}"
+            lines.append([variant, NAMES[loss], f"{rate:g}", str(steps), score, share])
+    return markdown(["dev of fold 0", "loss", "rate", "steps", "map@20", "λ L_kd / L_task"], lines, left=2)
+
+
+def fair_table(rows: Sequence[Row], encoder: str) -> str:
+    """Return test scores with the projection alone trained, and differences from it untrained, fine-tuning and MAML."""
+    own = projections(rows, encoder)
+    lines = []
+    for loss, variant in product(LOSSES, FAIR):
+        found = by_fold(matching(own, loss=loss, variant=variant, labels=None, queries="random", negatives="random"))
+        against = (untrained(own), *(_learner(own, name, loss) for name in ("fine-tune", "maml")))
+        if len(found) == 5:
+            cells = [difference(found, other) if other != found else "" for other in against]
+            lines.append([variant, NAMES[loss], f"{fmean(found.values()):.2f}", *cells])
+    heads = ["map@20", "less untrained", "less fine-tune", "less maml"]
+    return markdown(["test, five folds, three seeds", "loss", *heads], lines, left=2)
+
+
+def labels_table(rows: Sequence[Row], encoder: str, variants: Iterable[str] = LEARNERS) -> str:
+    """Return test scores with few labels, and differences from the untrained projection, fine-tuning and MAML."""
+    own = projections(rows, encoder)
+    lines = []
+    for labels, loss, variant in product((8, 32, 128), LOSSES, variants):
+        found = _learner(own, variant, loss, labels)
+        against = (untrained(own), *(_learner(own, name, loss, labels) for name in ("fine-tune", "maml")))
+        if len(found) == 5:
+            cells = [difference(found, other) if other != found else "" for other in against]
+            lines.append([str(labels), NAMES[loss], variant, *cells])
+    heads = ["less untrained", "less fine-tune", "less maml"]
+    return markdown(["labels", "loss", "variant", *heads], lines, left=3)
+
+
+def forms_table(rows: Sequence[Row], encoder: str) -> str:
+    """Return differences of the larger forms from MAML and fine-tuning, on all labels and on few."""
+    own = projections(rows, encoder)
+    lines = []
+    for loss, variant, labels in product(LOSSES, FORMS, (None, 32, 8)):
+        found = _learner(own, variant, loss, labels)
+        against = [_learner(own, name, loss, labels) for name in ("fine-tune", "maml")]
+        if len(found) == 5 and all(len(other) == 5 for other in against):
+            score = f"{fmean(found.values()):.2f}"
+            lines.append([variant, NAMES[loss], str(labels or "all"), score, *(difference(found, o) for o in against)])
+    return markdown(["variant", "loss", "labels", "map@20", "less fine-tune", "less maml"], lines, left=3)
+
+
+def episodes_table(rows: Sequence[Row], encoder: str) -> str:
+    """Return what other queries and negatives change (the paper's Figures 5 and 6), with margin 1.0."""
+    own = projections(rows, encoder)
+    lines = []
+    for queries, negatives in EPISODES:
+        line = [queries, negatives]
+        for variant in LEARNERS[1:]:
+            margin = matching(own, loss="margin1", variant=variant, labels=None)
+            found, plain = (
+                by_fold(matching(margin, queries=q, negatives=n)) for q, n in ((queries, negatives), EPISODES[0])
+            )
+            if len(found) == 5:
+                line += [f"{fmean(found.values()):.2f}", "" if found == plain else difference(found, plain)]
+        if len(line) == 6:
+            lines.append(line)
+    heads = ["maml", "less random", "align", "less random"]
+    return markdown(["queries", "negatives", *heads], lines, left=2)
+
+
+def projections(rows: Iterable[Row], encoder: str) -> list[Row]:
+    """Return the rows with test scores of an encoder whose projection alone was trained."""
+    return [row for row in matching(rows, encoder=encoder, trained="projection") if row["test"]]
+
+
+def matching(rows: Iterable[Row], **wanted: object) -> list[Row]:
+    """Return the rows with these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def by_fold(rows: Sequence[Row], scores: str = "test") -> dict[int, float]:
+    """Return fold → 100 × the mean over seeds, of folds that have three."""
+    found: dict[int, list[float]] = {}
+    for row in sorted(rows, key=lambda row: row["fold"]):
+        found.setdefault(row["fold"], []).append(100 * row[scores]["mean"])
+    return {fold: fmean(values) for fold, values in found.items() if len(values) >= 3}
+
+
+def untrained(rows: Sequence[Row]) -> dict[int, float]:
+    """Return fold → 100 × the score before training."""
+    return {row["fold"]: 100 * row["untrained"]["mean"] for row in sorted(rows, key=lambda row: row["fold"])}
+
+
+def difference(one: Folds, other: Folds) -> str:
+    """Return the mean difference of the folds that both have, with its interval over folds; empty without two."""
+    folds = sorted(one.keys() & other.keys())
+    if len(folds) < 2:
+        return ""
+    test = paired_test([one[fold] for fold in folds], [other[fold] for fold in folds])
+    return f"{test.mean:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
+
+
+def _learner(rows: Sequence[Row], variant: str, loss: str, labels: int | None = None) -> dict[int, float]:
+    """Return the scores of a variant by fold, on random queries and negatives."""
+    wanted = {"variant": variant, "loss": loss, "labels": labels, "queries": "random", "negatives": "random"}
+    return by_fold(matching(rows, **wanted))
