@@ -26,7 +26,7 @@ PYTHON = [(document, text) for document, text in PYTHON if document != "CONTRIBU
 
 # What each block prints. A block runs in a folder with the files that it names.
 PRINTED = {
-    'SentenceTransformer("runs/shop/model")': r"",
+    'SentenceTransformer("runs/shop/model"': r"",
     # Where the key is, say the German and the Thai sentence; the Greek one is about bread.
     "semantic_search(": r"0\.\d\d Der Schlüssel liegt unter der Matte\.\n0\.\d\d กุญแจอยู่ใต้พรม\n",
     "index_documents(": r"0\.\d\d de help-pages/home\.de\.txt:1 Der Schlüssel liegt unter der Matte\.\n",

@@ -33,16 +33,18 @@ def command(
     """Write ENCODER in another form.
 
     \b
-    --sentence-transformers  loads without metasearch. A compressed encoder is
+    --sentence-transformers  loads without metasearch, in sentence-transformers
+              3 to 6 and in model servers. A compressed encoder is
               written at full size: its embedding matrix multiplied out, each
               layer as often as it runs. A standard encoder is copied.
     --onnx    a graph from tokens to unit vectors, checked against the encoder,
               with tokenizer, lengths and prompts. Needs
               the extra `onnx`.
     --int8    alone: each matrix as eight-bit integers with a scale for each row
-              or column. Plain sentence-transformers loads it in float32 after
-              `import metasearch.encoders`. With --onnx: a graph with weights
-              in eight bits, and its scores on --task.
+              or column. sentence-transformers loads it in float32 where
+              metasearch is installed, with trust_remote_code=True. With
+              --onnx: a graph with weights in eight bits, and its scores on
+              --task.
     --static-embeddings  a table of word embeddings, which plain
               sentence-transformers loads. It is much faster and ignores the
               order of words.

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
+from metasearch.encoders.auto_config import LoadableConfig
 from metasearch.encoders.layers import check_fewer, check_repeats, describe, first_stays_first, layers_of, put_layers
 from metasearch.errors import ConfigError, EncoderError
 
@@ -112,7 +113,7 @@ def _of_backbone(name: str) -> property:
     return property(lambda config: getattr(config.backbone, name), doc=f"`{name}` of the backbone.")
 
 
-class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
+class CompressedConfig(LoadableConfig):
     """Configuration of a compressed encoder.
 
     Args:

@@ -28,6 +28,7 @@ from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
 from metasearch.encoders.probe import reads_padding
 from metasearch.encoders.prompts import prompt_of, written_out
+from metasearch.encoders.saved_layout import write_older_layout
 from metasearch.encoders.st_compat import normalised, pools_prompts, require_alike
 from metasearch.errors import EncoderError
 
@@ -291,8 +292,8 @@ class Encoder:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
         It does not remove characters that show nothing (`metasearch.data.formats.blank`) before it tokenizes, though.
-        `encode_query`, `encode_document` and `encode` cut texts where this encoder cuts questions, candidates and
-        texts. A static encoder has one length there, the longest; where they differ, the log says so.
+        Plain sentence-transformers truncates all texts at one length, the longest of any role; where the roles differ,
+        the log says so. `open_checkpoint` restores the length of each role, except for a static encoder.
         """
         limits: dict[Role, int] = {role: self.limit(role) for role in get_args(Role)}
         if not self.input.cut_at(limits):
@@ -303,8 +304,15 @@ class Encoder:
             )  # fmt: skip
         self.write(folder)
 
-    def write(self, folder: Path) -> None:
-        """Write the model with the lengths that it names itself."""
+    def write(self, folder: Path, older: bool = True) -> None:
+        """Write the model with the lengths that it names itself.
+
+        Args:
+            folder: where it is written.
+            older: whether sentence-transformers 3 to 5 and model servers are to load it, too.
+        """
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)
         write_dimensions(self.model, folder)
+        if older:
+            write_older_layout(self.model, folder)

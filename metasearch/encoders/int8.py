@@ -21,10 +21,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig
+from transformers import AutoConfig, AutoModel
 from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
 
+from metasearch.encoders.auto_config import LoadableConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.errors import EncoderError, first_line
@@ -132,7 +133,8 @@ def _write_static(encoder: Encoder, folder: Path) -> None:
     table = encoder.input.words.weight.detach().cpu()
     if not table.isfinite().all():
         raise EncoderError("a word vector is not finite; such an encoder cannot be stored in int8")
-    encoder.write(folder)
+    # Releases before 6 would load the integers without their steps.
+    encoder.write(folder, older=False)
     (tokenizer,) = folder.rglob("tokenizer.json")
     _compact(tokenizer)
     integers, steps = _quantised(table.float(), 1)
@@ -147,7 +149,7 @@ def _compact(tokenizer: Path) -> None:
         tokenizer.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
-class StoredConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
+class StoredConfig(LoadableConfig):
     """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`."""
 
     model_type = MODEL_TYPE

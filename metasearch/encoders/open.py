@@ -17,6 +17,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.incomplete import assumption, missing_part
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
 from metasearch.encoders.matryoshka import read_dimensions
+from metasearch.encoders.saved_layout import restore_lengths
 from metasearch.errors import EncoderError, first_line
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     if assumed := assumption(model, name, local):
         line, wrong = assumed
         log.log(logging.WARNING if wrong else logging.INFO, "encoder '%s': %s", name, line)
+    restore_lengths(model, name, local)
     encoder = Encoder(model, name, max_length)
     read_dimensions(model, name, local)
     if encoder.embedder.by_length:

@@ -25,6 +25,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.matryoshka import trained_dimensions
+from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
 from metasearch.io import atomic_write
@@ -47,12 +48,18 @@ from metasearch.runs.versions import describe_versions, versions
 
 log = logging.getLogger(__name__)
 
+SERVERS = (
+    "text-embeddings-inference and vLLM do not normalise between pooling and the projection, so they compute other "
+    "vectors. An ONNX graph (`metasearch export --onnx`) carries the projection."
+)
+"""Limit of every neutral encoder that is no graph."""
+
 _NOT_SETTINGS = ("description", "sources")
 """Keys of a recipe that are no settings."""
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 _EXAMPLE = """from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer(".")  # the folder of this card, or the name of the model on a hub
+{needs}
+model = SentenceTransformer("."{trust})  # the folder of this card, or the name of the model on a hub
 questions = model.encode_query(["Where is the key?"])
 answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
 print(model.similarity(questions, answers))
@@ -306,7 +313,9 @@ def _card(
             f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
         )
     if cut:
-        more.append(f"Texts are truncated to {max(cut)} tokens; the table above has the length of each kind of text.")
+        more.append(f"Texts are truncated to {max(cut)} tokens.")
+    if is_neutral(encoder) and graph is None:
+        more.append(SERVERS)
     if bases:
         names = ", ".join(base.name for base in bases)
         more.append(f"It has the errors and biases of {names}, unless training happened to change them.")
@@ -317,19 +326,20 @@ def _card(
 
 def _describe_use(encoder: Encoder, library: str, graph: Facts | None) -> str:
     """Return how a model is used, in Markdown: a graph at the lengths and with the prompts of its folder."""
-    lines = []
+    lines, longest = [], max(encoder.input.lengths.model_dump().values())
     for role in get_args(Role):
         prompt = graph.prompts[role] if graph else encoder.prompt(role)
-        length = getattr(graph.lengths if graph else encoder.input.lengths, role)
+        length = getattr(graph.lengths, role) if graph else longest
         method = f'encode(texts, "{role}")' if graph else _METHODS[role]
         shown = "unlimited" if length == UNLIMITED else str(length)
         lines.append([role, f"`{method}`", f"`{prompt}`" if prompt else "none", shown])
-    registers = "import metasearch.encoders  # registers the architecture of this model\n"
-    loading = registers if library == "metasearch" else ""
+    own = library == "metasearch"
+    needs = "# It needs metasearch-encoders to be installed, which trust_remote_code allows it to import." * own
+    example = _EXAMPLE.format(needs=needs, trust=", trust_remote_code=True" * own)
     truncations = " or ".join(map(str, trained_dimensions(encoder.model)))
     truncated = f" They can be truncated to their first {truncations} dimensions (Matryoshka) with `truncate_dim`."
     return f"""```python
-{EXAMPLE.format(folder=".") if graph else loading + _EXAMPLE}```
+{EXAMPLE.format(folder=".") if graph else example}```
 
 The model has {encoder.parameter_count:,} parameters. Vectors have {encoder.dimension()} dimensions and unit length; \
 compare them by cosine similarity.{truncated if truncations else ""} Each method adds a prompt and truncates the text:

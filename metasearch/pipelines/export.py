@@ -21,9 +21,10 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import trained_dimensions
+from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
-from metasearch.pipelines.cards import exported_card
+from metasearch.pipelines.cards import SERVERS, exported_card
 from metasearch.pipelines.publish.card import CARD
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
@@ -97,6 +98,8 @@ def export(
     form.check(scored=benchmark is not None)
     claim(folder)
     changed = _changed(encoder, form, callback)
+    if not form.onnx and is_neutral(changed):
+        log.warning("%s: %s", encoder.name, SERVERS)
     facts = None
     with whole(folder) as partial:
         if form.onnx:

@@ -108,7 +108,7 @@ def test_the_card_states_prompts_and_lengths_of_the_exported_model(tmp_path):
     encoder.save(tmp_path / "model")
     metasearch("export", tmp_path / "model", "--sentence-transformers", "-o", tmp_path / "plain")
     lines = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8").splitlines()
-    for role, prompt, length in (("question", "q: ", "30"), ("candidate", "none", "40"), ("text", "none", "50")):
+    for role, prompt, length in (("question", "q: ", "50"), ("candidate", "none", "50"), ("text", "none", "50")):
         (line,) = [cells(line) for line in lines if line.startswith(f"| {role} ")]
         assert (line[2].strip("`"), line[3]) == (prompt, length)
 

@@ -1,4 +1,4 @@
-"""A saved encoder cuts texts in plain sentence-transformers where they were cut in training."""
+"""A saved encoder truncates each role where it did in training; plain sentence-transformers, at the longest length."""
 
 import copy
 import json
@@ -36,9 +36,12 @@ def plain(folder):
 
 
 def assert_alike(encoder, folder):
-    """Assert that plain sentence-transformers gives the vectors of all texts in all roles."""
+    """Assert that a saved encoder has the same vectors, in plain sentence-transformers those of its longest length."""
+    longest = dict.fromkeys(ROLES, max(encoder.limit(role) for role in ROLES))
+    whole, opened = Encoder(copy.deepcopy(encoder.model), "whole", MaxLength(**longest)), open_checkpoint(str(folder))
     for role, encode in methods(plain(folder)).items():
-        np.testing.assert_allclose(encode(TEXTS), encoder.encode(TEXTS, role), atol=1e-6, err_msg=role)
+        np.testing.assert_allclose(encode(TEXTS), whole.encode(TEXTS, role), atol=1e-6, err_msg=role)
+        np.testing.assert_allclose(opened.encode(TEXTS, role), encoder.encode(TEXTS, role), atol=1e-6, err_msg=role)
 
 
 @pytest.mark.parametrize(("name", "published"), [("passage", 4), ("corpus", POSITIONS)])
@@ -46,7 +49,12 @@ def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_wit
     model = make("bert").model
     model.prompts, model.max_seq_length = {"query": "q: ", name: "d: "}, published
     encoder = Encoder(model, "trained", MaxLength(**LENGTHS))
+    caplog.set_level(logging.INFO)
     encoder.save(tmp_path / "model")
+    assert caplog.messages == [
+        f"{tmp_path / 'model'}: plain sentence-transformers truncates all texts at 20 tokens; metasearch: "
+        "question 8, candidate 20, text 12"
+    ]
     assert_alike(encoder, tmp_path / "model")
     read = {role: len(encoder.tokens(TEXTS[2:], role)[0][0]) for role in ROLES}
     assert read == LENGTHS  # the last text is longer than all of them
@@ -148,13 +156,26 @@ def test_a_static_encoder_whose_tokenizer_truncates_nothing_reads_whole_texts_an
     )
 
 
-def settings(folder):
-    return json.loads((folder / "sentence_bert_config.json").read_text())
+def settings(folder, name="sentence_bert_config.json"):
+    return json.loads((folder / name).read_text())
 
 
 def test_a_model_is_not_saved_with_more_than_it_can_take(tmp_path):
     Encoder(make("bert").model, "trained", MaxLength(question=8, candidate=4000, text=4000)).save(tmp_path)
-    assert (settings(tmp_path)["document_length"], plain(tmp_path).max_seq_length) == (POSITIONS, POSITIONS)
+    assert settings(tmp_path) == {"max_seq_length": POSITIONS, "do_lower_case": False}
+    assert plain(tmp_path).max_seq_length == POSITIONS
+    assert settings(tmp_path, "config_sentence_transformers.json")["max_length"] == {
+        "question": 8, "candidate": POSITIONS, "text": POSITIONS,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("said", [8, {"question": 8}, {"question": 8, "candidate": 0, "text": 9}])
+def test_lengths_that_are_no_tokens_of_each_role_are_refused(tmp_path, said):
+    make("bert").write(tmp_path)
+    path = tmp_path / "config_sentence_transformers.json"
+    path.write_text(json.dumps({**settings(tmp_path, path.name), "max_length": said}))
+    with pytest.raises(EncoderError, match=r"max_length: .*: expected tokens of question, candidate, text"):
+        open_checkpoint(str(tmp_path))
 
 
 @pytest.mark.parametrize("lengths", [{"text": 150}, {"question": 7, "candidate": 130}])
@@ -189,7 +210,8 @@ def test_one_role_alone_may_have_a_length_of_its_own(tmp_path, own):
     opened = open_checkpoint(str(tmp_path))
     short = {"query_length": "question", "document_length": "candidate"}[next(iter(own))]
     assert {role: opened.limit(role) for role in ROLES} == {role: 6 if role == short else 20 for role in ROLES}
-    assert_alike(opened, tmp_path)
+    for role, encode in methods(plain(tmp_path)).items():
+        np.testing.assert_allclose(encode(TEXTS), opened.encode(TEXTS, role), atol=1e-6, err_msg=role)
 
 
 def test_a_model_without_a_table_of_positions_is_opened_with_all_its_saved_lengths(tmp_path, monkeypatch):

@@ -88,7 +88,7 @@ def test_the_example_of_the_card_gives_the_vectors_of_the_run_with_its_prompts_a
     np.testing.assert_allclose(names["questions"], expected, atol=1e-6)
     assert np.abs(names["questions"] - encoder.encode(["Where is the key?"], "candidate")).max() > 1e-3
     for role, method, prompt, length in (
-        ("question", "encode_query", "`Q: `", 48),
+        ("question", "encode_query", "`Q: `", 64),
         ("candidate", "encode_document", "none", 64),
         ("text", "encode", "none", 64),
     ):
@@ -130,7 +130,7 @@ def test_a_distillation_names_its_encoders_its_corpora_and_the_scores_of_its_las
     values = {(each.metric_type, each.dataset_config): each.metric_value for each in card.data.eval_results}
     rows = rows_of(tmp_path / "run", "4 contrast")
     assert values == {(row["measure"], f"pairs, {row['language']}"): round(100 * row["value"], 2) for row in rows}
-    assert "import metasearch.encoders" in card.text
+    assert 'SentenceTransformer(".", trust_remote_code=True)' in card.text
     assert card.data.library_name == "metasearch"
     assert metasearch("card", tmp_path / "run").stdout == str(card)
 

@@ -8,7 +8,7 @@ results.jsonl    scores on the tasks of `--evaluate`, before the first and after
 queries/         the score of each of their test questions, and what ranked where
 facts.json       time, memory and hardware
 report.md        written last
-model/           what the last stage made; loads with SentenceTransformer after `import metasearch.encoders`
+model/           what the last stage made; loads with SentenceTransformer(..., trust_remote_code=True)
 """
 
 from collections.abc import Mapping

@@ -17,6 +17,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineMod
 from huggingface_hub.utils._validators import validate_repo_id
 from safetensors import safe_open
 
+from metasearch.encoders.auto_config import LOADER
 from metasearch.errors import ConfigError, EncoderError, HubError, MetasearchError, first_line
 from metasearch.io import read_bytes
 from metasearch.pipelines.publish.card import CARD, load_card, missing_card, read_licence, read_title
@@ -35,7 +36,7 @@ _NAMES = (
     "preprocessor_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt",
     "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
-    "neutral.json", "languages.svg", GRAPH,
+    "neutral.json", "languages.svg", GRAPH, LOADER,
 )  # fmt: skip
 """Names of files that make a model of any family, and of what metasearch writes beside them."""
 _AGAIN = "Run the same command again: it sends only what is missing"
