@@ -8,8 +8,9 @@
 All of them may be packed as `.gz`. A damaged line is left out and counted; an unknown label ends the reading.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +18,9 @@ from typing import ClassVar, Literal
 
 from metasearch.config.recipe import Role
 from metasearch.config.seeding import stream
-from metasearch.data.formats import strict_json
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import byte_lines, column_names, csv_rows, suffix_of
+from metasearch.data.formats.rows import Row, read_rows
+from metasearch.data.formats.text_files import suffix_of
 from metasearch.data.report import Report
 from metasearch.errors import DataError, nearest
 from metasearch.io import fingerprint_of
@@ -30,12 +31,6 @@ LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
 
 NO_CONSENSUS = "no consensus"
 OTHER_SPLIT = "of another split"
-
-_LABEL_COLUMNS = ("label", "gold_label")
-
-# A line that cannot be read has the reason in place of its cells or fields.
-_Cells = list[str] | str
-_Row = Mapping[str, object] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +113,19 @@ def read_entailment(paths: Sequence[Path]) -> Entailments:
 
 
 def _read(path: Path, report: Report) -> list[EntailmentPair]:
-    pairs: list[EntailmentPair] = []
-    for line, row in _rows(path):
+    def damaged(place: str, reason: str) -> None:
+        # What stands behind is of this line alone.
         report.read += 1
-        pair = _pair(row, f"{path}:{line}")
+        report.drop(re.split(": |, got", reason)[0], place)
+
+    pairs: list[EntailmentPair] = []
+    for row in read_rows(path, {name: name for name in ("sentence1", "sentence2")}, damaged=damaged):
+        report.read += 1
+        pair = _pair(row, path)
         if isinstance(pair, EntailmentPair):
             pairs.append(pair)
         else:
-            report.drop(pair, "" if pair in (NO_CONSENSUS, OTHER_SPLIT) else f"{path}:{line}")
+            report.drop(pair, "" if pair in (NO_CONSENSUS, OTHER_SPLIT) else row.place)
     if not report.read:
         raise DataError(f"{path}: the file has no pairs")
     if not pairs:
@@ -134,14 +134,13 @@ def _read(path: Path, report: Report) -> list[EntailmentPair]:
     return pairs
 
 
-def _pair(row: _Row, place: str) -> EntailmentPair | str:
+def _pair(row: Row, path: Path) -> EntailmentPair | str:
     """Return the pair of a row, or why it is left out."""
-    if isinstance(row, str):
-        return row
-    if row.get("split", "train") != "train":
+    # Releases of SNLI and MultiNLI name their split in no field; what others keep under that name is not asked for.
+    if suffix_of(path) != ".jsonl" and row.values.get("split", "train") != "train":
         return OTHER_SPLIT
-    texts = {name: value.strip() for name, value in row.items() if isinstance(value, str)}
-    label = texts.get("label" if "label" in row else "gold_label")
+    texts = {name: value.strip() for name, value in row.values.items() if isinstance(value, str)}
+    label = texts.get("label" if "label" in row.values else "gold_label")
     premise, hypothesis = texts.get("sentence1"), texts.get("sentence2")
     if not label:
         return "no label"
@@ -150,60 +149,5 @@ def _pair(row: _Row, place: str) -> EntailmentPair | str:
     if label == "-":
         return NO_CONSENSUS
     if label not in LABELS:
-        raise DataError(f"{place}: unknown label '{label}'.{nearest(label, LABELS)}")
+        raise DataError(f"{row.place}: unknown label '{label}'.{nearest(label, LABELS)}")
     return EntailmentPair(premise, hypothesis, label)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
-    kind = suffix_of(path)
-    if kind == ".jsonl":
-        return ((line, _json_row(content)) for line, content in enumerate(byte_lines(path), 1) if content.strip())
-    if kind == ".tsv":
-        return _table(((line, _cells(content)) for line, content in enumerate(byte_lines(path), 1)), path)
-    if kind == ".csv":
-        return _table(csv_rows(path), path)
-    raise DataError(f"{path}: expected .jsonl, .tsv or .csv, or one of them packed as .gz")
-
-
-def _json_row(content: bytes) -> _Row:
-    try:
-        row = strict_json.parse(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        return "not UTF-8"
-    except strict_json.RepeatedKey:
-        return "a key stands twice"
-    except (ValueError, RecursionError):
-        return "not JSON"
-    # Releases of SNLI and MultiNLI name their split in no field; what others keep under that name is not asked for.
-    return {key: row[key] for key in row if key != "split"} if isinstance(row, dict) else "not a JSON object"
-
-
-def _cells(content: bytes) -> _Cells:
-    try:
-        return content.decode().rstrip("\r\n").split("\t") if content.strip() else []
-    except UnicodeDecodeError:
-        return "not UTF-8"
-
-
-def _table(rows: Iterable[tuple[int, _Cells]], path: Path) -> Iterator[tuple[int, _Row]]:
-    """Yield rows of cells by the names in the header, the first of them; blank lines are passed over."""
-    header: list[str] = []
-    for line, cells in rows:
-        if not header:
-            header = _header(cells, path, line)
-        elif isinstance(cells, str):
-            yield line, cells
-        elif len(cells) == len(header):
-            yield line, dict(zip(header, cells, strict=True))
-        elif cells:
-            yield line, "wrong number of columns"
-
-
-def _header(cells: _Cells, path: Path, line: int) -> list[str]:
-    if isinstance(cells, str):
-        raise DataError(f"{path}:{line}: the header is {cells}")
-    header = column_names(cells, path, line)
-    for wanted in (("sentence1",), ("sentence2",), _LABEL_COLUMNS):
-        if not set(wanted) & set(header):
-            raise DataError(f"{path}:{line}: the header names no column '{wanted[0]}'.{nearest(wanted[0], header)}")
-    return header

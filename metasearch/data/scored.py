@@ -17,7 +17,8 @@ from pathlib import Path
 from metasearch.config.languages import parse_name
 from metasearch.config.seeding import stream
 from metasearch.data.formats.compressed_files import unpacked
-from metasearch.data.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
+from metasearch.data.formats.rows import read_rows
+from metasearch.data.formats.text_files import sentence_of
 from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
 
@@ -58,23 +59,11 @@ def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
 
 
 def scored_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file, whatever its name; `DataError` where it is damaged, empty, or neither CSV nor TSV."""
-    rows_of = {".csv": csv_rows, ".tsv": tsv_rows}.get(suffix_of(path))
-    if rows_of is None:
-        raise DataError(f"{path}: expected a file of scored pairs in .csv, .csv.gz, .tsv or .tsv.gz")
-    yield from check_rows(path, rows_of(path))
-
-
-def check_rows(path: Path, rows: Iterable[tuple[int, Sequence[str]]]) -> Iterator[Row]:
-    """Yield rows of two sentences and a score; `DataError` names file and line of another one, or an empty file."""
+    """Yield the rows of a CSV or TSV of sentence, sentence and score; `DataError` names file and line of damage."""
     empty = True
-    for line, row in rows:
-        if not row:
-            continue
-        if len(row) != 3:
-            raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
-        first, second = (sentence_of(cell, path, line) for cell in row[:2])
-        yield first, second, score_of(row[2], path, line)
+    for row in read_rows(path, names=("sentence1", "sentence2", "score")):
+        first, second = (sentence_of(row.values[name], path, row.line) for name in ("sentence1", "sentence2"))
+        yield first, second, score_of(row.values["score"], path, row.line)
         empty = False
     if empty:
         raise DataError(f"{path}: the file is empty")
@@ -83,8 +72,8 @@ def check_rows(path: Path, rows: Iterable[tuple[int, Sequence[str]]]) -> Iterato
 def scored_csv(rows: Iterable[Row]) -> str:
     """Return rows as the text of a CSV without header, with scores from 0 to 5.
 
-    `scored_rows` reads the same rows back, to the last bit, where texts are stripped and scores are the quotient of a
-    number and 5, as readers give them.
+    `scored_rows` reads the same rows back, to the last bit, where texts are stripped and have line feeds, and scores
+    are the quotient of a number and 5, as readers give them.
     """
     file = io.StringIO(newline="")
     # Sentences are always quoted, so that no file begins with what could be taken for a byte-order mark.

@@ -10,6 +10,7 @@ from metasearch.algorithms.fine_tune import FineTune
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Loss
 from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import with_line_feeds
 from metasearch.data.records import ScoredPair
 from metasearch.data.scored import read_scored, scored_csv, scored_rows, split_dev
 from metasearch.encoders.builtin import tiny
@@ -19,7 +20,9 @@ from metasearch.errors import DataError
 ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
 
 sentences = (
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(lambda text: not blank(text))
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+    .map(lambda text: with_line_feeds(text).strip())
+    .filter(lambda text: not blank(text))
 )
 # What readers give: a number of the file, divided by 5.
 golds = st.floats(0, 5).map(lambda score: score / 5)

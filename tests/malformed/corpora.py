@@ -32,21 +32,21 @@ CORPORA = [
 ]  # fmt: skip
 SCORED = [
     _scored("an empty file", "en.csv", "", "en.csv: the file is empty"),
-    _scored("a row of two columns", "en.csv", "a,b\n", "en.csv:1: expected sentence, sentence, score; got 2 columns"),
+    _scored("a row of two columns", "en.csv", "a,b\n", "en.csv:1: expected sentence1, sentence2, score; got 2 columns"),
     _scored("a score above 5", "en.csv", "a,b,6\n", "en.csv:1: expected a score from 0 to 5, got '6'"),
     _scored("a score that is no number", "en.csv", "a,b,nan\n", "en.csv:1: expected a score from 0 to 5, got 'nan'"),
     _scored("a blank sentence", "en.csv", "a, ,1\n", "en.csv:1: expected a sentence, got"),
     _scored("an open quote", "en.csv", '"a,b,1\n', "en.csv:[0-9]+: not CSV: "),
     _scored("not UTF-8", "en.csv", b"a,b\xff,1\n", "en.csv:1: not UTF-8: byte 0xff"),
     _scored("a NUL character", "en.csv", "a,\0,1\n", "en.csv:1: (not CSV|expected)"),
-    _scored("another format", "en.json", "[]", "en.json: expected a file of scored pairs in .csv"),
+    _scored("another format", "en.json", "[]", "en.json: expected rows in .csv"),
     _scored("a folder", "en.csv", None, "en.csv: cannot be read: Is a directory"),
     _scored("no gzip file", "en.csv.gz", b"a,b,1\n", "en.csv.gz: damaged gzip file after line 0"),
     _scored("tabs with a column too many", "en.tsv", "a\tb\t1\t2\n", "en.tsv:1: expected .*; got 4 columns"),
 ]
 ENTAILMENT = [
-    _entailment("an empty file", "a.jsonl", "", "a.jsonl: the file has no pairs"),
-    _entailment("another format", "a.txt", "", "a.txt: expected .jsonl, .tsv or .csv"),
+    _entailment("an empty file", "a.jsonl", "", "a.jsonl: the file is empty"),
+    _entailment("another format", "a.txt", "", "a.txt: expected rows in .csv, .tsv, .jsonl"),
     _entailment(
         "a column that is missing", "a.tsv", "sentence1\tsentence\tlabel\n", "a.tsv:1: .*no column 'sentence2'"
     ),

@@ -34,7 +34,7 @@ def _anywhere(form: str) -> list[Row]:
     empty = f"{at}:1: not JSON: Expecting value" if form == "xquad-r" else f"{at}: (the file is empty|expected rows)"
     # The names of two files of a pair differ in a word.
     either = at.replace("input", "(input|gs)")
-    blank = f"{either}(:[12])?: (not JSON: Expecting value|expected|the header)"
+    blank = f"{either}(:[12])?: (not JSON: Expecting value|expected|the header|the file is empty)"
     return [
         _row(
             form,
@@ -48,7 +48,12 @@ def _anywhere(form: str) -> list[Row]:
         _row(form, "a file that is blank", spoil(name, " \n"), blank),
         _row(form, "a file in UTF-16", spoil(name, "\ufeffx\n".encode("utf-16-le")), f"{at}:1: not UTF-8: byte 0xff"),
         _row(form, "a byte that is no UTF-8", spoil(name, b"\x80"), f"{at}:1: not UTF-8: byte 0x80"),
-        _row(form, "a file of NUL characters", spoil(name, "\0\0"), f"{either}(:1)?: (not JSON|not CSV|expected)"),
+        _row(
+            form,
+            "a file of NUL characters",
+            spoil(name, "\0\0"),
+            f"{either}(:1)?: (not JSON|not CSV|expected|the file is empty)",
+        ),
     ]
 
 
@@ -111,7 +116,7 @@ SEMEVAL = [
     ("a side that is blank", "\t", "\t\t", ":1: expected a sentence, got"),
 ]
 STSB = [
-    ("a row of two columns", ",2.5", "", ":1: expected sentence, sentence, score; got 2 columns"),
+    ("a row of two columns", ",2.5", "", ":1: expected sentence1, sentence2, score; got 2 columns"),
     ("a score below 0", "2.5", "-2.5", ":1: expected a score from 0 to 5, got '-2.5'"),
     ("a score that is no number", "2.5", "nan", ":1: expected a score from 0 to 5, got 'nan'"),
 ]

@@ -22,15 +22,15 @@ SUFFIXES = {
     ".markdown": "markdown",
     ".html": "html",
     ".htm": "html",
-    ".jsonl": "jsonl",
-    ".csv": "table",
-    ".tsv": "table",
+    ".jsonl": "rows",
+    ".csv": "rows",
+    ".tsv": "rows",
     ".pdf": "pdf",
     ".docx": "docx",
 }
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
-ROWS = ("jsonl", "table")
-"""Modules that read rows of named columns."""
+ROWS = "rows"
+"""The module that reads rows of named columns."""
 
 log = logging.getLogger(__name__)
 

@@ -23,20 +23,21 @@ from typing import Any
 from metasearch.config.extras import import_extra
 from metasearch.data.formats import strict_json
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import byte_lines, column_names, csv_rows, suffix_of, with_line_feeds
+from metasearch.data.formats.text_files import byte_lines, column_names, csv_rows, rows_of, suffix_of, with_line_feeds
 from metasearch.errors import DataError, nearest
 from metasearch.io import read_bytes, require_file
 
 Values = Mapping[str, Any]
 Source = str | Path | Iterable[Values] | Any
 """A file, a folder, or rows in memory; `Any` stands for a table of a library that is no dependency."""
+Lines = Callable[[Path], Iterable[str]]
 Damage = Callable[[str, str], None]
 """Hears of a row that cannot be read: its place, and what is wrong with it."""
 
 _BATCH = 4096
 """Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_LEAST_SHOWN = 40
+_SHOWN = 40
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _SHARD = re.compile(r"-\d+-of-\d+")
 """What names of shards of one table differ in."""
@@ -63,14 +64,16 @@ def read_rows(
     *,
     names: Sequence[str] = (),
     damaged: Damage | None = None,
+    lines: Lines | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of a file, of a folder or in memory, one after the other.
 
     Args:
         source: see the table above.
         columns: name that a value gets → its column, such as `{"query": "question"}`; other columns keep theirs.
-        names: names of the columns of a CSV or TSV without a header.
+        names: names of the columns of a CSV or TSV without a header; a TSV may then be called `.txt`, too.
         damaged: hears of rows that cannot be read, which are skipped. By default the first of them is an error.
+        lines: gives the lines of a text file with their ends, in place of lines of any length.
 
     Raises:
         DataError: the source cannot be read, is of another kind, lacks one of `columns`, or a row is damaged; the
@@ -83,9 +86,9 @@ def read_rows(
     report = damaged or _refuse
     wanted = dict(columns or {})
     if isinstance(source, str | Path):
-        yield from _renamed(_file_rows(Path(source), wanted, names, report), wanted, f"{source}")
+        yield from _renamed(_file_rows(Path(source), wanted, _Reading(tuple(names), report, lines)), wanted)
     else:
-        yield from _renamed(_memory_rows(source, report), wanted, "rows")
+        yield from _renamed(_memory_rows(source, report), wanted)
 
 
 def missing_column(place: str, name: str, known: Iterable[str]) -> DataError:
@@ -97,32 +100,68 @@ def _refuse(place: str, reason: str) -> None:
     raise DataError(f"{place}: {reason}")
 
 
-def _renamed(rows: Iterable[Row], columns: Mapping[str, str], where: str) -> Iterator[Row]:
+def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
     """Yield rows with the values of `columns` by their new names; `DataError` where no row has one of the columns."""
     new = {old: name for name, old in columns.items()}
     seen: dict[str, None] = {}
+    first = ""
     for row in rows:
+        first = first or row.place
         seen.update(dict.fromkeys(row.values))
         # A column that has a name which another one gets is hidden by it.
         kept = {new.get(old, old): value for old, value in row.values.items() if old in new or old not in columns}
         yield Row(row.place, row.line, kept) if new else row
     for name in columns.values():
         if seen and name not in seen:
-            raise missing_column(where, name, seen)
+            raise missing_column(first, name, seen)
 
 
-def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
-    if os.path.isdir(path):  # pathlib raises an error for a name that is too long
+@dataclass(frozen=True)
+class _Reading:
+    """How text files are read; see `read_rows`."""
+
+    names: tuple[str, ...]
+    damaged: Damage
+    lines: Lines | None
+
+    def decoded(self, path: Path) -> Iterator[tuple[int, str]]:
+        """Yield number and text of each line that is UTF-8, without its end; `DataError` for an empty file."""
+        if self.lines is not None:
+            yield from ((number, text.rstrip("\n")) for number, text in enumerate(self.lines(path), 1))
+            return
+        line = 0
+        for line, content in enumerate(byte_lines(path), 1):
+            try:
+                text = content.decode()
+            except UnicodeDecodeError as error:
+                self.damaged(f"{path}:{line}", f"not UTF-8: byte {content[error.start]:#04x}")
+            else:
+                yield line, text.removesuffix("\n").removesuffix("\r")
+        if not line:
+            raise DataError(f"{path}: the file is empty")
+
+    def cells(self, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """Yield line and cells of each row of a CSV or TSV, none of a blank line."""
+        if suffix_of(path) != ".csv":
+            yield from ((line, [] if blank(text) else text.split("\t")) for line, text in self.decoded(path))
+        elif self.lines is not None:
+            yield from rows_of(self.lines(path), path)
+        else:
+            yield from csv_rows(path)
+
+
+def _file_rows(path: Path, columns: Mapping[str, str], reading: _Reading) -> Iterator[Row]:
+    kind = suffix_of(path)
+    # Of a name that is too long, pathlib raises an error.
+    if os.path.isdir(path) and kind not in (*_SUFFIXES, ".txt"):
         shards = _shards(path)
         if not shards:
             return _batches(path, _arrow_batches(path))
-        return (row for shard in shards for row in _file_rows(shard, columns, names, damaged))
-    kind = suffix_of(path)
-    if kind in (".csv", ".tsv"):
-        rows = csv_rows(path) if kind == ".csv" else _tsv_rows(path, damaged)
-        return _table(path, rows, columns, names, damaged)
+        return (row for shard in shards for row in _file_rows(shard, columns, reading))
+    if kind in (".csv", ".tsv") or (reading.names and kind == ".txt"):
+        return _table(path, columns, reading)
     if kind in (".jsonl", ".ndjson"):
-        return _json_rows(path, damaged)
+        return _json_rows(path, reading)
     if kind == ".parquet":
         return _batches(path, _parquet_batches(path))
     if not os.path.exists(path):
@@ -148,23 +187,19 @@ def _shards(folder: Path) -> list[Path]:
 # Text files.
 
 
-def _table(
-    path: Path,
-    rows: Iterable[tuple[int, list[str]]],
-    columns: Mapping[str, str],
-    names: Sequence[str],
-    damaged: Damage,
-) -> Iterator[Row]:
+def _table(path: Path, columns: Mapping[str, str], reading: _Reading) -> Iterator[Row]:
     """Yield cells by the names in the header; blank lines have none and are passed over."""
-    header = list(names)
-    for line, cells in rows:
+    header = list(reading.names)
+    for line, cells in reading.cells(path):
         if not cells:
             continue
         if not header:
             header = column_names(cells, path, line)
             _check_header(path, line, header, columns)
         elif len(cells) != len(header):
-            damaged(f"{path}:{line}", f"expected {len(header)} columns, got {len(cells)}")
+            expected = f"{', '.join(reading.names)};" if reading.names else f"{len(header)} columns,"
+            more = " columns" if reading.names else ""
+            reading.damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{more}")
         else:
             # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
             named = ((name, with_line_feeds(cell)) for name, cell in zip(header, cells, strict=True) if name)
@@ -179,44 +214,24 @@ def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping
             raise missing_column(f"{path}:{line}", name, header)
 
 
-def _tsv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
-    for line, text in _decoded(path, damaged):
-        yield line, [] if blank(text) else text.split("\t")
-
-
-def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
-    for line, text in _decoded(path, damaged):
+def _json_rows(path: Path, reading: _Reading) -> Iterator[Row]:
+    for line, text in reading.decoded(path):
         if blank(text):
             continue
         place = f"{path}:{line}"
         try:
             value = strict_json.parse(text)
+        except json.JSONDecodeError as error:
+            reading.damaged(place, f"not JSON: {error.msg} at column {error.colno}")
         except strict_json.RepeatedKey as error:
-            damaged(place, str(error))
-        except ValueError as error:
-            what = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
-            damaged(place, f"not JSON: {what}")
-        except RecursionError as error:
-            damaged(place, f"not JSON: {error}")
+            reading.damaged(place, str(error))
+        except (ValueError, RecursionError) as error:
+            reading.damaged(place, f"not readable JSON: {error}")
         else:
             if isinstance(value, dict):
                 yield Row(place, line, value)
             else:
-                damaged(place, f"expected an object in braces, got {text[:_LEAST_SHOWN]}")
-
-
-def _decoded(path: Path, damaged: Damage) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line that is UTF-8, without its end; `DataError` for an empty file."""
-    line = 0
-    for line, content in enumerate(byte_lines(path), 1):
-        try:
-            text = content.decode()
-        except UnicodeDecodeError as error:
-            damaged(f"{path}:{line}", f"not UTF-8: byte {content[error.start]:#04x}")
-        else:
-            yield line, text.removesuffix("\n").removesuffix("\r")
-    if not line:
-        raise DataError(f"{path}: the file is empty")
+                reading.damaged(place, f"expected an object in braces, got {text[:_SHOWN]}")
 
 
 # Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.
@@ -282,4 +297,4 @@ def _memory_rows(source: Any, damaged: Damage) -> Iterator[Row]:
         if isinstance(values, Mapping):
             yield Row(f"row {number}", number, values)
         else:
-            damaged(f"row {number}", f"expected a dict, got {str(values)[:_LEAST_SHOWN]}")
+            damaged(f"row {number}", f"expected a dict, got {str(values)[:_SHOWN]}")

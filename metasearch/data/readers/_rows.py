@@ -6,7 +6,7 @@ Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.config.task import Task
+from metasearch.data.formats.rows import read_rows
 from metasearch.data.locate import find_file
 from metasearch.data.readers.base import (
     COMPOSED,
@@ -45,18 +46,26 @@ def files(task: Task, suffix: str) -> list[str]:
     return [f"{language}{suffix}" for language in task.languages] if task.kind == "retrieval" else []
 
 
-def read(folder: Path, task: Task, suffix: str, rows_of: Callable[[Path], Rows]) -> Data:
-    """Read all files of a task, `rows_of` giving the rows of one; `DataError` names file, line and field of damage."""
+def read(folder: Path, task: Task, suffix: str) -> Data:
+    """Read all files of a task; `DataError` names file, line and field of damage."""
     paths = [find_file(folder, name) for name in files(task, suffix)]
     if task.kind == "retrieval":
         corpus = _Corpus(folder)
         for path, language in zip(paths, task.languages, strict=True):
-            corpus.read(path, language, rows_of(path))
+            corpus.read(path, language, _rows(path, suffix))
         return corpus.data()
     pairs: list[ScoredPair] = []
     for path, languages in zip(paths, pair_languages(task), strict=True):
-        pairs += _scored_pairs(path, languages, rows_of(path))
+        pairs += _scored_pairs(path, languages, _rows(path, suffix))
     return SimilarityData(tuple(pairs))
+
+
+def _rows(path: Path, suffix: str) -> Rows:
+    # A cell of a table is always there: a blank one stands for none.
+    return (
+        (row.line, {name: value for name, value in row.values.items() if suffix != ".csv" or value.strip()})
+        for row in read_rows(path)
+    )
 
 
 class _Row(BaseModel):

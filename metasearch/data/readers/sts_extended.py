@@ -6,10 +6,9 @@ A line is `sentence<TAB>sentence<TAB>score`, the score from 0 to 5.
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.formats.text_files import tsv_rows
 from metasearch.data.readers.base import pair_languages
 from metasearch.data.records import ScoredPair, SimilarityData
-from metasearch.data.scored import check_rows
+from metasearch.data.scored import scored_rows
 
 
 def files(task: Task) -> list[str]:
@@ -21,6 +20,6 @@ def read(folder: Path, task: Task) -> SimilarityData:
     """Read all pairs of a task; `DataError` names file and line of a damaged one. Row i of each file is one group."""
     pairs: list[ScoredPair] = []
     for languages, name in zip(pair_languages(task), files(task), strict=True):
-        rows = check_rows(folder / name, tsv_rows(folder / name))
-        pairs += [ScoredPair("-".join(languages), languages, *row, f"row-{i}") for i, row in enumerate(rows, 1)]
+        rows = enumerate(scored_rows(folder / name), 1)
+        pairs += [ScoredPair("-".join(languages), languages, *row, f"row-{i}") for i, row in rows]
     return SimilarityData(tuple(pairs))

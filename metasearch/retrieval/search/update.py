@@ -133,7 +133,7 @@ def update(
 def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
     """Say that a column is named where no document has columns, and that no text is left to tell a language of."""
     usual = IndexSettings.model_fields["column"].default
-    if settings.column != usual and not any(each.reader in ROWS for each in documents):
+    if settings.column != usual and not any(each.reader == ROWS for each in documents):
         log.warning("column '%s' does nothing: no document is jsonl, csv or tsv", settings.column)
     if settings.detect and is_known(settings.language or ""):
         log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)

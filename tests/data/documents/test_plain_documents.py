@@ -110,7 +110,7 @@ def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, ca
     assert [passage.text for passage in read([folder])] == ["One.", "Two."]
     assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
         "/b.txt:1: not UTF-8: byte 3 is 0xe9",
-        "/c.csv:1: the header has no column 'text' with the text. Known: name.",
+        "/c.csv:1: no column 'text'. Known: name.",
     ]
     for name in ("b.txt", "c.csv"):
         with pytest.raises(DataError, match=rf"docs/{name}:1: "):

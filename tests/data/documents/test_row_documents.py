@@ -101,7 +101,7 @@ def test_a_line_that_never_ends_is_refused(name, text, line, tmp_path, monkeypat
         ("a.jsonl", '{"text": "\\ud800"}', ":1: text: half a character, \\ud800"),
         ("a.jsonl", '["a"]', ':1: expected an object in braces, got ["a"]'),
         ("a.jsonl", '{"text": "a"', ":1: not JSON: Expecting ',' delimiter at column 13"),
-        ("a.jsonl", '{"txt": "b"}', ":1: no 'text', which holds the text. Did you mean 'txt'? Known: txt."),
+        ("a.jsonl", '{"txt": "b"}', ":1: no column 'text'. Did you mean 'txt'? Known: txt."),
         ("a.csv", "text,id\n\na\n", ":3: expected 2 columns, got 1"),
         ("a.tsv", "text\tid\na\n", ":2: expected 2 columns, got 1"),
     ],
@@ -117,8 +117,8 @@ def test_a_row_that_cannot_be_read_is_named_with_its_line_and_the_others_are_rea
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.jsonl", '{"txt": "b"}\n\n{}', ":1: no 'text', which holds the text. Did you mean 'txt'? Known: txt."),
-        ("a.csv", "title,txt\na,b\n", ":1: the header has no column 'text' with the text. Did you mean 'txt'? Known: "),
+        ("a.jsonl", '{"txt": "b"}\n\n{}', ":1: no column 'text'. Did you mean 'txt'? Known: txt."),
+        ("a.csv", "title,txt\na,b\n", ":1: no column 'text'. Did you mean 'txt'? Known: "),
         ("a.csv", "text,text\na,b\n", ":1: the header names the column 'text' twice"),
         ("a.csv", 'text\n"a\nb\nc', ":2: not CSV: unexpected end of data"),
     ],

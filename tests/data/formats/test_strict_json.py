@@ -73,5 +73,5 @@ def test_an_entailment_pair_with_it_is_dropped_and_counted(tmp_path):
     sound = '{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"}\n'
     path.write_text(sound + sound.replace("{", '{"gold_label": "entailment", '), encoding="utf-8")
     report = read_entailment([path]).report
-    assert report.describe() == "2 lines read, 1 kept; dropped: 1 a key stands twice"
-    assert report.examples == [f"{path}:2: a key stands twice"]
+    assert report.describe() == "2 lines read, 1 kept; dropped: 1 the key 'gold_label' stands twice"
+    assert report.examples == [f"{path}:2: the key 'gold_label' stands twice"]

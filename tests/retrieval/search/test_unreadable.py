@@ -88,7 +88,7 @@ def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all
     with pytest.raises(DataError) as caught:
         index("docs/pets.csv", "docs/cafe.txt", "docs")
     assert str(caught.value).splitlines() == [
-        "docs/pets.csv:1: the header has no column 'text' with the text. Known: name.",
+        "docs/pets.csv:1: no column 'text'. Known: name.",
         "docs/cafe.txt:1: not UTF-8: byte 3 is 0xe9",
     ]
     assert texts(tmp_path) == before
@@ -133,7 +133,7 @@ def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_cha
         "docs/c.md:2: not YAML: ",
         "docs/d.jsonl:3: not JSON: ",
         "docs/d.jsonl:4: language: 'german' is not a language tag",
-        "docs/e.csv:1: the header has no column 'text'",
+        "docs/e.csv:1: no column 'text'",
         "docs/f.txt: cannot be read: No such file",
     ]
     for _ in range(2):

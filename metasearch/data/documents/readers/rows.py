@@ -1,6 +1,7 @@
-"""Tables with a header: CSV, with quotes, and TSV, without; and the named fields of a row, which JSON lines share."""
+"""Rows of named fields: CSV, TSV and JSON lines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 
 from metasearch.config.languages import parse_tag
@@ -9,8 +10,8 @@ from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import OTHER_COLUMNS, Settings
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import column_names, rows_of, suffix_of, with_line_feeds
-from metasearch.errors import DataError, nearest
+from metasearch.data.formats.rows import missing_column, read_rows
+from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 
 # A row of named fields becomes a section of its own.
 #
@@ -73,35 +74,27 @@ def _field(row: Mapping[str, object], name: str) -> str:
     return with_line_feeds(value)
 
 
-# Tables with a header: CSV, with quotes, and TSV, without.
-
-
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of each row that has one; `DataError` if there is no column with the text."""
-    header: list[str] = []
-    for first, cells in _rows(path):
-        if not cells:
+    """Yield the text of each row that has one; `DataError` if no row has the column with the text."""
+    column, is_table = settings.column, suffix_of(path) != ".jsonl"
+
+    def damaged(place: str, reason: str) -> None:
+        notes.skip_row(f"{place}: {reason}")
+
+    for row in read_rows(path, {column: column}, damaged=damaged, lines=lines):
+        values = row.values
+        if column not in values:
+            notes.skip_row(str(missing_column(row.place, column, values)))
             continue
-        if not header:
-            header = column_names(cells, path, first)
-            if settings.column not in header:
-                raise DataError(
-                    f"{path}:{first}: the header has no column '{settings.column}' with the text."
-                    f"{nearest(settings.column, filter(None, header))}"
-                )
+        if is_table:  # a cell is always there: an empty one stands for none
+            values = {name: cell or None for name, cell in values.items() if cell or name == column}
+        section = read_row(values, row.place, settings, notes)
+        if section is None:
             continue
-        if len(cells) != len(header):
-            notes.skip_row(f"{path}:{first}: expected {len(header)} columns, got {len(cells)}")
-            continue
-        # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
-        row = {name: cell or None for name, cell in zip(header, cells, strict=True) if cell or name == settings.column}
-        section = read_row(row, f"{path}:{first}", settings, notes)
-        if section is not None:
-            line = first + sum(cell.count("\n") for cell in cells[: header.index(settings.column)])
+        if is_table:
+            before = takewhile(lambda name: name != column, row.values)
+            line = row.line + sum(row.values[name].count("\n") for name in before)
             yield Section(section.text, line, section.language, section.title)
-
-
-def _rows(path: Path) -> Iterable[tuple[int, Sequence[str]]]:
-    if suffix_of(path) == ".csv":
-        return rows_of(lines(path), path)
-    return ((n, line.rstrip("\n").split("\t") if not blank(line) else []) for n, line in enumerate(lines(path), 1))
+        else:
+            # Line ends of the text are written as \n: all of it stands in one line.
+            yield Section(section.text, row.line, section.language, section.title, marks=())
