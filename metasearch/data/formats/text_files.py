@@ -78,21 +78,16 @@ def lines_of(path: Path) -> list[str]:
     return lines
 
 
-def json_of(text: str, path: Path, line: int | None = None) -> Any:
-    """Return the value of a JSON text, a file's or that of one line of it.
-
-    `DataError` where it is not JSON, or a key stands twice in an object.
-    """
-    where = f"{path}:{line}" if line else f"{path}"
+def json_of(text: str, path: Path) -> Any:
+    """Return the value of a file's JSON text; `DataError` where it is not JSON, or a key stands twice in an object."""
     try:
         return strict_json.parse(text)
     except json.JSONDecodeError as error:
-        at = (line or 1) + error.lineno - 1
-        raise DataError(f"{path}:{at}: not JSON: {error.msg} at column {error.colno}") from None
+        raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
     except strict_json.RepeatedKey as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{path}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not readable JSON: {error}") from None
+        raise DataError(f"{path}: not readable JSON: {error}") from None
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
