@@ -15,7 +15,7 @@ from metasearch.cli import _complete
 from metasearch.config import yaml
 from metasearch.config.base import Flag, Renamed, Settings
 from metasearch.config.launchers import SETTINGS
-from metasearch.config.recipe import Role
+from metasearch.config.recipe import ROLE_NAMES, Role, public_name
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 from metasearch.errors import ConfigError, nearest
 
@@ -75,9 +75,10 @@ class Prompt(click.ParamType):  # type: ignore[type-arg]  # as above
         """Return role and text."""
         role, equals, text = value.partition("=")
         if not equals:
-            self.fail(f"'{value}': expected ROLE=TEXT, such as \"candidate=passage: \"", param, ctx)
+            self.fail(f"'{value}': expected ROLE=TEXT, such as \"document=passage: \"", param, ctx)
+        role = ROLE_NAMES.get(role, role)
         if role not in ROLES:
-            self.fail(f"'{value}': no role '{role}'.{nearest(role, ROLES)}", param, ctx)
+            self.fail(f"'{value}': no role '{role}'.{nearest(role, ROLE_NAMES)}", param, ctx)
         return role, text
 
 
@@ -289,7 +290,7 @@ def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[s
     found = dict(pairs)
     if len(found) < len(pairs):
         raise click.BadParameter(
-            f"a role has one prompt; {', '.join(role for role, _ in pairs)} were given", ctx, param
+            f"a role has one prompt; {', '.join(public_name(role) for role, _ in pairs)} were given", ctx, param
         )
     return found
 

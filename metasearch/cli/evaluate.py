@@ -64,6 +64,7 @@ def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") ->
 
     A prompt may be taken away from any role: an encoder is refused for one that it cannot read, whatever the task.
     """
+    from metasearch.config.recipe import public_name
     from metasearch.config.task import ROLES
 
     if task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
@@ -71,8 +72,9 @@ def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") ->
         raise ConfigError(f"--pool is for retrieval; task '{task.task}' {does[task.kind]}")
     for role, prompt in prompts.items():
         if prompt and role not in ROLES[task.kind]:
-            own = " and ".join(ROLES[task.kind])
-            raise ConfigError(f"--prompt {role}=…: the texts of task '{task.task}' have no such role; it has {own}")
+            own = " and ".join(map(public_name, ROLES[task.kind]))
+            named = public_name(role)
+            raise ConfigError(f"--prompt {named}=…: the texts of task '{task.task}' have no such role; it has {own}")
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """What all declarations are made of: frozen values without unknown keys, and the numbers in them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
@@ -50,7 +50,7 @@ class Renamed:
         values: former value → the value that it stands for.
     """
 
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(hash=False)  # types that are subscripted are hashed
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return a schema that replaces a former value before it is checked."""

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
-from metasearch.config.base import Count, Flag, Length, Positive, Settings
+from metasearch.config.base import Count, Flag, Length, Positive, Renamed, Settings
 from metasearch.config.languages import Language, normalise_tag
-from metasearch.config.recipe import Role
+from metasearch.config.recipe import ROLE_NAMES, Role
 
 PASSAGE_LENGTH = 128
 """Tokens of a passage by default, if the encoder reads so many."""
@@ -44,7 +44,7 @@ class IndexSettings(Settings):
     """Column with the text in jsonl, csv and tsv; by default text."""
     neutral: bool = False
     """Remove language bias from the embeddings; off by default."""
-    prompts: Annotated[Mapping[Role, str], Flag(name="--prompt")] = {}
+    prompts: Annotated[Mapping[Annotated[Role, Renamed(ROLE_NAMES)], str], Flag(name="--prompt")] = {}
 
 
 class RankingSettings(Settings):

@@ -22,6 +22,14 @@ from metasearch.errors import nearest
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
+ROLE_NAMES: dict[str, Role] = {"query": "question", "document": "candidate", "text": "text"}
+"""Role as users name it → role; the names `question` and `candidate` still work."""
+
+
+def public_name(role: str) -> str:
+    """Return the name of a role for users: `query` for `question`, `document` for `candidate`."""
+    return next((name for name, own in ROLE_NAMES.items() if own == role), role)
+
 
 ZERO_SHOT = "zero-shot"
 """Stands for the learner of an encoder that is scored as it is."""
@@ -44,13 +52,23 @@ def with_merge(learner: str) -> str:
 class MaxLength(FrozenConfig):
     """Longest inputs in tokens, special tokens included; longer ones are truncated.
 
-    Tasks of retrieval have questions and candidates, all others `text`. None leaves a role the checkpoint's own length
-    (`metasearch.encoders.lengths`).
+    Files may also write `query` and `document`. Tasks of retrieval have questions and candidates, all others `text`.
+    None leaves a role the checkpoint's own length (`metasearch.encoders.lengths`).
     """
 
     question: Length | None = None
     candidate: Length | None = None
     text: Length | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        for name, role in ROLE_NAMES.items():
+            if name != role and name in value and role in value:
+                raise ValueError(f"'{name}' and '{role}' are the same; leave one of them out")
+        return {ROLE_NAMES.get(str(name), name): length for name, length in value.items()}
 
 
 class Episodes(FrozenConfig):

@@ -11,7 +11,7 @@ from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Positive, Renamed, Seed, Settings
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
+from metasearch.config.recipe import ROLE_NAMES, ZERO_SHOT, Recipe, Role
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
@@ -61,8 +61,10 @@ class EncoderConfig(Settings):
 
     name: Annotated[str, Flag(name="--encoder", complete="encoders")]
     """Built-in name, local folder or hub name; by default the task's encoder."""
-    prompts: Annotated[Mapping[Role, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
-    """Text before the texts of a role (question, candidate or text), instead of the encoder's own; repeatable."""
+    prompts: Annotated[
+        Mapping[Annotated[Role, Renamed(ROLE_NAMES)], str], Flag(name="--prompt", metavar="ROLE=TEXT")
+    ] = {}
+    """Text before the texts of a role (query, document or text), instead of the encoder's own; repeatable."""
     trim: Annotated[tuple[str, ...], Flag(name="--trim-vocab", metavar="task|LANGUAGES", comma=True)] = ()
     """Cut the encoder's vocabulary to the words of the task, or of some of its languages such as ar,de; embeddings of
     their texts stay the same."""

@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.recipe import MaxLength, Role, public_name
 from metasearch.encoders.adapters import require_merged
 from metasearch.encoders.batches import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, batches
 from metasearch.encoders.fingerprint import fingerprint
@@ -185,9 +185,10 @@ class Encoder:
         """Return what is put before texts of a role; `EncoderError` where pooling is to leave its tokens out."""
         prompt = prompt_of(self.model, role)
         if prompt and not pools_prompts(self.model):
+            name = public_name(role)
             raise EncoderError(
                 f"{self.name}: its pooling leaves out the tokens of prompts (include_prompt: false), which is not "
-                f"supported, and '{prompt}' stands before each {role}; take its prompts away with --prompt {role}="
+                f"supported, and '{prompt}' stands before each {name}; take its prompts away with --prompt {name}="
             )
         return prompt
 
@@ -287,6 +288,14 @@ class Encoder:
         # A dev score may be taken in the middle of training, which goes on in its own mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
+
+    def encode_query(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
+        """Return the vectors of queries, `(len(texts), D)`, as `encode` does."""
+        return self.encode(texts, "question", batch_size=batch_size)
+
+    def encode_document(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
+        """Return the vectors of documents, `(len(texts), D)`, as `encode` does."""
+        return self.encode(texts, "candidate", batch_size=batch_size)
 
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.

@@ -44,9 +44,9 @@ def failing(*args, code):
         ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
         (
             ["evaluate", "--task", "demo", "--prompt", "text=query: "],
-            "--prompt text=…: the texts of task 'demo' have no such role; it has question and candidate",
+            "--prompt text=…: the texts of task 'demo' have no such role; it has query and document",
         ),
-        (["evaluate", "--prompt", "question=a", "--prompt", "question=b"], "a role has one prompt; question, question"),
+        (["evaluate", "--prompt", "query=a", "--prompt", "question=b"], "a role has one prompt; query, query"),
         (
             [*TRAIN, "--epochs", "2", "--set", "budget.epochs=3"],
             "--epochs 2 and --set budget.epochs say the same thing",

@@ -6,6 +6,8 @@ from helpers.declarations import RECIPE, TASK
 from metasearch.config import registry
 from metasearch.config.library import Library, overrides
 from metasearch.config.measure import Measure
+from metasearch.config.recipe import MaxLength
+from metasearch.config.run import EncoderConfig
 from metasearch.config.task import PHASES, Task, applies, resolve
 from metasearch.errors import ConfigError
 
@@ -160,3 +162,10 @@ def test_a_value_of_the_wrong_form_is_told_with_the_right_one(assignment, says):
     with pytest.raises(ConfigError) as caught:
         Library().recipe("maml-tiny", overrides([assignment]))
     assert str(caught.value) == f"--set: {says}"
+
+
+def test_files_may_name_roles_query_and_document():
+    assert MaxLength.model_validate({"query": 5, "document": 9}) == MaxLength(question=5, candidate=9)
+    assert EncoderConfig.of("tiny", prompts={"query": "q: "}).prompts == {"question": "q: "}
+    with pytest.raises(ValueError, match="'query' and 'question' are the same; leave one of them out"):
+        MaxLength.model_validate({"query": 5, "question": 5})

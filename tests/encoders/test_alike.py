@@ -133,7 +133,7 @@ def test_prompts_that_are_not_to_be_pooled_are_refused_where_they_are_in_use(tmp
     made.save_pretrained(str(tmp_path), create_model_card=False)
     says = (
         f"{tmp_path}: its pooling leaves out the tokens of prompts (include_prompt: false), which is not supported, "
-        "and 'query: ' stands before each question; take its prompts away with --prompt question="
+        "and 'query: ' stands before each query; take its prompts away with --prompt query="
     )
     with pytest.raises(EncoderError) as caught:
         load_encoder(str(tmp_path), LENGTHS, device="cpu")

@@ -114,6 +114,13 @@ def test_each_role_has_its_length_in_tokens(encoder, role, limit):
     assert not np.allclose(shorter, whole, atol=1e-6)
 
 
+def test_queries_and_documents_are_encoded_in_their_roles(encoder):
+    cut, texts = with_lengths(encoder, question=8, candidate=16, text=12), ["and " * 40]
+    np.testing.assert_array_equal(cut.encode_query(texts), cut.encode(texts, "question"))
+    np.testing.assert_array_equal(cut.encode_document(texts), cut.encode(texts, "candidate"))
+    assert not np.allclose(cut.encode_query(texts), cut.encode_document(texts), atol=1e-6)
+
+
 def test_a_model_that_reads_texts_in_another_way_cannot_be_trained():
     counts = SentenceTransformer(modules=[BoW(["key", "mat"])], device="cpu")
     with pytest.raises(EncoderError, match=r"words: its first module is BoW, neither a transformer nor a StaticEmb"):

@@ -54,7 +54,7 @@ VALUES = [
     ("train --mode mono-bi --checkpointing slow", "'--checkpointing'.*: unknown choice 'slow'"),
     ("train --mode mono-bi --device gpu", "'--device': unknown choice 'gpu'"),
     ("train --mode mono-bi --prompt passage:", "'passage:': expected ROLE=TEXT"),
-    ("train --mode mono-bi --prompt query=a", "no role 'query'.* Known: candidate, question, text"),
+    ("train --mode mono-bi --prompt passage=a", "no role 'passage'.* Known: document, query, text"),
     ("train --mode mono-bi --encoder tiny --trim-vocab xx", "unknown language to trim to 'xx'"),
     ("train --mode mono-bi --encoder tiny --set outer", "--set outer: expected KEY=VALUE"),
     ("train --mode mono-bi --encoder tiny --set =1", "--set =1: expected KEY=VALUE"),

@@ -34,7 +34,7 @@ def begun(monkeypatch):
         (["--encoder=EMPTY"], 6, "no weights (*.safetensors or pytorch_model.bin) in it; it holds nothing"),
         (["--encoder=nobody/no-such-model"], 6, "cannot be loaded from the model hub"),
         (["--trim-vocab=xx"], 2, "unknown language to trim to 'xx'. Known: "),
-        (["--prompt=query=x"], 2, "no role 'query'. Known: candidate, question, text"),
+        (["--prompt=passage=x"], 2, "no role 'passage'. Known: document, query, text"),
         (["--distill=ema-small", "--student=tinny", "--corpus=CORPUS"], 6, "unknown encoder 'tinny'. Did you mean"),
     ],
 )

@@ -29,7 +29,7 @@ def trimmed(*languages):
 @pytest.mark.slow
 def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_path):
     ended = call(
-        *TRAIN, "--prompt", "question=q: ", "--prompt", "candidate=c: ", "--trim-vocab=task", "-o", tmp_path / "run"
+        *TRAIN, "--prompt", "query=q: ", "--prompt", "document=c: ", "--trim-vocab=task", "-o", tmp_path / "run"
     )
     assert ended.exit_code == 0, ended.output
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))["config"]["encoder"]

@@ -7,10 +7,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
 from metasearch.config.index import RankingSettings
-from metasearch.config.recipe import Role
+from metasearch.config.recipe import ROLE_NAMES, Role
 from metasearch.errors import nearest
 
-ROLES: dict[str, Role] = {"query": "question", "document": "candidate", "passage": "candidate", "text": "text"}
+ROLES: dict[str, Role] = {**ROLE_NAMES, "passage": "candidate"}
 """Values of `input_type`, and the role in which the encoder reads such texts."""
 
 
