@@ -23,5 +23,6 @@ def test_the_navigation_has_every_page_once():
 
 def test_the_reference_has_the_public_names():
     blocks = re.findall(r"^### ms\.(\w+)\n\n::: metasearch\.(\S+)$", DOCUMENTS["docs/reference.md"], re.M)
-    homes = {name: metasearch._HOME[name].partition(":") for name in metasearch.__all__}
-    assert dict(blocks) == {name: f"{module}.{attribute or name}" for name, (module, _, attribute) in homes.items()}
+    homes = {name: metasearch._HOME[name] for name in metasearch.__all__}
+    ends = {name: home.replace(":", ".") if ":" in home else f"{home}.{name}" for name, home in homes.items()}
+    assert dict(blocks) == {name: end.rstrip(".") for name, end in ends.items()}
