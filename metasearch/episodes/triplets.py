@@ -26,6 +26,7 @@ class TripletSampler:
     at `count` keeps questions and languages balanced. A negative is the answer to another question, in a language
     drawn evenly from the candidate languages, and never answers the question itself, nor has the text of an answer
     that does. The negatives of a question have different texts. Those that are `mined` may be any candidates.
+    Candidates that are labelled as no answers (`grades` of 0) come first, whatever the class of the others.
 
     Args:
         data: data of the split to draw from.
@@ -125,6 +126,34 @@ class TripletSampler:
     def _negatives(
         self, question: Question, positive: Candidate, variant: Variant, rng: np.random.Generator
     ) -> list[Candidate]:
+        labelled = [each for each in self._labelled.get(question.id, ()) if each.language in variant.candidates]
+        if not labelled:
+            return self._unlabelled(question, positive, variant, rng)
+        count, own = self.settings.n_neg, self._own(question, variant)
+        chosen = [labelled[i] for i in rng.permutation(len(labelled)) if labelled[i].text not in own][:count]
+        if len(chosen) < count:
+            # Where some of these are labelled, too, random ones follow.
+            chosen += self._unlabelled(question, positive, variant, rng)
+            chosen += self._random_negatives(question, variant, 2 * count, rng)
+        distinct: dict[str, Candidate] = {}
+        for candidate in chosen:
+            distinct.setdefault(candidate.text, candidate)
+        return list(distinct.values())[:count]
+
+    @cached_property
+    def _labelled(self) -> dict[str, list[Candidate]]:
+        """Question id → the candidates that are labelled as no answers to it."""
+        by_id = {candidate.id: candidate for candidate in self.data.candidates} if self.data.grades else {}
+        table: dict[str, list[Candidate]] = {}
+        for (question, candidate), grade in self.data.grades.items():
+            if not grade and candidate in by_id:
+                table.setdefault(question, []).append(by_id[candidate])
+        return table
+
+    def _unlabelled(
+        self, question: Question, positive: Candidate, variant: Variant, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Draw negatives of the class that the settings name."""
         if self.settings.negatives == "random" or self.embed is None:
             return self._random_negatives(question, variant, self.settings.n_neg, rng)
         if self.settings.negatives == "mined":

@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval
+from metasearch.config.arrangement import Variant
+from metasearch.config.recipe import Episodes, Loss
+from metasearch.data.records import RetrievalData
 from metasearch.episodes.negatives import choose, distances
+from metasearch.episodes.triplets import TripletSampler
 
 # d(q, p) = 0.5 and m = 0.25: hard below 0.5, semi-hard from 0.5 to 0.75, easy above 0.75.
 TO_POSITIVE, MARGIN = 0.5, 0.25
@@ -138,3 +142,20 @@ def test_distances_are_euclidean():
 def test_several_negatives_of_one_anchor_are_distinct():
     pairs = list(sentences("hard", on_a_circle(), n_neg=3))
     assert len(set(pairs[:6])) == 6
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 3])
+def test_candidates_that_are_labelled_as_no_answers_come_first(wanted):
+    rows = [{"query": f"q{i}", "document": f"d{i}", "language": "en", "relevance": 1} for i in range(8)]
+    # One of them answers nothing, the other answers another question.
+    wrong = ["only wrong", "d1"]
+    rows += [{"query": "q0", "document": text, "language": "en", "relevance": 0} for text in wrong]
+    data = RetrievalData.from_rows(rows)
+    sampler = TripletSampler(data, Episodes(k=8, n_neg=wanted), Loss())
+    variant = Variant.parse("en_en")
+    drawn = sampler.draw(variant, 8 * wanted, np.random.default_rng(0), None).examples
+    own = [triplet.negative.text for triplet in drawn if triplet.question.text == "q0"]
+    assert len(set(own)) == wanted
+    assert set(own[:2]) <= set(wrong)
+    others = {triplet.negative.text for triplet in drawn if triplet.question.text != "q0"}
+    assert "only wrong" not in others
