@@ -145,7 +145,7 @@ def projection_cells(part: str, encoder: str, rows: Sequence[Row]) -> Iterator[C
     chosen = {"main": FAIR, "forms": FORMS, "labels": LEARNERS, "forms-labels": FORMS[1:4], "figures": LEARNERS[1:2]}
     labels = {"labels": (8, 32, 128), "forms-labels": (8,)}.get(part, (None,))
     drawn = EPISODES if part == "figures" else EPISODES[:1]
-    losses = tuple(LOSSES) if part in ("main", "forms") else ("margin1",)
+    losses = ("margin1",) if part in ("figures", "forms-labels") else tuple(LOSSES)
     for count, (queries, negatives), variant, loss in product(labels, drawn, chosen[part], losses):
         rate, steps = best[variant, loss]
         for seed, fold in product(range(3), range(5)):

@@ -16,30 +16,28 @@ Folds = Mapping[int, float]
 
 
 def curves_table(rows: Sequence[Row]) -> str:
-    """Return dev scores by learner, rate and number of steps, with margin 1.0 and all weights trained."""
-    found = [
-        row for row in rows if set(STEPS) <= row["dev"].keys() and row["loss"] == "margin1" and "trained" not in row
-    ]
+    """Return dev scores by rate, number of steps and learner, with margin 1.0 and all weights trained."""
+    whole = [row for row in rows if row["loss"] == "margin1" and "trained" not in row]
+    found = {(row["rate"], row["variant"]): row["dev"] for row in whole if set(STEPS) <= row["dev"].keys()}
     lines = [
-        [row["variant"], f"{row['rate']:g}", *(f"{100 * row['dev'][step]:.2f}" for step in ("0", *STEPS))]
-        for row in sorted(found, key=lambda row: (row["rate"], list(VARIANTS).index(row["variant"])))
+        [f"{rate:g}", step, *(f"{100 * found[rate, learner][step]:.2f}" for learner in LEARNERS)]
+        for rate in sorted({rate for rate, _ in found})
+        for step in ("0", *STEPS)
     ]
-    return markdown(["dev, margin 1.0", "rate", "0 steps", *STEPS], lines, left=1)
+    return markdown(["rate", "steps", *LEARNERS], lines)
 
 
 def variants_table(rows: Sequence[Row]) -> str:
     """Return the share of the distillation term and the dev scores of each variant at 2e-5, all weights trained."""
     lines = []
-    for variant in VARIANTS:
-        whole = [row for row in rows if row["variant"] == variant and row["rate"] == 2e-5 and "trained" not in row]
-        found = {row["loss"]: row for row in whole if "64" in row["dev"]}
-        if "infonce" in found and "margin1" in found:
-            shares = [found[loss].get("kd_share") for loss in LOSSES]
-            cells_ = [f"{100 * share:.2g} %" if share is not None else "" for share in shares]
-            scores = [f"{100 * found[loss]['dev'][step]:.2f}" for loss in LOSSES for step in ("16", "64")]
-            lines.append([variant, cells_[0], *scores[:2], cells_[1], *scores[2:]])
-    heads = ["λ L_kd / L_task", "16 steps", "64 steps"]
-    return markdown(["dev, rate 2e-5", *(f"{loss}: {h}" for loss in NAMES.values() for h in heads)], lines, left=1)
+    for loss, variant in product(LOSSES, VARIANTS):
+        whole = [row for row in matching(rows, loss=loss, variant=variant, rate=2e-5) if "trained" not in row]
+        for row in whole:
+            if "64" in row["dev"]:
+                share = row.get("kd_share")
+                shown = f"{100 * share:.2g} %" if share is not None else ""
+                lines.append([variant, NAMES[loss], shown, *(f"{100 * row['dev'][step]:.2f}" for step in ("16", "64"))])
+    return markdown(["variant", "loss", "λ L_kd / L_task", "16 steps", "64 steps"], lines, left=2)
 
 
 def main_table(rows: Sequence[Row]) -> str:
@@ -75,9 +73,9 @@ def fair_table(rows: Sequence[Row], encoder: str) -> str:
     lines = []
     for loss, variant in product(LOSSES, FAIR):
         found = by_fold(matching(own, loss=loss, variant=variant, labels=None, queries="random", negatives="random"))
-        against = (untrained(own), *(_learner(own, name, loss) for name in ("fine-tune", "maml")))
+        against = {"": untrained(own), **{name: _learner(own, name, loss) for name in LEARNERS[:2]}}
         if len(found) == 5:
-            cells = [difference(found, other) if other != found else "" for other in against]
+            cells = ["" if name == variant else difference(found, other) for name, other in against.items()]
             lines.append([variant, NAMES[loss], f"{fmean(found.values()):.2f}", *cells])
     heads = ["map@20", "less untrained", "less fine-tune", "less maml"]
     return markdown(["test, five folds, three seeds", "loss", *heads], lines, left=2)
@@ -89,9 +87,9 @@ def labels_table(rows: Sequence[Row], encoder: str, variants: Iterable[str] = LE
     lines = []
     for labels, loss, variant in product((8, 32, 128), LOSSES, variants):
         found = _learner(own, variant, loss, labels)
-        against = (untrained(own), *(_learner(own, name, loss, labels) for name in ("fine-tune", "maml")))
+        against = {"": untrained(own), **{name: _learner(own, name, loss, labels) for name in LEARNERS[:2]}}
         if len(found) == 5:
-            cells = [difference(found, other) if other != found else "" for other in against]
+            cells = ["" if name == variant else difference(found, other) for name, other in against.items()]
             lines.append([str(labels), NAMES[loss], variant, *cells])
     heads = ["less untrained", "less fine-tune", "less maml"]
     return markdown(["labels", "loss", "variant", *heads], lines, left=3)
@@ -111,21 +109,15 @@ def forms_table(rows: Sequence[Row], encoder: str) -> str:
 
 
 def episodes_table(rows: Sequence[Row], encoder: str) -> str:
-    """Return what other queries and negatives change (the paper's Figures 5 and 6), with margin 1.0."""
-    own = projections(rows, encoder)
+    """Return what other queries and negatives change for MAML (the paper's Figures 5 and 6), with margin 1.0."""
+    own = matching(projections(rows, encoder), loss="margin1", variant="maml", labels=None)
+    by_episodes = {drawn: by_fold(matching(own, queries=drawn[0], negatives=drawn[1])) for drawn in EPISODES}
     lines = []
-    for queries, negatives in EPISODES:
-        line = [queries, negatives]
-        for variant in LEARNERS[1:]:
-            margin = matching(own, loss="margin1", variant=variant, labels=None)
-            found, plain = (
-                by_fold(matching(margin, queries=q, negatives=n)) for q, n in ((queries, negatives), EPISODES[0])
-            )
-            if len(found) == 5:
-                line += [f"{fmean(found.values()):.2f}", "" if found == plain else difference(found, plain)]
-        if len(line) == 6:
-            lines.append(line)
-    heads = ["maml", "less random", "align", "less random"]
+    for drawn, found in by_episodes.items():
+        if len(found) == 5:
+            less = "" if drawn == EPISODES[0] else difference(found, by_episodes[EPISODES[0]])
+            lines.append([*drawn, f"{fmean(found.values()):.2f}", difference(found, untrained(own)), less])
+    heads = ["maml, map@20", "less untrained", "less random and random"]
     return markdown(["queries", "negatives", *heads], lines, left=2)
 
 

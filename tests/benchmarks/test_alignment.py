@@ -70,7 +70,7 @@ def test_other_parts_train_at_the_best_point_of_the_grid():
     assert set(best_points(grid, "tiny").values()) == {(3e-3, 4)}
     chosen = list(projection_cells("labels", "tiny", grid))
     assert {(cell.rate, cell.steps) for cell in chosen} == {(3e-3, 4)}
-    assert len(chosen) == 3 * 3 * 5 * 3  # labels × learners × folds × seeds, with margin 1.0 alone
+    assert len(chosen) == 3 * 3 * 2 * 5 * 3  # labels × learners × losses × folds × seeds
 
 
 def test_differences_are_over_folds_with_seeds_averaged():
