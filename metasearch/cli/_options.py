@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from metasearch.cli import _complete
 from metasearch.config import yaml
 from metasearch.config.base import Flag, Renamed, Settings
+from metasearch.config.extras import TRACKERS
 from metasearch.config.launchers import SETTINGS
 from metasearch.config.recipe import ROLE_NAMES, Role, public_name
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
@@ -361,5 +362,12 @@ launcher = options_group(
 )
 """Where the cells of a study run."""
 
-run = options_group(output("Run folder; by default a new one below runs/."), resume(), as_json())
+track = click.option(
+    "--track",
+    "trackers",
+    type=Choice(TRACKERS),
+    multiple=True,
+    help="Send loss and dev scores to an experiment tracker; repeatable.",
+)
+run = options_group(output("Run folder; by default a new one below runs/."), resume(), track, as_json())
 """Where a run goes, and what it prints."""

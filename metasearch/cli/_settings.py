@@ -61,7 +61,7 @@ def reject_conflicting_options(what: str = "run", allowed: Collection[str] = ())
         allowed: parameters that may stand beside it, besides those of every command.
     """
     given = _given_options()
-    others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", *allowed})
+    others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", "trackers", *allowed})
     if others:
         flags = ", ".join(given[name] for name in others)
         raise ConfigError(f"--resume goes on with a {what} as it was configured; leave out {flags}")

@@ -21,7 +21,7 @@ from metasearch.errors import ConfigError
 @click.option("--stages", metavar="WHICH", help="Stages to run, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @_options.run
-def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
+def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Run the stages of a recipe: teach an assistant, compress it into a student, align languages.
 
     \b
@@ -35,14 +35,15 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     from metasearch.cli._settings import show
     from metasearch.pipelines.distill.job import DistillRun
     from metasearch.pipelines.resume import open_run
+    from metasearch.runs.trackers import add_trackers
 
     if resume is not None:
         reject_conflicting_options()
-        result = open_run(resume).execute(ProgressBar, flags["trust_remote_code"])
+        result = open_run(resume).execute(add_trackers(ProgressBar, trackers, resume), flags["trust_remote_code"])
     else:
         config = configure(**flags)
         folder = output or fresh_folder("distill", config.recipe.recipe)
-        result = DistillRun(config, folder).execute(ProgressBar)
+        result = DistillRun(config, folder).execute(add_trackers(ProgressBar, trackers, folder))
     show(result, as_json)
 
 

@@ -24,7 +24,7 @@ from metasearch.errors import ConfigError
     hidden=True,
     help="Same as --cell; also stop, with a checkpoint, at the end of standard input.",
 )
-@_options.options_group(_options.trust, _options.as_json())
+@_options.options_group(_options.trust, _options.track, _options.as_json())
 def command(
     folder: Path,
     jobs: int | None,
@@ -33,6 +33,7 @@ def command(
     cell: bool,
     until_eof: bool,
     trust_remote_code: bool,
+    trackers: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Continue FOLDER as it was configured, with the same result as if it had never stopped.
@@ -49,12 +50,15 @@ def command(
     from metasearch.cli._settings import show
     from metasearch.pipelines.resume import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
+    from metasearch.runs.trackers import add_trackers
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run
         from metasearch.runs.torchrun_env import require_alone
 
         require_alone("a study")
+        if trackers:
+            raise ConfigError(f"--track is for runs; {folder} is a study")
         run(None, folder, jobs, place_of(launcher, launcher_settings), as_json, trust_remote_code)
         return
     for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
@@ -64,7 +68,8 @@ def command(
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     # What the process of a killed runner has reached is saved first.
     patience = WAIT_SECONDS if cell or until_eof else 0
-    show(open_run(folder).execute(ProgressBar, trust_remote_code, patience), as_json)
+    callback = add_trackers(ProgressBar, trackers, folder)
+    show(open_run(folder).execute(callback, trust_remote_code, patience), as_json)
 
 
 def _stop_at_eof() -> None:

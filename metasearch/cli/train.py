@@ -25,7 +25,7 @@ from metasearch.errors import ConfigError
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid at most.")
 @_options.run
-def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
+def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Meta-train an encoder on a task, and report its scores against zero-shot.
 
     \b
@@ -38,14 +38,15 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     from metasearch.cli._settings import show
     from metasearch.pipelines.resume import open_run
     from metasearch.pipelines.train import TrainRun
+    from metasearch.runs.trackers import add_trackers
 
     if resume is not None:
         reject_conflicting_options()
-        result = open_run(resume).execute(ProgressBar, flags["trust_remote_code"])
+        result = open_run(resume).execute(add_trackers(ProgressBar, trackers, resume), flags["trust_remote_code"])
     else:
         config = configure(**flags)
         folder = output or fresh_folder(config.data.task, config.recipe.learner)
-        result = TrainRun(config, folder).execute(ProgressBar)
+        result = TrainRun(config, folder).execute(add_trackers(ProgressBar, trackers, folder))
     show(result, as_json)
 
 

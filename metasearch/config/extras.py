@@ -10,6 +10,10 @@ from typing import Any
 from metasearch.errors import ConfigError, MetasearchError
 
 DISTRIBUTION = "metasearch-encoders"
+LOADER = "metasearch_model.py"
+"""File in the folder of a compressed encoder that imports metasearch; `metasearch.encoders.auto_config` writes it."""
+TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")
+"""Names of experiment trackers, which the extra `track` installs."""
 
 
 def install_line(extra: str) -> str:

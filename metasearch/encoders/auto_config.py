@@ -12,13 +12,14 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-LOADER = "metasearch_model.py"
-_CODE = '''"""Lets transformers load this model with trust_remote_code=True, where metasearch-encoders is installed."""
+from metasearch.config.extras import DISTRIBUTION, LOADER
+
+_CODE = f'''"""Lets transformers load this model with trust_remote_code=True, where {DISTRIBUTION} is installed."""
 
 try:  # transformers would name another package where this import fails
-    from metasearch.encoders.{module} import {name}
+    from metasearch.encoders.{{module}} import {{name}}
 except ModuleNotFoundError as error:
-    raise ImportError("this model needs: pip install metasearch-encoders") from error
+    raise ImportError("this model needs: pip install {DISTRIBUTION}") from error
 '''
 
 

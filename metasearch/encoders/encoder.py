@@ -320,6 +320,7 @@ class Encoder:
             folder: where it is written.
             older: whether sentence-transformers 3 to 5 and model servers are to load it, too.
         """
+        folder = Path(folder)  # callers of the Python interface pass texts, too
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)
         write_dimensions(self.model, folder)

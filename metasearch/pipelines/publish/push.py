@@ -17,7 +17,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineMod
 from huggingface_hub.utils._validators import validate_repo_id
 from safetensors import safe_open
 
-from metasearch.encoders.auto_config import LOADER
+from metasearch.config.extras import LOADER
 from metasearch.errors import ConfigError, EncoderError, HubError, MetasearchError, first_line
 from metasearch.io import read_bytes
 from metasearch.pipelines.publish.card import CARD, load_card, missing_card, read_licence, read_title
