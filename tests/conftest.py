@@ -79,6 +79,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
     if "torch" in sys.modules:  # where no test file has loaded it, no test is worth its 4 seconds
         copy_builtin_encoders()
+        read_demo_once()
 
 
 def copy_builtin_encoders() -> None:
@@ -86,6 +87,24 @@ def copy_builtin_encoders() -> None:
     for name in ("tiny", "mini", "mini_e5"):
         module = importlib.import_module(f"metasearch.encoders.builtin.{name}")
         module.build = copied(module.build)
+
+
+def read_demo_once() -> None:
+    """Read the data of the embedded benchmark once: they do not change, and most commands of tests read them."""
+    benchmark = importlib.import_module("metasearch.data.benchmark")
+    read, found = benchmark._read, {}
+
+    @functools.wraps(read)
+    def read_once(task: Any, path: Path, data: str | None) -> Any:
+        if data is not None or path.parent != shipped_tasks:
+            return read(task, path, data)
+        key = (path, task.model_dump_json())
+        if key not in found:
+            found[key] = read(task, path, data)
+        return found[key]
+
+    shipped_tasks = importlib.import_module("metasearch.config.library").shipped()
+    benchmark._read = read_once
 
 
 def copied(build: Callable) -> Callable:

@@ -14,7 +14,11 @@ from metasearch.runs.log import read_events
 from metasearch.runs.rows import read_rows
 
 TINY = "--encoder=tiny"
-QUICK = [TINY, *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=1"))]
+QUICK = [
+    TINY,
+    *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=4")),
+    *("--set=episodes.k=2", "--set=episodes.q=2", "--set=options.inner_steps=1"),
+]
 
 
 def metasearch(*args, code=0):
@@ -146,6 +150,6 @@ def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():
         assert any(first <= character <= last for character in shown)
 
 
-@pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "losses", "metrics", "readers", "encoders"])
-def test_ls_lists_each_kind(kind):
-    assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")
+def test_ls_lists_each_kind():
+    for kind in ("tasks", "modes", "recipes", "learners", "losses", "metrics", "readers", "encoders"):
+        assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")

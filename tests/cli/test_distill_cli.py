@@ -6,11 +6,24 @@ import pytest
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from helpers.parallel import FOLDERS, STAGES, distill, events, flags, results, save_assistant, write_corpus
+from helpers.parallel import (
+    DEV,
+    FOLDERS,
+    LAYERS,
+    PAIRS,
+    STAGES,
+    distill,
+    events,
+    flags,
+    results,
+    save_assistant,
+    write_corpus,
+)
 from metasearch.algorithms.distill import Distill
 from metasearch.cli import main
 from metasearch.compress.static import make_static
 from metasearch.config.distill_run import DistillConfig
+from metasearch.encoders.builtin import tiny
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.folder import RunFolder
@@ -29,7 +42,7 @@ def place(tmp_path_factory):
 def whole(place):
     """The four stages, evaluated on two tasks."""
     tasks = ["--evaluate=demo", "--evaluate=demo-sts"]
-    return place / "whole", distill(*flags(place, *tasks, steps=5), "-o", place / "whole")
+    return place / "whole", distill(*flags(place, *tasks, steps=2), "-o", place / "whole")
 
 
 def names(folder):
@@ -78,7 +91,7 @@ def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
     ]
     for stage, row in zip(FOLDERS, rows.values(), strict=True):
         before, after = (event["dev"] for event in events(folder / stage) if "dev" in event)
-        assert row[3:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", "5 of 5"]
+        assert row[3:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", "2 of 2"]
 
 
 def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
@@ -115,6 +128,22 @@ def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whol
             "3 student",
             "4 contrast",
         ]
+
+
+def test_a_stage_trains_on_all_pairs_but_those_of_sources_in_dev(whole):
+    report = (whole[0] / FOLDERS[0] / "report.md").read_text()
+    assert f"{2 * PAIRS - 2 * DEV} pairs of en with de, tr from 2 files, {2 * DEV} for dev" in report
+
+
+def test_the_student_has_a_narrow_table_half_the_layers_and_no_pooler(whole):
+    assistant, student = (load_encoder(str(whole[0] / f / "model"), device="cpu") for f in FOLDERS[::3])
+    words, hidden, bottleneck, layers = len(student.model.tokenizer), tiny.DIMENSIONS, 16, LAYERS
+    square = hidden * hidden + hidden
+    layer = 4 * square + 2 * square + 2 * 2 * hidden  # attention, a feed-forward block as wide as the layer, two norms
+    table = words * bottleneck + bottleneck * hidden
+    left_out = words * hidden - table + layers // 2 * layer + square
+    assert assistant.parameter_count - student.parameter_count == left_out
+    assert student.dimension() == assistant.dimension()
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -168,16 +166,3 @@ def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tm
     (folder / "tables" / "gone.csv.new").write_text("Lear")
     metasearch("report", run, "-o", folder, FEW)
     assert not [name for name in read(folder) if name.endswith(".new")]
-
-
-def test_a_report_loads_no_torch(study, tmp_path):
-    args = ["report", str(study / "cells" / "maml-trans" / "fold-0-seed-0"), "-o", str(tmp_path / "report"), FEW]
-    code = (
-        "import sys\n"
-        "from metasearch.cli import main\n"
-        f"try: main({args!r})\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "print([name for name in ('torch', 'transformers', 'sklearn') if name in sys.modules])\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1] == "[]"

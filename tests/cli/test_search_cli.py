@@ -26,19 +26,33 @@ def error(*args, code, **keys):
     return line.partition("error: ")[2]
 
 
+def write_docs(folder):
+    for language, texts in (("de", DE), ("en", EN)):
+        (folder / "docs" / language).mkdir(parents=True)
+        (folder / "docs" / language / "faq.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+
+
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for language, texts in (("de", DE), ("en", EN)):
-        (tmp_path / "docs" / language).mkdir(parents=True)
-        (tmp_path / "docs" / language / "faq.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    write_docs(tmp_path)
     return tmp_path / "docs"
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """A folder with documents and their index, which no test changes."""
+    folder = tmp_path_factory.mktemp("indexed")
+    write_docs(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        metasearch("index", "docs", "--encoder=tiny", "--chunk-tokens=40", "-o", "faq.index")
+    return folder
+
+
 @pytest.fixture
-def index(docs):
-    metasearch("index", docs.name, "--encoder=tiny", "--chunk-tokens=40", "-o", "faq.index")
-    return docs.parent / "faq.index"
+def index(indexed, monkeypatch):
+    monkeypatch.chdir(indexed)
 
 
 def test_index_tells_what_it_did_and_how_to_search(docs):
@@ -157,13 +171,12 @@ def test_what_is_wrong_is_one_line_with_its_code(index, args, code, says):
     assert says in error(*args, code=code)
 
 
-def test_vectors_of_two_encoders_in_an_index_are_refused_by_both_names(docs, index):
+def test_vectors_of_two_encoders_in_an_index_are_refused_by_both_names(index):
     said = error("index", "docs", "--encoder=mini", "-o", "faq.index", code=6)
     assert re.search(r"its vectors are of encoder 'tiny' .* not of 'mini' \(", said)
 
 
-def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, index, tmp_path):
-
+def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, tmp_path):
     tiny.build().save(tmp_path / "model")
     metasearch("index", "docs", "--encoder=model", "-o", "own")
     (tmp_path / "model").rename(tmp_path / "moved")

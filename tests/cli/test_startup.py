@@ -1,7 +1,9 @@
-"""Commands that only look things up load no torch."""
+"""Commands that need no encoder load no torch."""
 
 import subprocess
 import sys
+
+from helpers.studies import Made, write_run
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
 
@@ -18,12 +20,15 @@ LOOKING_UP = [
 ]
 
 
-def test_looking_things_up_imports_no_torch():
-    """One process looks everything up; what it has loaded by then is listed after each command."""
+def test_looking_things_up_and_reporting_import_no_torch(tmp_path):
+    """One process does everything; what it has loaded by then is listed after each command."""
+    run = write_run(tmp_path / "run", Made(1.0, learner="maml"))
+    commands = [*LOOKING_UP, ["report", str(run), "-o", str(tmp_path / "report"), "--resamples=200"]]
     code = (
-        "import sys\n"
+        "import sys, metasearch\n"
+        "assert metasearch.__all__\n"
         "from metasearch.cli import main\n"
-        f"for args in {LOOKING_UP!r}:\n"
+        f"for args in {commands!r}:\n"
         "    try: main(args)\n"
         "    except SystemExit as end: assert not end.code, (args, end.code)\n"
         f"    print('HEAVY', *args, [name for name in {HEAVY!r} if name in sys.modules])\n"
@@ -31,12 +36,7 @@ def test_looking_things_up_imports_no_torch():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     said = [line for line in result.stdout.splitlines() if line.startswith("HEAVY")]
-    assert said == [" ".join(["HEAVY", *args, "[]"]) for args in LOOKING_UP]
-
-
-def test_importing_the_package_imports_no_torch():
-    code = f"import sys, metasearch; assert metasearch.__all__; print([n for n in {HEAVY!r} if n in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert said == [" ".join(["HEAVY", *args, "[]"]) for args in commands]
 
 
 def collector_after(line, end="import metasearch.encoders"):

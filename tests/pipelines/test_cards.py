@@ -14,7 +14,10 @@ from metasearch.pipelines import factory
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
 
-SMALL = [f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=0", "eval_every=1")]
+SMALL = [
+    *(f"--set=budget.{key}" for key in ("meta_train=1", "meta_batch=1", "meta_valid=0")),
+    *("--set=episodes.k=2", "--set=episodes.q=2", "--set=options.inner_steps=1"),
+]
 
 
 def metasearch(*args, code=0):

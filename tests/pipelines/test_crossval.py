@@ -96,11 +96,10 @@ def test_what_a_runner_leaves_that_died_before_its_study_began_is_no_reason_to_r
         assert not StudyFolder(tmp_path).begun
 
 
-@pytest.mark.parametrize("left", ["", "data_fingerprint: x\nconf"])
-def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun, left):
+def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun):
     study = tmp_path / "study"
     (study / "cells" / ZERO).mkdir(parents=True)
-    (study / "cells" / ZERO / "config.yaml").write_text(left, encoding="utf-8")
+    (study / "cells" / ZERO / "config.yaml").write_text("data_fingerprint: x\nconf", encoding="utf-8")
     config = StudyFolder(whole[0]).stored()
     alone = config.config.model_copy(update={"trained": ()})
     StudyFolder(study).store(config.model_copy(update={"config": alone, "cells": [ZERO]}))

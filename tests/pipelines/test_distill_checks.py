@@ -1,6 +1,7 @@
 """What a distillation checks before its first step, and what it leaves behind where something is wrong."""
 
 import json
+import re
 
 import pytest
 
@@ -39,35 +40,27 @@ def ema(place, *more):
     return [*given, *small("align", corpus__max_tokens=60), *more]
 
 
-# Values put over a recipe.
-
-
-# What is given in vain, and what no stage could begin with.
-
-
-def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_before_the_first_one(place, tmp_path):
-    given = flags(place, "--stages=1-2", "--set=stages.embedding.corpus.only=[TED2020]")
-    assert "TED2020" in distill(*given, "-o", tmp_path / "run", code=3).stderr
-    assert not (tmp_path / "run").exists()
+# What no stage could begin with.
 
 
 @pytest.mark.parametrize(
     ("given", "code", "says"),
     [
-        (["--set=stages.embedding.corpus.max_lines=5"], 3, "stage 'embedding': dev=5: de has 5 pairs"),
-        (["--set=stages.embedding.corpus.max_lines=5"], 3, "Below --set it is stages.embedding.corpus.dev"),
+        (["--set=stages.embedding.corpus.only=[TED2020]"], 3, "TED2020"),
+        (["--set=stages.embedding.corpus.max_lines=5"], 3,
+         r"stage 'embedding': dev=5: de has 5 pairs(.|\n)*Below --set it is stages.embedding.corpus.dev"),
         (["--set=stages.embedding.corpus.languages=[tr]"], 3, "tr"),
-        (["--evaluate=demp"], 2, "unknown task 'demp'. Did you mean 'demo'?"),
+        (["--evaluate=demp"], 2, r"unknown task 'demp'\. Did you mean 'demo'\?"),
         (["--evaluate=unmeasured"], 2, "pearsen"),
         (["--evaluate=sts17", "--data=EMPTY"], 3, "sts17"),
     ],
-)
+)  # fmt: skip
 def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one(place, tmp_path, given, code, says):
     declared = (shipped() / "demo-sts.yaml").read_text(encoding="utf-8").replace("task: demo-sts", "task: unmeasured")
     (tmp_path / "unmeasured.yaml").write_text(declared.replace("pearson", "pearsen"), encoding="utf-8")
     given = [each.replace("EMPTY", str(tmp_path)) for each in given]
     run = flags(place, "--stages=1-2", f"--include={tmp_path}", f"--teacher-cache={tmp_path / 'targets'}", *given)
-    assert says in distill(*run, "-o", tmp_path / "run", code=code).stderr
+    assert re.search(says, distill(*run, "-o", tmp_path / "run", code=code).stderr)
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "targets").exists()
 
@@ -101,8 +94,6 @@ def stages_of(place, tmp_path, second):
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
-        (["stages.align.corpus.max_tokens=64"], 2, "reads 64 tokens, so that longer texts cannot be told"),
-        (["stages.align.corpus.max_tokens=65"], 2, "reads 64 tokens, so that longer texts cannot be told"),
         (["stages.align.corpus.max_tokens=1"], 3, "max_tokens=1: no pair is that short"),
         (["stages.align.options.every=3"], 2, "options.every=3: the training ends after 2 steps; choose less"),
         ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; none with a source of its own"),
@@ -118,9 +109,11 @@ def test_the_corrected_command_has_the_folder_and_its_only_step_the_whole_rate(p
     """Of a text of 64 tokens it is known that it is longer than 63, where the encoder takes 64."""
     run = tmp_path / "run"
     run.mkdir()
-    for limit, code in ((64, 2), (63, 0)):
-        limited = f"--set=stages.align.corpus.max_tokens={limit}"
-        distill(*ema(place, limited), "--max-steps=1", "-o", run, code=code)
+    limit = "--set=stages.align.corpus.max_tokens="
+    said = distill(*ema(place, f"{limit}64"), "--max-steps=1", "-o", run, code=2).stderr
+    assert "reads 64 tokens, so that longer texts cannot be told" in said
+    assert list(run.iterdir()) == []
+    distill(*ema(place, f"{limit}63"), "--max-steps=1", "-o", run)
     (step,) = [event for event in events(run / "1-align") if "loss" in event]
     assert step["lr"] == Library().distillation("ema").stages["align"].outer.lr
     assert weights(run) != (place / "assistant/model.safetensors").read_bytes()

@@ -40,7 +40,8 @@ def declare(folder, measures, monitor):
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measures")
     flags = ["--mode", "trans", "--learner", "maml", "--encoder", "tiny", "--max-steps", "1", "-o", folder / "run"]
-    metasearch("train", *declare(folder, MEASURES, "ndcg@10"), *flags)
+    small = ["budget.meta_batch=1", "options.inner_steps=1", "episodes.k=2", "episodes.q=2"]
+    metasearch("train", *declare(folder, MEASURES, "ndcg@10"), *flags, *(f"--set={value}" for value in small))
     return folder / "run"
 
 
@@ -69,7 +70,7 @@ def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
     assert [at_the_start] == before
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES[1:3])
 def test_runs_are_compared_by_any_of_the_measures(run, measure):
     result = metasearch("compare", run, "--measure", measure, "--resamples", "200", "--json")
     found = json.loads(result.stdout)

@@ -25,8 +25,8 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import MEAN, read_rows
 
 SMALL = [
-    *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
-    "options.inner_steps=1",
+    *("budget.meta_train=8", "budget.meta_valid=0", "budget.meta_batch=1", "budget.eval_every=1"),
+    *("episodes.k=2", "episodes.q=2", "options.inner_steps=1"),
 ]
 FEW = NeutralSettings(texts=40)
 

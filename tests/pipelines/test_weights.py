@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from helpers.configs import nested
+from helpers.configs import SMALL, nested
 from helpers.crossval import inline
 from helpers.crossval import run as crossval
 from metasearch.config.library import load_recipe
@@ -18,8 +18,6 @@ from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
-
-SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 
 
 @pytest.fixture
@@ -73,6 +71,7 @@ def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
         mode="mono-bi",
         encoder=str(encoder),
         recipe=load_recipe("maml-tiny", SMALL),
+        max_steps=1,
         device="cpu",
     )
     TrainRun(config, tmp_path / "run").execute()

@@ -1,13 +1,17 @@
 """Vectors of an exported folder, here that of a static encoder, and what is said of one that is damaged."""
 
+import json
+import re
 import shutil
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from helpers import onnx_extra
 from helpers.backbones import TEXTS
 from helpers.onnx_extra import needs_onnx
+from metasearch.cli import main
 from metasearch.compress.export import check
 from metasearch.compress.export.form import Form
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
@@ -46,6 +50,22 @@ def test_a_static_encoder_is_a_graph_and_a_text_of_no_word_has_no_direction(enco
     assert not exported.encode([""], "text").any()
 
 
+def doctor(folder, code=0):
+    """Return what `metasearch doctor` finds of a folder; check its exit code."""
+    result = CliRunner().invoke(main, ["doctor", "--json", str(folder)])
+    assert result.exit_code == code, result.output
+    section = json.loads(result.stdout)["sections"][-1]
+    assert section["title"] == f"{folder}: an export to ONNX"
+    (found,) = section["findings"]
+    return found
+
+
+def test_doctor_names_a_sound_folder_for_what_it_is(folder):
+    found = doctor(folder)
+    assert (found["about"], found["state"]) == ("graph", "ok")
+    assert found["found"].startswith("128 dimensions, fp32; made of 'tiny")
+
+
 def damage(name, content):
     return lambda folder: (folder / name).write_bytes(content)
 
@@ -61,8 +81,11 @@ def damage(name, content):
         (lambda folder: (folder / "metasearch.json").unlink(), "metasearch.json: No such file"),
     ],
 )
-def test_a_damaged_file_is_named(break_it, says, folder, tmp_path):
+def test_a_damaged_file_is_named_here_and_by_doctor(break_it, says, folder, tmp_path):
     copied = shutil.copytree(folder, tmp_path / "copy")
     break_it(copied)
     with pytest.raises(EncoderError, match=f"{tmp_path}/copy/.*{says}"):
         OnnxEncoder(copied)
+    if (copied / "metasearch.json").exists():  # it shows that the folder is an export
+        found = doctor(copied, code=6)
+        assert (found["state"], bool(re.search(says, found["found"]))) == ("bad", True)
