@@ -32,8 +32,10 @@ PAIRS = [
 ]
 TEXTS = list(dict.fromkeys([source for source, _ in PAIRS] + [target for _, target in PAIRS]))
 COMBINATIONS = [
-    *((output, target, kind) for output in ("sentence", "pooled") for target in ("source", "own")
+    *((output, target, kind) for output, target in (("sentence", "own"), ("pooled", "source"))
       for kind in ("none", "soft", "bool", "ce", "infonce")),
+    ("sentence", "source", "infonce"),
+    ("pooled", "own", "none"),
     ("pooled", "source", "ce-hard"),
     ("embedding", "source", "none"),
     ("embedding", "source", "infonce"),
@@ -166,8 +168,10 @@ def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, k
     assert_gradient(gradient, gradients(match + contrast, weights_of(encoder.embedder)))
 
 
-@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4]), (0.5, [1, 3]), (1.0, [0, 1, 2, 3, 4])])
-@pytest.mark.parametrize("kind", ["none", "infonce"])
+@pytest.mark.parametrize(
+    ("share", "read", "kind"),
+    [(0.0, [], "infonce"), (0.4, [2, 4], "none"), (0.5, [1, 3], "infonce"), (1.0, [0, 1, 2, 3, 4], "none")],
+)
 def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read, kind):
     """The first term is `|t|² + share · |s|²`, means over what is read; infonce needs no source read."""
     learner = made(encoder, source_share=share, contrast=kind)
@@ -191,8 +195,7 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
     assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
 
 
-@pytest.mark.parametrize("output", ["tokens", "states"])
-@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4])])
+@pytest.mark.parametrize(("output", "share", "read"), [("tokens", 0.0, []), ("states", 0.4, [2, 4])])
 def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, output, share, read):
     learner = made(encoder, output=output, target="own", source_share=share)
     texts = dict.fromkeys([PAIRS[i][0] for i in read] + [target for _, target in PAIRS])
@@ -215,8 +218,7 @@ def test_the_episodes_of_a_meta_batch_are_one_batch(encoder):
     assert not math.isclose((2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([episode(*PAIRS)]).terms["contrast"])
 
 
-@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding"])
-@pytest.mark.parametrize("kind", ["none", "soft", "infonce"])
+@pytest.mark.parametrize(("output", "kind"), [("sentence", "none"), ("pooled", "soft"), ("embedding", "infonce")])
 def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_target(encoder, output, kind):
     learner = made(encoder, output=output, target="source", contrast=kind)
     learner.outer_loss([episode(*PAIRS)])
@@ -243,26 +245,6 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
 def test_targets_of_another_width_are_refused_with_both(encoder):
     with pytest.raises(ConfigError, match=f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"):
         made(encoder, Given(encoder, dimension=7)).outer_loss([episode(*PAIRS)])
-
-
-@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
-@pytest.mark.parametrize("target", ["source", "own"])
-def test_both_languages_in_one_forward_pass_are_as_two_passes(encoder, output, target):
-    """One pass pads the translations to the longest text of either language; padding changes nothing."""
-    learner = made(encoder, output=output, target=target)
-    sources, translations = ([pair[side] for pair in PAIRS] for side in (0, 1))
-
-    def error(texts, of):
-        vectors = encoder.embedder(encoder.features(texts, "text"), output)
-        return (vectors - torch.from_numpy(learner.targets.vectors(of)).double()).square().mean()
-
-    two = error(sources, sources) + error(translations, sources if target == "source" else translations)
-    total, gradient = learned(learner, [episode(*PAIRS)])
-    assert total == pytest.approx(two.item(), rel=EXACT)
-    expected = gradients(two, weights_of(encoder.embedder))
-    largest = max(value.norm() for value in expected.values())
-    for name, value in expected.items():
-        assert (gradient[name] - value).norm() <= EXACT * max(value.norm(), 1e-3 * largest), name
 
 
 def test_a_pair_that_stands_twice_counts_twice(encoder):

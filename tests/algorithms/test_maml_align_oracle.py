@@ -64,17 +64,14 @@ def expected_loss(learner, episodes, first_order):
     return task + options.kd_weight * kd, task, kd
 
 
-def named(variant):
-    """Return what a variant is called in reports."""
-    return ", ".join(f"{key}={value}" for key, value in variant.items()) or "paper"
-
-
 # The paper's own form with any number of inner steps, every other form with two.
 FORMS = [*(({}, steps) for steps in (1, 2, 5)), *((variant, 2) for variant in VARIANTS[1:])]
 
 
-@pytest.mark.parametrize(("variant", "steps"), FORMS, ids=[f"{named(variant)}-{steps}" for variant, steps in FORMS])
-@pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
+@pytest.mark.parametrize(
+    ("variant", "steps", "first_order"),
+    [({}, 2, True), *((*form, bool(i % 2)) for i, form in enumerate(FORMS))],
+)
 def test_outer_loss_and_gradient_are_those_of_algorithm_3(encoder, variant, first_order, steps):
     learner = make(encoder, inner_steps=steps, first_order=first_order, **variant)
     weights = weights_of(encoder.embedder)
@@ -129,15 +126,7 @@ def test_a_distillation_term_that_is_too_small_to_teach_is_reported_once(encoder
     assert all("options.kd_weight (0.5)" in line for line in said)
 
 
-@pytest.mark.parametrize("variant", VARIANTS[1:], ids=named)
-def test_each_option_changes_the_outer_gradient(encoder, variant):
-    _, paper = learned(make(encoder, inner_steps=2), TRIPLETS)
-    _, other = learned(make(encoder, inner_steps=2, **variant), TRIPLETS)
-
-    assert distance({name: other[name] for name in paper}, paper) > 1e-3
-
-
-@pytest.mark.parametrize("student_steps", [0, 1, 2])
+@pytest.mark.parametrize("student_steps", [0, 2])
 def test_first_order_gradient_is_a_sum_of_three_plain_gradients(encoder, student_steps):
     """∇ = (g_QY + g_QZ) / 2B + 2 λ Δ (g_QY − g_SY), Δ = Σ_j L_QY − Σ_j L_SY.
 
@@ -199,13 +188,12 @@ def embeddings(encoder, teacher, student, y):
     return sum(apart) / len(apart)
 
 
-@pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
+@pytest.mark.parametrize(("first_order", "steps"), [(True, 2), (False, 0)], ids=["first order", "second order"])
 @pytest.mark.parametrize(
     ("distil", "term", "options"),
     [("scores", scores, {"kd_temperature": 0.2}), ("embeddings", embeddings, {})],
     ids=["scores", "embeddings"],
 )
-@pytest.mark.parametrize("steps", [0, 2])
 def test_distilling_scores_or_embeddings(encoder, distil, term, options, first_order, steps):
     """L = (Σ L_Y(θ_T) + Σ L_Z(θ_S)) / 2B + λ · mean_j L_kd,j, the teacher's side of which is a constant."""
     learner = make(

@@ -29,8 +29,11 @@ def failing(monkeypatch, times, raised=ON_A_CPU, name="PackedModule"):
     return calls
 
 
-@pytest.mark.parametrize("first_order", [True, False])
-@pytest.mark.parametrize("raised", [torch.OutOfMemoryError("CUDA out of memory"), ON_A_CPU], ids=["gpu", "cpu"])
+@pytest.mark.parametrize(
+    ("raised", "first_order"),
+    [(torch.OutOfMemoryError("CUDA out of memory"), True), (ON_A_CPU, False)],
+    ids=["gpu", "cpu"],
+)
 def test_layers_are_recomputed_and_a_line_says_so(monkeypatch, caplog, raised, first_order):
     """In the second episode: what the first one has added is no part of the gradient."""
     learner = MAML.learn(encoder_of("bert"), inner_steps=2, first_order=first_order)

@@ -53,9 +53,10 @@ def assert_equal(found, expected):
     torch.testing.assert_close(found.detach(), expected.detach(), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("block", [1, 32 * H, 2**18])
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("shape", ["none", "linear", "cosine"])
+@pytest.mark.parametrize(
+    ("block", "decay", "shape"),
+    [(1, 0.1, "linear"), (32 * H, 0.0, "none"), (32 * H, 0.1, "cosine"), (2**18, 0.1, "none"), (2**18, 0.0, "linear")],
+)
 def test_sixty_steps_are_those_of_adamw_on_the_dense_gradient(monkeypatch, block, decay, shape):
     monkeypatch.setattr(optimizer, "BLOCK", block)
     settings = Outer(lr=0.01, warmup=0.2, decay=shape, weight_decay=decay)
@@ -122,15 +123,15 @@ KINDS = {
     ],
     ids=", ".join,
 )
-@pytest.mark.parametrize("fused", [True, False])
-def test_gradients_of_all_kinds_may_follow_each_other(kinds, fused):
-    found, expected = table(), table()
-    rows = RowAdamW([found], lr=0.01, weight_decay=0.1, fused=fused)
-    whole = torch.optim.AdamW([expected], lr=0.01, weight_decay=0.1, foreach=False)
-    for i, kind in enumerate(kinds):
-        take(rows, found, KINDS[kind](i))
-        take(whole, expected, dense(KINDS[kind](i)))
-        assert_equal(found, expected)
+def test_gradients_of_all_kinds_may_follow_each_other(kinds):
+    for fused in (True, False) if "dense" in kinds else (True,):
+        found, expected = table(), table()
+        rows = RowAdamW([found], lr=0.01, weight_decay=0.1, fused=fused)
+        whole = torch.optim.AdamW([expected], lr=0.01, weight_decay=0.1, foreach=False)
+        for i, kind in enumerate(kinds):
+            take(rows, found, KINDS[kind](i))
+            take(whole, expected, dense(KINDS[kind](i)))
+            assert_equal(found, expected)
 
 
 def test_exempt_groups_and_dense_parameters_are_stepped_in_the_same_optimiser():
@@ -155,8 +156,7 @@ def test_exempt_groups_and_dense_parameters_are_stepped_in_the_same_optimiser():
         assert_equal(found[name], expected[name])
 
 
-@pytest.mark.parametrize("stop", [3, 17, 29])
-@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize(("stop", "used"), [(3, True), (17, False), (29, True)])
 def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, stop, used):
     settings = Outer(lr=0.01, weight_decay=0.1)
     whole, half = {"words.weight": table(torch.float32)}, {"words.weight": table(torch.float32)}

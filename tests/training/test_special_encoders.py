@@ -102,7 +102,7 @@ def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
     assert (rows > 0).sum() > 1000
 
 
-@pytest.mark.parametrize("padding", [1, 7, 278])
+@pytest.mark.parametrize("padding", [1, 278])
 def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert, padding):
     words_of(bert).padding_idx = padding
     notes, found = assert_same(bert)
@@ -183,8 +183,7 @@ SPECIAL = {
 """The class of the first module, the modules behind it, and the notes that are expected."""
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize(("name", "side"), zip(SPECIAL, ["left", "right"] * 3, strict=True))
 def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, name, side):
     first, behind, expected = SPECIAL[name]
     bert.model[0].__class__ = first
@@ -261,16 +260,15 @@ def test_a_dense_layer_behind_the_pooling_is_packed(bert):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "first_order"),
     [
-        {"student_inner_steps": 0},
-        {"student_inner_steps": 3},
-        {"kd_reduction": "mean", "task_reduction": "sum"},
-        {"kd_reduction": "mean", "detach_teacher": True},
+        ({"student_inner_steps": 0}, False),
+        ({"student_inner_steps": 3}, True),
+        ({"kd_reduction": "mean", "task_reduction": "sum"}, True),
+        ({"kd_reduction": "mean", "detach_teacher": True}, False),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("first_order", [True, False])
 def test_variants_of_maml_align(options, first_order):
     assert_same(
         encoder_of("bert"), Case("maml-align", sizes=(3, 2, 2), options=tuple(options.items())), first_order, count=2
