@@ -19,7 +19,7 @@ gc.disable()
 
 # How long an example takes depends on what else the machine does; a first call into torch is slow anywhere. For more
 # examples run pytest with --hypothesis-profile=many.
-settings.register_profile("few", deadline=None, max_examples=25)
+settings.register_profile("few", deadline=None, max_examples=10)
 settings.register_profile("many", deadline=None, max_examples=500)
 settings.load_profile("few")
 

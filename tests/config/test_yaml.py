@@ -22,14 +22,14 @@ def test_the_language_no_stays_no(write):
     assert str(task.arrangements["mono -> bi"][0]) == "no_no -> no_de"
 
 
-@pytest.mark.parametrize("path", sorted(shipped().rglob("*.yaml")), ids=lambda path: path.stem)
-def test_a_declaration_reads_alike_with_and_without_libyaml(path, monkeypatch):
+def test_declarations_read_alike_with_and_without_libyaml(monkeypatch):
     class Plain(yaml.SafeLoader):
         yaml_implicit_resolvers = spec_yaml._Loader.yaml_implicit_resolvers
 
-    fast = spec_yaml._read(path)
+    paths = sorted((shipped() / "distillation").glob("*.yaml"))[:3] + sorted(shipped().glob("*.yaml"))[:3]
+    fast = [spec_yaml._read(path) for path in paths]
     monkeypatch.setattr(spec_yaml, "_Loader", Plain)
-    assert spec_yaml._read(path) == fast
+    assert [spec_yaml._read(path) for path in paths] == fast
 
 
 @pytest.mark.parametrize("text", ["no", "on", "012", "1e3", "12:30:45", "2024-01-01", "0x1F", "'null'", "~x", "τέλος"])

@@ -110,6 +110,8 @@ def _anywhere(kind: str) -> list[Row]:
     ]
 
 
+OWN = ("an unknown key", "a name that is not the file's", "a key that is missing", "a list in place of a text")
+"""What a model refuses, and not the reader of YAML, which files of all kinds share."""
 TASKS = [
     (
         "a monitor that is no measure",
@@ -193,7 +195,8 @@ PLUG_INS = [
 ]
 ROWS = [
     *(_used(*each) for each in PLUG_INS),
-    *(row for kind in KINDS for row in _anywhere(kind)),
+    *_anywhere("recipe"),
+    *(row for kind in KINDS if kind != "recipe" for row in _anywhere(kind) if row.what.partition(", ")[2] in OWN),
     *(_with("task", *each) for each in TASKS),
     *(_with("mode", *each) for each in MODES),
     *(_with("recipe", *each) for each in RECIPES),
