@@ -6,10 +6,9 @@ import shlex
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.runs.log import read_events
 from metasearch.runs.rows import read_rows
 
@@ -19,12 +18,6 @@ QUICK = [
     *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=4")),
     *("--set=episodes.k=2", "--set=episodes.q=2", "--set=options.inner_steps=1"),
 ]
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -5,21 +5,14 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from transformers import XLMRobertaConfig
 
 from helpers.backbones import make
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
 
 QUICK = ["--max-steps", 2, *(f"--set=episodes.{key}=2" for key in "kq")]
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -7,24 +7,16 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import TEXTS
+from helpers.commands import metasearch
 from helpers.onnx_extra import needs_onnx
-from metasearch.cli import main
 from metasearch.compress.static import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture(scope="module")

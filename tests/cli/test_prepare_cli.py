@@ -3,17 +3,9 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.prepared import write_lines
-from metasearch.cli import main
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture

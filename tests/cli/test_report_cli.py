@@ -6,19 +6,12 @@ import os
 import re
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.studies import Made, write_run, write_study
-from metasearch.cli import main
 from metasearch.runs.rows import read_rows
 
 FEW = "--resamples=200"
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def read(folder):

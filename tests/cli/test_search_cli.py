@@ -4,21 +4,13 @@ import json
 import re
 
 import pytest
-from click.testing import CliRunner
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 
 DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
 EN = ("The key is under the mat.", "The bus leaves at noon.")
-
-
-def metasearch(*args, code=0, **keys):
-    result = CliRunner().invoke(main, [str(arg) for arg in args], **keys)
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
-    return result
 
 
 def error(*args, code, **keys):

@@ -5,21 +5,13 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
-    return result
 
 
 def lines_of(language):

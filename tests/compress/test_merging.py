@@ -5,26 +5,19 @@ import json
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import TEXTS, make
+from helpers.commands import metasearch
 from helpers.tiers import others_slow
-from metasearch.cli import main
 from metasearch.compress._fit_layer import RIDGE, Moments, find_block, reconstruct
 from metasearch.compress.merging import group_layers, merge
 from metasearch.encoders.layers import layers_of
 from metasearch.encoders.open import open_checkpoint
 
 NEURONS = 24
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def narrow(encoder, neurons, texts, seed=0):

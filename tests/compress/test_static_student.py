@@ -5,12 +5,11 @@ import copy
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional as F
 
 from helpers.backbones import HIDDEN, make
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.compress import static
 from metasearch.compress.static import make_static
 from metasearch.encoders.builtin import tiny
@@ -18,12 +17,6 @@ from metasearch.errors import ConfigError, DataError
 
 KINDS = ("bert", "xlm-roberta", "distilbert", "mpnet", "electra", "modernbert")
 TEXTS = ["Where is the key?", "the key", "a mat by the old door"]
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def table(encoder):

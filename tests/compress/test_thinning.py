@@ -4,20 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import CONFIGS, TEXTS, make
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.compress.merging import chosen_layers, thin
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import layers_of
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def depth(encoder):

@@ -5,14 +5,13 @@ import json
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.torch import load_file, save_file
 
 from helpers.backbones import LENGTHS, TEXTS, make
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.compress.export.form import Form
 from metasearch.compress.student import make_student
 from metasearch.config.recipe import MaxLength
@@ -26,12 +25,6 @@ from metasearch.pipelines.export import export
 STORED = Form(int8=True)
 FINITE = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)
 MATRICES = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture(scope="module")

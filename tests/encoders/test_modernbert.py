@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.compress.export import check
 from metasearch.compress.merging import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
@@ -15,12 +14,6 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.training.packing.plan import packing_plan
 
 LOCAL, GLOBAL = LOCAL_AND_GLOBAL
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 @pytest.fixture(scope="module")

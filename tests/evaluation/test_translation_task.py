@@ -5,13 +5,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
 
+from helpers.commands import metasearch
 from helpers.corpus import FakeEncoder, at_angle
-from metasearch.cli import main
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.translation import Translation, TranslationData
@@ -35,12 +34,6 @@ folds: {method: none}
 measures: [accuracy]
 monitor: accuracy
 """
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 # The metric.

@@ -5,11 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from huggingface_hub import ModelCard
 
+from helpers.commands import metasearch
 from helpers.parallel import distill, flags, save_assistant, write_corpus
-from metasearch.cli import main
 from metasearch.pipelines import factory
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
@@ -18,12 +17,6 @@ SMALL = [
     *(f"--set=budget.{key}" for key in ("meta_train=1", "meta_batch=1", "meta_valid=0")),
     *("--set=episodes.k=2", "--set=episodes.q=2", "--set=options.inner_steps=1"),
 ]
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def train(base, folder, *more):

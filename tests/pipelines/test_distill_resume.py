@@ -11,8 +11,8 @@ from metasearch.cli._progress import ProgressBar
 from metasearch.config.distill_run import DistillConfig
 from metasearch.runs.folder import RunFolder
 
-STEPS = 12
-PACE = [f"--set=stages.{stage}.budget.eval_every=4" for stage in ("assistant", "embedding", "student")]
+STEPS = 6
+PACE = [f"--set=stages.{stage}.budget.eval_every=2" for stage in ("assistant", "embedding", "student")]
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,9 @@ def snapshot(folder):
 
 def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of_the_whole_one(place, tmp_path):
     run = tmp_path / "run"
-    error = interrupted([*arguments(place), "-o", run], "assistant", 6)
-    assert f"after step 6 of 1-assistant; the checkpoint is saved. Go on with: metasearch resume {run}" in error
-    killed(run, "student", 7)
+    error = interrupted([*arguments(place), "-o", run], "assistant", 3)
+    assert f"after step 3 of 1-assistant; the checkpoint is saved. Go on with: metasearch resume {run}" in error
+    killed(run, "student", 5)
     assert not (run / FOLDERS[2] / "report.md").exists()
     finished = {folder: snapshot(run / folder) for folder in FOLDERS[:2]}
     distill("--resume", run)

@@ -3,21 +3,14 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.config.library import Library
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.rows import read_rows
 
 MEASURES = ["ndcg@10", "mrr", "recall@5", "precision@5", "complete@10", "map@20"]
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def declare(folder, measures, monitor):

@@ -6,14 +6,13 @@ import shutil
 import signal
 
 import pytest
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
 from helpers import forks
+from helpers.commands import metasearch
 from helpers.configs import SHORT_RUN, SMALL, nested, through
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.parallel import flags, save_assistant, write_corpus
-from metasearch.cli import main
 from metasearch.config.library import load_recipe
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
@@ -24,13 +23,6 @@ from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def contents(folder):

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.crossval import FLAGS, inline
 from helpers.parallel import write_corpus
-from metasearch.cli import main
 from metasearch.encoders.builtin import tiny
 from metasearch.training.checkpoint import CheckpointStore
 
@@ -19,12 +18,6 @@ TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--learner=fine-tune", "--ma
 EVERY = "--set=budget.eval_every=1"
 SMALL = 4096
 """Bytes."""
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @contextmanager
