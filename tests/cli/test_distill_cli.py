@@ -23,6 +23,7 @@ from metasearch.algorithms.distill import Distill
 from metasearch.cli import main
 from metasearch.compress.static import make_static
 from metasearch.config.distill_run import DistillConfig
+from metasearch.config.library import Library
 from metasearch.encoders.builtin import tiny
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.factory import load_encoder
@@ -31,17 +32,32 @@ from metasearch.runs.folder import RunFolder
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A corpus and an assistant."""
+    """A corpus, an assistant and a task."""
     folder = tmp_path_factory.mktemp("distill")
     write_corpus(folder / "corpus")
     save_assistant(folder / "assistant")
+    (folder / "few.yaml").write_text(few(), encoding="utf-8")
     return folder
+
+
+def few():
+    """Return the demo task in two languages, as task `few`."""
+    origin = Library().path("task", "demo")
+    text = origin.read_text(encoding="utf-8").partition("arrangements:")[0]
+    for old, new in (
+        ("task: demo", "task: few"),
+        ("data: demo", f"data: {origin.parent / 'demo'}"),
+        ("[ar, de, el, hi, ru, th, tr]", "[de, el]"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return f"{text}arrangements:\n  mono -> mono: [de_de -> el_el]\n"
 
 
 @pytest.fixture(scope="module")
 def whole(place):
     """The four stages, evaluated on two tasks."""
-    tasks = ["--evaluate=demo", "--evaluate=demo-sts"]
+    tasks = ["--evaluate=few", "--evaluate=demo-sts", f"--include={place}"]
     return place / "whole", distill(*flags(place, *tasks, steps=2), "-o", place / "whole")
 
 
@@ -73,7 +89,7 @@ def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     }
     assert names(folder) == {*written, *FOLDERS}
     labels = ["assistant, before", "1 assistant", "2 embedding", "3 student", "4 contrast"]
-    assert names(folder / "queries") == {f"{task}.{name}.test.npz" for task in ("demo", "demo-sts") for name in labels}
+    assert names(folder / "queries") == {f"{task}.{name}.test.npz" for task in ("few", "demo-sts") for name in labels}
     for stage in FOLDERS:
         assert names(folder / stage) == {"data.txt", "log.jsonl", "SHA256SUMS", "report.md", "model"}
     assert result.stdout == f"{(folder / 'report.md').read_text()}\nrun: {folder}\n"
@@ -95,7 +111,7 @@ def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
 
 
 def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
-    found = read_study([whole[0]], task="demo")
+    found = read_study([whole[0]], task="few")
     assert [arm.label for arm in found.arms] == ["assistant, before", *(name.replace("-", " ") for name in FOLDERS)]
     for scored in found.scored:
         for (language, inside), value in scored.values("map", "multilingual").items():
@@ -148,11 +164,11 @@ def test_the_student_has_a_narrow_table_half_the_layers_and_no_pooler(whole):
 
 @pytest.mark.slow
 def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, place):
-    rows = results(whole[0])
+    rows, task = results(whole[0]), ("--task", "few", "--include", str(place))
     for label, model in (("assistant, before", place / "assistant"), ("4 contrast", whole[0] / "model")):
-        said = CliRunner().invoke(main, ["evaluate", "--encoder", str(model), "--task", "demo", "--json"])
+        said = CliRunner().invoke(main, ["evaluate", "--encoder", str(model), *task, "--json"])
         found = {(row["measure"], row["language"]): row["value"] for row in json.loads(said.stdout)["results"]}
-        own = [row for row in rows if row["learner"] == label and row["task"] == "demo"]
+        own = [row for row in rows if row["learner"] == label and row["task"] == "few"]
         stored = [row for row in own if row["pool"] == "multilingual"]
         assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in stored} == found
 

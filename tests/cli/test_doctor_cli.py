@@ -196,8 +196,14 @@ def test_a_problem_is_one_line_with_its_code(copied, name, change, about, code, 
     found = findings(tree, str(folder))[about]["found"]
     assert says in found
     assert "\n" not in found
+
+
+def test_the_text_marks_a_problem_and_ends_with_how_many_there_are(copied):
+    folder = copied("encoder")
+    (folder / "model.safetensors").unlink()
+    found = findings(doctor(folder, code=6), str(folder))["weights"]["found"]
     text = CliRunner().invoke(main, ["doctor", str(folder)])
-    assert text.exit_code == code
+    assert text.exit_code == 6
     (line,) = [line for line in text.stdout.splitlines() if line.startswith("  bad")]
     assert found in line
     assert text.stdout.splitlines()[-1] == "problems: 1"
