@@ -79,13 +79,12 @@ def test_similarity_mono_bi_is_every_monolingual_with_every_cross_lingual_pair(t
     assert len(chains(task, "mono-bi")) == 3 * 3
 
 
-@pytest.mark.parametrize("task", SIMILARITY)
 @pytest.mark.parametrize("mode", ["mono-multi", "bi-multi", "mixt", "trans"])
-def test_a_mode_that_similarity_does_not_have_is_refused_with_those_it_has(task, mode):
+def test_a_mode_that_similarity_does_not_have_is_refused_with_those_it_has(mode):
     with pytest.raises(ConfigError) as caught:
-        chains(task, mode)
+        chains("stsb", mode)
     assert str(caught.value) == (
-        f"mode '{mode}' has no arrangement for task '{task}' (modes of {task}: mono-bi, mono-bi-multi, mono-mono)"
+        f"mode '{mode}' has no arrangement for task 'stsb' (modes of stsb: mono-bi, mono-bi-multi, mono-mono)"
     )
 
 

@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
+from helpers.declarations import leaves
 from helpers.stages import LIBRARY, NAMES, SMALL, written
-from metasearch.cli import main
 from metasearch.config import yaml
 from metasearch.config.distillation import Distillation
 from metasearch.config.library import Library, overrides, shipped
@@ -17,16 +17,6 @@ from metasearch.pipelines.distill.stage import learner_of
 @pytest.fixture
 def compress():
     return LIBRARY.distillation("compress")
-
-
-def leaves(tree, at=""):
-    """Return every value of a tree by its dotted key."""
-    if not isinstance(tree, dict):
-        return {at: tree}
-    values = {}
-    for name, branch in tree.items():
-        values.update(leaves(branch, f"{at}.{name}".strip(".")))
-    return values
 
 
 def values_of(recipe):
@@ -144,22 +134,13 @@ def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):
         Library([folder])
 
 
-def shown(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result.stdout if code == 0 else result.stderr
-
-
-@pytest.mark.parametrize("name", ["compress", "ema"])
-def test_what_show_prints_is_the_recipe(name, write):
-    assert yaml.read(write(shown("show", name)), Distillation) == LIBRARY.distillation(name)
+def test_what_show_prints_is_the_recipe(write):
+    shown = metasearch("show", "compress").stdout
+    assert yaml.read(write(shown), Distillation) == LIBRARY.distillation("compress")
 
 
 def test_a_mode_does_not_go_with_a_recipe_of_stages():
-    assert "--mode goes with a task; 'compress' is a distillation" in shown("show", "compress", "--mode", "x", code=2)
-    assert "--episode, --seed: no episode is drawn; say --mode" in shown(
-        "show", "demo", "--episode=3", "--seed=1", code=2
-    )
-
-
-# config.yaml.
+    said = metasearch("show", "compress", "--mode", "x", code=2).stderr
+    assert "--mode goes with a task; 'compress' is a distillation" in said
+    said = metasearch("show", "demo", "--episode=3", "--seed=1", code=2).stderr
+    assert "--episode, --seed: no episode is drawn; say --mode" in said

@@ -42,3 +42,13 @@ def line_of(path: Path, text: str) -> str:
     """Return where a text stands first, as `file:line`."""
     found = [number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line]
     return f"{path}:{found[0]}"
+
+
+def leaves(tree, at=""):
+    """Return every value of a tree by its dotted key."""
+    if not isinstance(tree, dict):
+        return {at: tree}
+    values = {}
+    for name, branch in tree.items():
+        values.update(leaves(branch, f"{at}.{name}".strip(".")))
+    return values
