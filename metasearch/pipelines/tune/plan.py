@@ -113,8 +113,9 @@ def _texts(rung: Rung, benchmark: Benchmark, name: str) -> float:
     trained, recipe = prepare(rung, benchmark, name)
     sets, budget = recipe.episodes, recipe.budget
     links = len(trained.arrangements["meta-train"][0].variants)
-    triplets = budget.meta_train * (sets.k + (links - 1) * sets.q)
-    steps = 3 * triplets * (_BACKWARD if rung.learner == FINE_TUNE else _INNER)
+    # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
+    each = [size + min(2 * size, len(trained.split.train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
+    steps = budget.meta_train * sum(each) * (_BACKWARD if rung.learner == FINE_TUNE else _INNER)
     parts = [trained.split.test] + [trained.split.train] * (sets.negatives == "mined")
     return steps + sum(len(part.questions) + len(part.candidates) for part in parts if isinstance(part, RetrievalData))
 

@@ -177,7 +177,11 @@ def prepare(rung: Rung, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     library = Library()
     recipe = library.recipe(_RECIPE if rung.learner == FINE_TUNE else library.recipe_for(rung.learner, encoder))
     links = learner_class(recipe).links
-    trained = pooled(benchmark, 2 if 2 in links else 3)
+    train = benchmark.split.train
+    assert isinstance(train, RetrievalData)
+    # Two sets of a few labels would be the same questions twice.
+    few = len(train.questions) < recipe.episodes.k + recipe.episodes.q
+    trained = pooled(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if rung.learner != FINE_TUNE:
         modes = (mode for mode in map(library.mode, _MODES) if mode.links in links and applies(benchmark.task, mode))
         if mode := next(modes, None):
