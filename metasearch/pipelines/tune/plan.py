@@ -111,13 +111,16 @@ def _texts(rung: Rung, benchmark: Benchmark, name: str) -> float:
     if not rung.learner:
         return 0.0  # the vectors of all texts are known
     trained, recipe = prepare(rung, benchmark, name)
+    train, test = trained.split.train, trained.split.test
+    assert isinstance(train, RetrievalData)
+    assert isinstance(test, RetrievalData)
     sets, budget = recipe.episodes, recipe.budget
     links = len(trained.arrangements["meta-train"][0].variants)
     # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
-    each = [size + min(2 * size, len(trained.split.train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
+    each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
     steps = budget.meta_train * sum(each) * (_BACKWARD if rung.learner == FINE_TUNE else _INNER)
-    parts = [trained.split.test] + [trained.split.train] * (sets.negatives == "mined")
-    return steps + sum(len(part.questions) + len(part.candidates) for part in parts if isinstance(part, RetrievalData))
+    encoded = [test, train] if sets.negatives == "mined" else [test]
+    return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)
 
 
 def duration(seconds: float) -> str:
