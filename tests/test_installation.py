@@ -58,6 +58,7 @@ def use(python, folder, *flags):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_wheel_trains_indexes_and_searches_without_the_checkout(wheel, tmp_path):
     """A .pth file adds the packages of the running environment, to save their download."""
     python, packages = environment(tmp_path / "env")
