@@ -12,7 +12,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library
 from metasearch.config.measure import Measure
 from metasearch.config.run import DataConfig
-from metasearch.config.task import Mode, Phase, Task, resolve
+from metasearch.config.task import Phase, Task, resolve
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
@@ -36,15 +36,13 @@ class Benchmark:
     """A task with its data read, one fold held out, and a transfer mode's arrangements.
 
     Attributes:
-        mode: the transfer mode, or None when nothing is trained.
-        arrangements: of each phase; empty without a mode.
+        arrangements: arrangements of a transfer mode, of each phase; empty if nothing is trained.
         data: all of the task's data, and `split` its train, dev and test part.
         translations: what was added to train; None where the task translates nothing.
         own_train: what train is without translations; None where the task translates nothing.
     """
 
     task: Task
-    mode: Mode | None
     arrangements: dict[Phase, list[Arrangement]]
     data: Data
     split: Split
@@ -95,22 +93,19 @@ def load_benchmark(task: DataConfig | str, /, mode: str | None = None, **setting
     measures = _measures(declared, path)
     folder, records = _read(with_source(declared), path, ref.data)
     if declared.translate is None:
-        return Benchmark(
-            declared, chosen, arrangements, records, split(records, declared.folds, ref.fold), measures, ref.fold
-        )
+        return Benchmark(declared, arrangements, records, split(records, declared.folds, ref.fold), measures, ref.fold)
     translator = translator_of(declared.translate, str(path), Places(folder, path.parent))
     how = provenance(declared.translate, translator, records.fingerprint)
     before = split(records, declared.folds, ref.fold)
     parts, done = add_translations(before, declared, translator)
     log.info("translate: %s", done)
     everything, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
-    return Benchmark(declared, chosen, arrangements, everything, parts, measures, ref.fold, done, own)
+    return Benchmark(declared, arrangements, everything, parts, measures, ref.fold, done, own)
 
 
-def on_folds(ref: DataConfig, benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
-    """Return a benchmark with each of some folds held out; `ref` is what it was loaded by."""
+def on_folds(ref: DataConfig, benchmark: Benchmark, folds: Iterable[int], mode: str | None = None) -> list[Benchmark]:
+    """Return a benchmark with each of some folds held out; it was loaded by `ref` and `mode`."""
     if benchmark.translations:  # of each train part its own
-        mode = benchmark.mode.mode if benchmark.mode else None
         return [benchmark if n == benchmark.fold else load_benchmark(ref, mode, fold=n) for n in folds]
     return [replace(benchmark, split=split(benchmark.data, benchmark.task.folds, n), fold=n) for n in folds]
 

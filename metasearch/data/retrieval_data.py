@@ -309,7 +309,7 @@ def make_benchmark(
         patterns = list(dict.fromkeys(chain.pattern for chain in chains))
         mode = Mode(mode=name, description=", ".join(map(str, chains)), meta_train=patterns, meta_valid=patterns)
     resolved = resolve(task, mode, [mode]) if mode else {}
-    return Benchmark(task, mode, resolved, data, split(data, task.folds, fold), parsed, fold)
+    return Benchmark(task, resolved, data, split(data, task.folds, fold), parsed, fold)
 
 
 def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arrangement]:

@@ -30,14 +30,15 @@ def learner_options(recipe: Recipe) -> Any:
 
 def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointing: Checkpointing = "auto") -> None:
     """Raise `ConfigError` unless learner, options, mode, precision and checkpointing fit together; loads no weights."""
-    mode, learner = benchmark.mode, learner_class(recipe)
+    learner = learner_class(recipe)
     options = learner_options(recipe)
     check_loss(recipe, benchmark)
-    if mode is None:
+    if not benchmark.arrangements:
         raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
-    if mode.links not in learner.links:
+    first = benchmark.arrangements["meta-train"][0]
+    if (links := len(first.variants)) not in learner.links:
         wanted = " or ".join(map(str, learner.links))
-        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{first}' has {links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     _check_train(recipe, benchmark)

@@ -71,7 +71,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split], incl
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:
         recipe = choose_recipe(mode.mode, declared.encoder, None, None, changes, include)
-        placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
+        placed = replace(benchmark, arrangements=resolve(declared, mode, modes))
         check_fit(recipe, placed, "fp32")
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):

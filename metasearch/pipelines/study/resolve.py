@@ -117,7 +117,7 @@ def arms_of(
         for mode in own:
             if mode not in benchmarks:
                 ref = config.on(config.folds[0])
-                benchmarks[mode] = on_folds(ref, load_benchmark(ref, mode), config.folds)
+                benchmarks[mode] = on_folds(ref, load_benchmark(ref, mode), config.folds, mode)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = choose_recipe(mode, config.encoder.name, learner, recipe, changed, config.data.include)
             links, needed = library.mode(mode).links, learner_class(chosen).links

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from metasearch.config.arrangement import Arrangement, Variant
-from metasearch.config.task import PHASES, Mode
+from metasearch.config.task import PHASES
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import Split, split
 from metasearch.data.records import Candidate, Data, RetrievalData
@@ -100,15 +100,9 @@ def count_folds(data: RetrievalData, most: int) -> int:
 def pooled(benchmark: Benchmark, links: int = 2) -> Benchmark:
     """Return a benchmark whose training and dev splits have all texts in one language, for episodes of `links` sets."""
     chain = Arrangement((Variant(_POOLED, (_POOLED,)),) * links)
-    mode = Mode(
-        mode="pooled",
-        description="questions and answers in all languages together",
-        meta_train=[chain.pattern],
-        meta_valid=[chain.pattern],
-    )
     train, dev = _one_language(benchmark.split.train), _one_language(benchmark.split.dev)
     arrangements = {phase: [chain] for phase in PHASES}
-    return replace(benchmark, mode=mode, arrangements=arrangements, split=Split(train, dev, benchmark.split.test))
+    return replace(benchmark, arrangements=arrangements, split=Split(train, dev, benchmark.split.test))
 
 
 def _one_language(data: Data) -> RetrievalData:

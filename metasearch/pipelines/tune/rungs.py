@@ -185,7 +185,7 @@ def prepare(rung: Rung, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     if rung.learner != FINE_TUNE:
         modes = (mode for mode in map(library.mode, _MODES) if mode.links in links and applies(benchmark.task, mode))
         if mode := next(modes, None):
-            trained = replace(benchmark, mode=mode, arrangements=resolve(benchmark.task, mode, library.modes()))
+            trained = replace(benchmark, arrangements=resolve(benchmark.task, mode, library.modes()))
     # The dev split is a part of train, so that both phases are one.
     episodes = min(recipe.budget.meta_train + recipe.budget.meta_valid, _MOST_EPISODES)
     once = {"meta_train": episodes, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
