@@ -96,7 +96,10 @@ def distill(*args, code=0):
 
 def weights(folder: Path) -> bytes:
     """Return the bytes of the weights in a run, or in a stage of one."""
-    return (folder / "model" / "model.safetensors").read_bytes()
+    first, *_ = sorted((folder / "model").glob("model.safetensors")) or sorted(
+        (folder / "model").glob("0_*/*.safetensors")
+    )
+    return first.read_bytes()
 
 
 def events(folder: Path):
