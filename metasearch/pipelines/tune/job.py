@@ -141,8 +141,9 @@ class TuneRun(Run[TuneConfig]):
                     config.encoder.trust_remote_code, callback=callback,
                 )  # fmt: skip
         result = str(choice) if choice else self.notes[-1]
-        trained = f"The model was made so from all {len(self.labels.data.questions)} labels." if choice else ""
-        sentences = [*filter(None, (result, trained)), *self._commands(choice)]
+        sentences = [result, *self._commands(choice)]
+        if choice and self.rungs[choice.kept.rung].learner:
+            sentences.insert(1, f"The model in model/ is trained on all {len(self.labels.data.questions)} labels.")
         texts = build_report(sentences, self._facts(), choice, self.notes)
         card = files.model / CARD
         shown = tuned_card(

@@ -36,7 +36,8 @@ def build_report(
 _EXPLAINED = (
     "Each line adds something to the base encoder, the simplest first. Intervals are 95 % t intervals over the folds; "
     "differences are paired by fold. The kept line is the simplest that is not significantly worse than the best "
-    "(paired t-test, 5 %, not corrected for the number of lines)."
+    "(paired t-test, 5 %, not corrected for the number of lines). With few labels, only large "
+    "differences are significant."
 )
 
 
