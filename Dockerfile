@@ -13,7 +13,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY metasearch metasearch
 COPY tasks tasks
-RUN pip install --no-cache-dir ".[serve,search,detect]"
+RUN pip install --no-cache-dir ".[serve,search]"
 
 RUN useradd --create-home --uid 1000 metasearch
 USER metasearch

@@ -162,7 +162,7 @@ class RetrievalData:
 
         Raises:
             DataError: a row or a column is missing or wrong; the message names file and line.
-            ConfigError: a language has to be detected, and py3langid is not installed or does not know it.
+            ConfigError: a language has to be detected, and py3langid does not know it.
 
         Example:
             >>> rows = [{"query": "Where is my parcel?", "document": "Open your orders.", "language": "en"}]

@@ -157,8 +157,7 @@ def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: l
     lacking += [label.document for label in labels if not label.document_language]
     if not lacking:
         return list(labels)
-    purpose = f"{labels[0].place}: no column 'language' with a tag such as de; language detection"
-    tags = detect_all(lacking, languages, purpose)
+    tags = detect_all(lacking, languages)
     found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
     notes.append(f"languages detected: {found}; a column 'language' with tags such as de says otherwise")
     return [

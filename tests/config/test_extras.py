@@ -11,7 +11,6 @@ import pytest
 
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.launchers import LauncherConfig
-from metasearch.data.documents.detect import detector
 from metasearch.data.formats import compressed_files
 from metasearch.data.formats.parquet import text_pairs
 from metasearch.errors import ConfigError, DataError, MetasearchError
@@ -51,7 +50,6 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
     ("package", "extra", "use", "error"),
     [
         ("pyarrow", "corpora", lambda: list(text_pairs(Path("a.parquet"), "de", "en")), DataError),
-        ("py3langid", "detect", detector, ConfigError),
         ("ray", "ray", lambda: open_launcher(LauncherConfig("ray"), None, None), ConfigError),
     ],
 )
@@ -75,7 +73,7 @@ def test_every_extra_that_the_code_names_is_declared():
         text = path.read_text(encoding="utf-8")
         named |= set(re.findall(r"install_line\(['\"]([\w-]+)['\"]\)", text))
         named |= set(re.findall(r"import_extra\([^,]+, \"([\w-]+)\"", text))
-    assert {"serve", "corpora", "detect", "onnx", "translate", "e5", "minilm"} <= named
+    assert {"serve", "corpora", "onnx", "translate", "e5", "minilm"} <= named
     assert named <= set(PROJECT["optional-dependencies"])
 
 

@@ -79,7 +79,6 @@ def test_columns_have_any_names_and_further_ones_are_named():
 
 
 def test_languages_are_detected_where_there_are_none_and_reported(caplog):
-    pytest.importorskip("py3langid")
     rows = [
         {"query": "Where is the parcel that I ordered last week?", "document": "You can follow it on our page."},
         {"query": "Wo ist das Paket, das ich bestellt habe?", "document": "Sie können es auf unserer Seite verfolgen."},

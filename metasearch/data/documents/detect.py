@@ -1,9 +1,8 @@
-"""Tells the language of a text with py3langid, an optional package."""
+"""Tells the language of a text with py3langid."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from metasearch.config.extras import import_extra
 from metasearch.config.languages import UNKNOWN, is_known, normalise_tag, primary_language
 from metasearch.errors import ConfigError, nearest
 
@@ -11,19 +10,19 @@ _FREQUENT = 0.05
 """Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
 
 
-def detector(languages: Sequence[str] = (), purpose: str = "language detection") -> Callable[[str], str]:
+def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
     """Return a function that returns the tag of a text's language, the likeliest of 97.
 
     Short texts are often taken for another language; fewer languages to choose from help.
 
     Args:
         languages: tags to choose from, whose scripts and regions are ignored; empty takes all.
-        purpose: subject of the message where py3langid is not installed.
 
     Raises:
-        ConfigError: py3langid is not installed, or does not know one of the languages.
+        ConfigError: py3langid does not know one of the languages.
     """
-    langid = import_extra("py3langid.langid", "detect", purpose)
+    from py3langid import langid  # takes a while, and few commands detect
+
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     known = set(map(str, identifier.labels))
     chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
@@ -36,20 +35,19 @@ def detector(languages: Sequence[str] = (), purpose: str = "language detection")
     return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
 
 
-def detect_all(texts: Sequence[str], languages: Sequence[str], purpose: str) -> dict[str, str]:
+def detect_all(texts: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
     """Return the language of each text.
 
     Args:
         texts: at least one.
         languages: tags to choose from; where there are none, the languages of at least one text in twenty and the most
             frequent one are detected first.
-        purpose: subject of the message where py3langid is not installed.
 
     Raises:
-        ConfigError: py3langid is not installed, or does not know one of the languages.
+        ConfigError: py3langid does not know one of the languages.
     """
     distinct = list(dict.fromkeys(texts))
     if not languages:
-        counts = Counter(filter(is_known, map(detector(purpose=purpose), distinct))).most_common()
+        counts = Counter(filter(is_known, map(detector(), distinct))).most_common()
         languages = [tag for i, (tag, count) in enumerate(counts) if i == 0 or count > _FREQUENT * len(distinct)]
-    return dict(zip(distinct, map(detector(languages, purpose), distinct), strict=True))
+    return dict(zip(distinct, map(detector(languages), distinct), strict=True))

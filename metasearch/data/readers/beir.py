@@ -55,7 +55,6 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
 
     Raises:
         DataError: a file is missing, or a row is damaged or names a query or document that is not there.
-        ConfigError: a language has to be detected, and py3langid is not installed.
     """
     labels = list(_judgements(folder, splits))
     queries = _texts(folder, "queries", {label.query: label.place for label in labels})
@@ -148,7 +147,7 @@ def _complete(texts: Sequence[_Text], languages: Sequence[str], folder: Path) ->
     if len(languages) == 1:
         tags = dict.fromkeys((each.text for each in lacking), languages[0])
     elif lacking:
-        tags = detect_all([each.text for each in lacking], languages, f"{lacking[0].place}: no language; its detection")
+        tags = detect_all([each.text for each in lacking], languages)
         log.info("%s: languages detected: %s", folder, ", ".join(sorted(set(tags.values()))))
     for each in lacking:
         each.language = tags[each.text]

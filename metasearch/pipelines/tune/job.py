@@ -10,9 +10,7 @@ report.html, report.md
 
 import logging
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.index import IndexSettings
@@ -309,11 +307,7 @@ class TuneRun(Run[TuneConfig]):
     def _read_documents(self) -> None:
         """Read the passages of the documents that hold no labelled document, as the index will have them."""
         languages = sorted(self.labels.data.languages - {UNKNOWN})
-        detected = find_spec("py3langid") is not None
-        if self.config.documents and not detected:
-            self._note("Languages of documents are not detected: py3langid is not installed.")
-        asked: dict[str, Any] = {"detect": tuple(languages) if len(languages) > 1 else "all"} if detected else {}
-        self._index = IndexSettings(**asked)
+        self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
         if not self.config.documents:
             return
         how = cutting(resolved(self._index, self.encoder), self.encoder)

@@ -32,7 +32,6 @@ def test_the_first_that_tells_a_language_is_believed(name, content, asked, langu
 
 @pytest.mark.slow
 def test_the_language_of_a_text_is_detected():
-    pytest.importorskip("py3langid", reason="py3langid is not installed: pip install py3langid")
     tell = detector()
     assert tell("Der Schlüssel liegt unter der Matte.") == "de"
     assert tell("กุญแจอยู่ใต้พรม") == "th"
