@@ -106,13 +106,15 @@ def test_an_outer_step(made):
     assert all(torch.equal(gradients_again[name], gradient) for name, gradient in gradients.items())
 
 
-@pytest.mark.parametrize(("mode", "learner"), MISFITS)
-def test_a_learner_refuses_a_mode_of_other_links(mode, learner):
-    with pytest.raises(ConfigError) as error:
-        check_fit(recipe_of(learner, mode), benchmark_of("demo", mode), "fp32")
-
-    assert f"'{learner}'" in str(error.value)
-    assert f"'{mode}'" in str(error.value)
+def test_a_learner_refuses_a_mode_of_other_links_and_names_one_that_fits():
+    for mode, learner in MISFITS:
+        benchmark = benchmark_of("demo", mode)
+        fitting = ", ".join(name for name in LIBRARY.names("mode") if fits(learner, name))
+        with pytest.raises(ConfigError) as error:
+            check_fit(recipe_of(learner, mode), benchmark, "fp32")
+        said, arrangement = str(error.value), benchmark.arrangements["meta-train"][0]
+        assert said.startswith(f"learner '{learner}' needs a mode of "), mode
+        assert f"links ({fitting}); '{arrangement}' has {len(arrangement.variants)}" in said, mode
 
 
 def test_every_learner_and_every_mode_is_run():

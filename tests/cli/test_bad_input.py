@@ -25,7 +25,10 @@ def failing(*args, code):
     ("args", "says"),
     [
         ([*TRAIN, "--recipe", "reptile", "--learner", "maml"], "recipe 'reptile' is for learner 'reptile', not 'maml'"),
-        ([*TRAIN, "--learner", "maml-align"], "learner 'maml-align' needs a mode of 3 links; 'el_el -> el_ar' has 2"),
+        (
+            [*TRAIN, "--learner", "maml-align"],
+            "learner 'maml-align' needs a mode of 3 links (mono-bi-multi); 'el_el -> el_ar' has 2",
+        ),
         ([*TRAIN, "--task", "demo-sts"], "(modes of demo-sts: mono-bi, mono-bi-multi, mono-mono)"),
         ([*TRAIN, "--set", "outer.rl=1"], "outer.rl: unknown key. Did you mean 'lr'?"),
         ([*TRAIN, "--set", "outer.lr=fast"], "outer.lr: input should be a valid number"),
