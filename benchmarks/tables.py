@@ -17,7 +17,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.paper import alignment_tables as alignment
 from benchmarks.paper import expansion, labels, rivals, study_tables
-from benchmarks.paper.ablation_tables import arm_table, ordering_table
+from benchmarks.paper.ablation_tables import arm_table, difference_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
 from benchmarks.speed import index
@@ -143,6 +143,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ablation-orderings": lambda: ordering_table(taught_by("minilm")),
     "ablation-e5-arms": lambda: arm_table(taught_by("e5"), "e5"),
     "ablation-e5-orderings": lambda: ordering_table(taught_by("e5")),
+    "ablation-mini": lambda: difference_table(taught_by("mini"), "mini"),
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),

@@ -1,20 +1,15 @@
 """The arms of the ablations as commands of the command line, and the tests that they are scored on."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.paper.distillation_papers import CROSS, MONO
 
+SCORED = "stsb-multi-mt/stsb-en-train.csv"
 INCLUDE = Path(__file__).resolve().parents[1] / "tasks"
 STAGES = ("assistant", "embedding", "student", "contrast")
-"""Of `compress-small`; the only one of `ema-small` is `align`."""
-
-BATCH, LINES, DEV = 128, 3000, 50
-"""Of every arm: pairs of a step, lines that are read of each file (so few steps see no more), and pairs of each
-language that are held out."""
-RATES = {"minilm": 1e-3, "e5": 5e-4}
-"""Learning rate of every arm, by the encoder that teaches. Of e5 it is that of recipe `mini-e5-states`."""
+"""Of `compress-small`; that of `ema-small` is `align`, and the last of `similarity` is `scored`."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +19,7 @@ class Steps:
     Attributes:
         assistant: steps of stage 1, which all arms share.
         embedding: of stage 2, which runs no layers.
-        student: of stages 3 and 4, and of the moving teacher.
+        student: of stages 3 and 4, of the moving teacher, and of the scored pairs before it.
     """
 
     assistant: int
@@ -62,13 +57,12 @@ class Arm:
     @property
     def recipe(self) -> str:
         """The recipe whose stages it trains."""
-        return "ema-small" if self.stages == ("align",) else "compress-small"
+        return {"align": "ema-small", "scored": "similarity"}.get(self.stages[0], "compress-small")
 
 
-NO_MCL = "stages.contrast.options.contrast=none"
-WEIGHTED = {"minilm": (), "e5": ("stages.contrast.options.contrast_weight=2.6e-3",)}
-"""Of arms with the contrastive loss. 1/D is its weight in the paper, which has the squared norm in place of our mean;
-with 1, as in the recipe and the authors' code, the student of e5 collapsed."""
+MCL = "stages.contrast.options.contrast"
+NO_MCL = f"{MCL}=none"
+ONE_PASS = "student.repeats=1"
 CHAIN = STAGES[1:]
 THREE_STAGES = ("--student", "{full}/3-student/model")
 ARMS: dict[str, Arm] = {
@@ -84,20 +78,37 @@ ARMS: dict[str, Arm] = {
     "full": Arm("B 128, RU 3 run twice, four stages", CHAIN),
     "three-stages": Arm("the same before stage 4", needs=("full",), model="full/3-student/model"),
     "without-mcl": Arm("stage 4 without the contrastive loss", STAGES[3:], THREE_STAGES, ("full",), (NO_MCL,)),
-    "without-recurrence": Arm("RU 3 run once", CHAIN, values=("student.repeats=1",)),
+    "bool": Arm("translations shall be alike, other texts not", STAGES[3:], THREE_STAGES, ("full",), (f"{MCL}=bool",)),
+    "ce": Arm("cross entropy, equation 9 at weight 1", STAGES[3:], THREE_STAGES, ("full",), (f"{MCL}=ce",)),
+    "ce-hard": Arm(
+        "cross entropy, as the authors' code",
+        STAGES[3:],
+        THREE_STAGES,
+        ("full",),
+        (f"{MCL}=ce-hard", "stages.contrast.options.contrast_weight=0.01"),
+    ),
+    "without-recurrence": Arm("RU 3 run once", CHAIN, values=(ONE_PASS,)),
+    "without-both": Arm("neither contrastive loss nor recurrence", CHAIN, values=(ONE_PASS, NO_MCL)),
+    "same-start": Arm("stage 4 alone, without MCL, twice as many steps", STAGES[3:], values=(NO_MCL,), passes=2),
+    "pre-distilled": Arm("stages 3 and 4, without MCL", STAGES[2:], values=(NO_MCL,)),
     "bottleneck-64": Arm("B 64", CHAIN, values=("student.bottleneck=64",)),
     "bottleneck-256": Arm("B 256", CHAIN, values=("student.bottleneck=256",)),
     "recurrent-1": Arm("RU 1 run six times", CHAIN, values=("student.recurrent=1",)),
     "recurrent-2": Arm("RU 2 run three times", CHAIN, values=("student.recurrent=2",)),
     "ema": Arm("the moving teacher in place of stage 4", ("align",), THREE_STAGES, ("full",)),
+    "similarity": Arm("the assistant, after scored pairs in English", ("scored",), ("--student", "{assistant}")),
+    **{
+        name: Arm(
+            said, ("align",), ("--student", "{similarity}"), ("similarity",), (f"stages.align.options.tau={tau}",)
+        )
+        for name, said, tau in (
+            ("ema-fast", "then the moving teacher, τ 0.9999", 0.9999),
+            ("ema-paper", "then the moving teacher, τ 0.99999", 0.99999),
+            ("ema-slow", "then the moving teacher, τ 0.999999", 0.999999),
+            ("ema-frozen", "then the same teacher, frozen", 1),
+        )
+    },
 }
-OF_E5 = {
-    "assistant": "e5 with 32,000 words, 12 layers, without language",
-    "full": "B 128, RU 3 run four times, stages 2 to 4",
-}
-"""What arms are in words where e5 teaches, as far as it is another thing."""
-ARMS_OF = {"minilm": tuple(ARMS), "e5": ("assistant", "full", "three-stages", "without-mcl", "without-recurrence")}
-"""By the encoder that teaches; the assistant of e5 is cut out of it, knows all languages, and is not taught."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,122 @@ TESTS = {
 }
 
 
+FOUR = ("ar", "de", "es", "tr")
+TESTS_OF_FOUR = {
+    **{name: test for name, test in TESTS.items() if test.task == "sts17"},
+    "Tatoeba": Test("tatoeba-4", "accuracy", "both"),
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What arms have in common.
+
+    Attributes:
+        arms: their names.
+        against: arm → the arm that it is compared with, beside `ORDERINGS`.
+        rate: learning rate of all stages but those of the moving teacher and of scored pairs.
+        batch: pairs of a step.
+        corpus: values of the corpus: lines that are read of each file (so few steps see no more), longest text, and
+            pairs of each language that are held out.
+        values: of the recipes of the student.
+        contrast: values of stage 4 with a contrastive loss. 1/D is the weight in the paper, which has the squared norm
+            in place of our mean; with 1, as in the recipe and the authors' code, the student of e5 collapsed.
+        descriptions: arm → what it is in words here, where that is another thing than in `ARMS`.
+        tests: what arms are scored on.
+    """
+
+    arms: tuple[str, ...]
+    rate: float = 1e-3
+    batch: int = 128
+    corpus: tuple[str, ...] = ("max_lines=3000", "max_chars=200", "dev=50")
+    values: tuple[str, ...] = ()
+    contrast: tuple[str, ...] = ()
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    against: Mapping[str, str] = field(default_factory=dict)
+    tests: Mapping[str, Test] = field(default_factory=lambda: TESTS)
+
+    def description(self, name: str) -> str:
+        """Return an arm in words."""
+        return self.descriptions.get(name, ARMS[name].description)
+
+
+_LOSSES = ("without-mcl", "bool", "ce", "ce-hard")
+_EMA = ("ema-fast", "ema-paper", "ema-slow", "ema-frozen")
+STUDIES = {
+    "minilm": Study(
+        (
+            "assistant",
+            "single-stage",
+            "full",
+            "three-stages",
+            "without-mcl",
+            "without-recurrence",
+            "bottleneck-64",
+            "bottleneck-256",
+            "recurrent-1",
+            "recurrent-2",
+            "ema",
+        )
+    ),
+    "e5": Study(
+        ("assistant", "full", "three-stages", "without-mcl", "without-recurrence"),
+        rate=5e-4,  # that of recipe `mini-e5-states`
+        contrast=("stages.contrast.options.contrast_weight=2.6e-3",),
+        descriptions={
+            "assistant": "e5 with 32,000 words, 12 layers, without language",
+            "full": "B 128, RU 3 run four times, stages 2 to 4",
+        },
+    ),
+    "mini": Study(
+        (
+            "assistant",
+            "full",
+            "three-stages",
+            *_LOSSES,
+            "without-recurrence",
+            "without-both",
+            "same-start",
+            "pre-distilled",
+            "similarity",
+            *_EMA,
+        ),
+        batch=64,
+        corpus=("max_lines=800", "max_chars=100", "dev=50", f"languages=[{','.join(FOUR)}]"),
+        values=("student.bottleneck=64", "student.recurrent=2", "student.repeats=2"),
+        descriptions={
+            "assistant": "mini, 6 layers",
+            "full": "B 64, RU 2 run twice, stages 2 to 4 (`soft`)",
+            "three-stages": "before stage 4",
+            "without-mcl": "stage 4 without contrastive loss",
+            "bool": "stage 4 with `bool`",
+            "ce": "stage 4 with `ce`, weight 1",
+            "ce-hard": "stage 4 with `ce-hard`, weight 0.01",
+            "without-recurrence": "RU 2 run once",
+            "without-both": "RU 2 run once, no contrastive loss",
+            "same-start": "stage 4 alone, no contrastive loss, twice the steps",
+            "pre-distilled": "stages 3 and 4, no contrastive loss",
+            "similarity": "the assistant after STS-B in English",
+            "ema-fast": "then EMA, τ 0.9999",
+            "ema-paper": "then EMA, τ 0.99999",
+            "ema-slow": "then EMA, τ 0.999999",
+            "ema-frozen": "then a frozen teacher",
+        },
+        against={
+            **dict.fromkeys(("three-stages", *_LOSSES, "without-recurrence", "without-both"), "full"),
+            **dict.fromkeys(("same-start", "pre-distilled"), "full"),
+            "similarity": "assistant",
+            **dict.fromkeys(_EMA, "similarity"),
+        },
+        tests=TESTS_OF_FOUR,
+    ),
+}
+"""By the encoder that teaches, or, of `mini`, that is the assistant; minilm teaches there.
+
+The assistant of e5 is cut out of it, knows all languages, and is not taught; nor is mini.
+"""
+
+
 @dataclass(frozen=True)
 class Places:
     """Where everything is.
@@ -128,7 +255,7 @@ class Places:
         corpus: the translations.
         data: the tasks' files.
         vocabulary: the assistant before it was taught; of e5, before the language was taken out of its vectors.
-        origin: built-in name of the encoder that teaches, or that the teacher is made of.
+        origin: name of the study: the encoder that teaches, that the teacher is made of, or that is the assistant.
     """
 
     out: Path
@@ -138,9 +265,14 @@ class Places:
     origin: str = "minilm"
 
     @property
+    def study(self) -> Study:
+        """What the arms have in common."""
+        return STUDIES[self.origin]
+
+    @property
     def teacher(self) -> str:
         """The encoder that teaches: a built-in name or a folder."""
-        return self.origin if self.origin == "minilm" else str(self.out / "teacher")
+        return str(self.out / "teacher") if self.origin == "e5" else "minilm"
 
     def folder(self, name: str) -> Path:
         """Return the folder of an arm."""
@@ -152,7 +284,7 @@ class Places:
 
     def trains(self, name: str) -> bool:
         """Say whether an arm has an encoder of its own to train."""
-        return bool(ARMS[name].stages) and (name, self.origin) != ("assistant", "e5")
+        return bool(ARMS[name].stages) and (name != "assistant" or self.origin == "minilm")
 
 
 def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
@@ -160,16 +292,22 @@ def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
     arm = ARMS[name]
     if not places.trains(name):
         return []
+    study = places.study
     named = {"vocabulary": places.vocabulary, "assistant": places.model("assistant"), "full": places.folder("full")}
-    rate = RATES[places.origin]
-    values = [value for stage in arm.stages for value in _stage_values(stage, rate, arm.passes * steps.of(stage))]
+    named["similarity"] = places.model("similarity")
+    values = [value for stage in arm.stages for value in _stage_values(stage, study, arm.passes * steps.of(stage))]
+    if arm.recipe == "compress-small":
+        with_mcl = "contrast" in arm.stages and NO_MCL not in arm.values
+        values += [*(study.values if "{full}" not in arm.start[1] else ()), *(study.contrast if with_mcl else ())]
     values += arm.values
-    values += WEIGHTED[places.origin] if "contrast" in arm.stages and NO_MCL not in arm.values else ()
     teacher = ["--teacher", places.teacher] if arm.recipe == "compress-small" else []
     flags = ["--recipe", arm.recipe, "--stages", ",".join(arm.stages), *teacher]
     flags += [part.format(**named) for part in arm.start]
-    flags += ["--corpus", str(places.corpus), "--data", str(places.data)]
-    flags += ["--teacher-cache", str(places.out / "targets")]
+    if arm.recipe == "similarity":
+        flags += ["--scored", str(places.data / SCORED)]
+    else:
+        flags += ["--corpus", str(places.corpus), "--teacher-cache", str(places.out / "targets")]
+    flags += ["--data", str(places.data)]
     return flags + [part for value in values for part in ("--set", value)]
 
 
@@ -181,8 +319,10 @@ def with_needed(names: Collection[str]) -> list[str]:
     return [name for name in ARMS if name in chosen]
 
 
-def _stage_values(stage: str, rate: float, steps: int) -> list[str]:
-    """Return what every arm has in common in a stage; the moving teacher keeps its own optimiser."""
-    own = ["dropout=false", "max_length=64", "corpus.max_chars=200"] if stage == "align" else [f"outer.lr={rate:g}"]
-    budget = [f"budget.batch={BATCH}", f"budget.steps={steps}", "budget.epochs=100"]
-    return [f"stages.{stage}.{value}" for value in (*own, *budget, f"corpus.max_lines={LINES}", f"corpus.dev={DEV}")]
+def _stage_values(stage: str, study: Study, steps: int) -> list[str]:
+    """Return what every arm has in common in a stage; the moving teacher and scored pairs keep their optimiser."""
+    own = {"align": ["dropout=false", "max_length=64"], "scored": ["outer.lr=1e-4", "max_length=64"]}
+    budget = [f"budget.batch={study.batch}", f"budget.steps={steps}", "budget.epochs=100"]
+    corpus = [] if stage == "scored" else [f"corpus.{value}" for value in study.corpus]
+    each = own.get(stage, [f"outer.lr={study.rate:g}"])
+    return [f"stages.{stage}.{value}" for value in (*each, *budget, *corpus)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.common.rows import Row
-from benchmarks.paper.ablation_arms import TESTS
+from benchmarks.paper.ablation_arms import TESTS, Test
 from benchmarks.paper.ablation_scores import Figure
 from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
 
@@ -12,13 +12,15 @@ BiasFigures = Mapping[str, Mapping[str, Figure]]
 """Arm → test → what it got."""
 
 
-def arm_rows(figures: BiasFigures, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def arm_rows(
+    figures: BiasFigures, facts: Mapping[str, Mapping[str, Any]], tests: Mapping[str, Test] = TESTS
+) -> list[Row]:
     """Return a row for each arm and test, and one for each of its facts: sizes, and sentences per second."""
     rows: list[Row] = []
     for arm, by_test in figures.items():
         for test, figure in by_test.items():
             interval = figure.interval()
-            measure = {"task": TESTS[test].task, "measure": TESTS[test].measure, "data": figure.data}
+            measure = {"task": tests[test].task, "measure": tests[test].measure, "data": figure.data}
             scored = {"value": figure.value, "low": interval.low, "high": interval.high}
             rows.append({"study": arm, "metric": test, **scored, **measure})
         for metric, value in facts.get(arm, {}).items():
@@ -33,7 +35,7 @@ def ordering_rows(figures: BiasFigures, orderings: Sequence[Ordering] = ORDERING
     for each in orderings:
         if each.better not in figures or each.worse not in figures:
             continue
-        for test in TESTS:
+        for test in figures[each.better]:
             change = figures[each.better][test].above(figures[each.worse][test])
             interval = change.interval()
             row = {
@@ -44,6 +46,19 @@ def ordering_rows(figures: BiasFigures, orderings: Sequence[Ordering] = ORDERING
                 "high": interval.high,
             }
             rows.append({**row, "better": each.better, "worse": each.worse, "holds": verdict(row)})
+    return rows
+
+
+def difference_rows(figures: BiasFigures, against: Mapping[str, str]) -> list[Row]:
+    """Return a row for each arm that is compared with another, `against` of it, and each test."""
+    rows: list[Row] = []
+    for arm, other in against.items():
+        if arm in figures and other in figures:
+            for test, figure in figures[arm].items():
+                change = figure.above(figures[other][test])
+                interval = change.interval()
+                found = {"value": change.value, "low": interval.low, "high": interval.high}
+                rows.append({"study": f"{arm} - {other}", "metric": test, **found, "arm": arm, "against": other})
     return rows
 
 

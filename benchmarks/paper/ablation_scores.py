@@ -4,7 +4,7 @@ Tatoeba in eleven languages, STS 2017 and LAReQA, fold 0, whose candidates are s
 is a third of the tokens, and so the arms can train for longer.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Cell, QueryResults, load
 
-TASKS = ("tatoeba-11", "sts17", "lareqa-sentences")
 Array = NDArray[np.float64]
 
 
@@ -56,9 +55,10 @@ class Figure:
         return Figure(self.value - other.value, self.resampled - other.resampled, self.data)
 
 
-def benchmarks(data: str) -> list[Benchmark]:
-    """Return the tasks with their data."""
-    return [load_benchmark(task, data=data, include=[str(INCLUDE)]) for task in TASKS]
+def benchmarks(data: str, tests: Mapping[str, Test] = TESTS) -> list[Benchmark]:
+    """Return the tasks of the tests with their data."""
+    tasks = dict.fromkeys(test.task for test in tests.values())
+    return [load_benchmark(task, data=data, include=[str(INCLUDE)]) for task in tasks]
 
 
 def opened(model: Path, benchmark: Benchmark) -> Encoder:
@@ -66,16 +66,17 @@ def opened(model: Path, benchmark: Benchmark) -> Encoder:
     return load_encoder(str(model), benchmark.task.max_length, device="cpu")
 
 
-def score(model: Path, label: str, data: str, folder: Path) -> None:
+def score(model: Path, label: str, data: str, folder: Path, tests: Mapping[str, Test] = TESTS) -> None:
     """Score an encoder, unless that is done; the result of each item stands below the folder, too."""
     files = RunFolder(folder)
     if files.finished:
         return
     with files.held():
-        for benchmark in benchmarks(data):
+        chosen = benchmarks(data, tests)
+        for benchmark in chosen:
             encoder = opened(model, benchmark)
             Scorer({"encoder": label}).add(files, label, encoder, benchmark, {"test": benchmark.split.test})
-        files.finish(f"# {label}\n\nScored on {', '.join(TASKS)}.\n", sizes(encoder))
+        files.finish(f"# {label}\n\nScored on {', '.join(each.task.name for each in chosen)}.\n", sizes(encoder))
 
 
 def sizes(encoder: Encoder) -> dict[str, float]:
@@ -87,7 +88,7 @@ def sizes(encoder: Encoder) -> dict[str, float]:
     return {"parameters": weights, "float32_mib": 4 * weights / 2**20, "int8_mib": stored / 2**20}
 
 
-def figures(folder: Path, label: str, resamples: int, tests: Collection[str] = tuple(TESTS)) -> dict[str, Figure]:
+def figures(folder: Path, label: str, resamples: int, tests: Mapping[str, Test] = TESTS) -> dict[str, Figure]:
     """Return what a scored encoder got on each test.
 
     Raises:
@@ -95,8 +96,7 @@ def figures(folder: Path, label: str, resamples: int, tests: Collection[str] = t
         DataError: the results of a test are damaged.
     """
     files, by_test = RunFolder(folder), {}
-    for name in tests:
-        test = TESTS[name]
+    for name, test in tests.items():
         kept, facts = load(files.queries(test.task, label, "test"))
         by_test[name] = figure(kept, test, str(facts["data"]), resamples)
     return by_test

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.common.rows import Row
-from benchmarks.paper.ablation_arms import ARMS, OF_E5, TESTS
+from benchmarks.paper.ablation_arms import ARMS, STUDIES, TESTS
 from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
 from metasearch.runs.markdown import markdown
 
@@ -20,20 +20,20 @@ def arm_table(rows: Sequence[Row], teacher: str = "minilm") -> str:
 
     Args:
         rows: rows of arms by `ablation_rows.arm_rows`; rows of orderings are passed over.
-        teacher: whose arms they are.
+        teacher: the name of their study.
     """
     cells = {(row["study"], row["metric"]): row["value"] for row in rows}
-    heads = ["arm", "", *TESTS, "M parameters", "MiB, float32", "MiB, int8", "sentences/s"]
+    tests = STUDIES[teacher].tests
+    heads = ["arm", "", *tests, "M parameters", "MiB, float32", "MiB, int8", "sentences/s"]
     lines = []
     for arm in dict.fromkeys(row["study"] for row in rows if row["study"] in ARMS):
-        scores = [_shown(cells.get((arm, test)), 100) for test in TESTS]
+        scores = [_shown(cells.get((arm, test)), 100) for test in tests]
         facts = [
             _shown(cells.get((arm, "parameters")), 1e-6),
             *(_shown(cells.get((arm, metric)), 1, 1) for metric in ("float32_mib", "int8_mib")),
             _shown(cells.get((arm, "cpu")), 1, 0),
         ]
-        said = OF_E5.get(arm) if teacher == "e5" else None
-        lines.append([arm, said or ARMS[arm].description, *scores, *facts])
+        lines.append([arm, STUDIES[teacher].description(arm), *scores, *facts])
     return markdown(heads, lines, left=2)
 
 
@@ -57,6 +57,29 @@ def ordering_table(rows: Sequence[Row], orderings: Sequence[Ordering] = ORDERING
         claim = f"{each.claim} ({each.note})" if each.note else each.claim
         lines.append([claim, *paper, *ours, *(_difference(by_test[test]) for test in _VERDICTS), verdicts])
     return markdown(heads, lines) + f"\n\n{NOTE}"
+
+
+def difference_table(rows: Sequence[Row], teacher: str) -> str:
+    """Return the arms of a study that are compared with another, a line each; empty without such rows.
+
+    Args:
+        rows: rows by `ablation_rows.arm_rows` and `ablation_rows.difference_rows`.
+        teacher: the name of the study.
+    """
+    study = STUDIES[teacher]
+    values = {(row["study"], row["metric"]): row for row in rows}
+    tests = [test for test in _VERDICTS if test in study.tests]
+    lines = []
+    for arm in study.arms:
+        other = study.against.get(arm)
+        if (arm, tests[0]) in values and (not other or (f"{arm} - {other}", tests[0]) in values):
+            scores = [_shown(values[arm, test]["value"], 100) for test in tests]
+            changes = [_difference(values[f"{arm} - {other}", test]) if other else "" for test in tests]
+            beside = f", less {other}" if other else ""
+            lines.append([arm, f"{study.description(arm)}{beside}", *scores, *changes])
+    if not any(row.get("against") for row in rows):
+        return ""
+    return markdown(["arm", "what, and against which arm", *tests, *(f"{test}, less" for test in tests)], lines, left=2)
 
 
 def _published(each: Ordering, part: str) -> str:

@@ -4,9 +4,13 @@
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations --table
     python -m benchmarks.paper.ablations --data ~/data --teacher e5 --precision bf16 --embedding-steps 500
       --max-steps 500 -o runs/ablations-e5
+    python -m benchmarks.paper.ablations --data ~/data --teacher mini --embedding-steps 60 --max-steps 30 --rounds 0
+      -o runs/ablations-mini
 
 all-MiniLM-L6-v2 teaches, whose assistant learns every language first; or with `--teacher e5` multilingual-e5-small
 without the language in its vectors, whose assistant is the same with 32,000 words, and knows them from the start.
+With `--teacher mini` it is `minilm` that teaches and `mini` that is the assistant: smaller batches, four languages,
+and the arms of Tables 5 and 6 and of the moving teacher.
 
 Each arm is one `metasearch distill`, then scored; one that is finished is not run again, one that was stopped goes on.
 What two arms have in common, the taught assistant, stages and outputs of frozen encoders, is made once. Rows are
@@ -28,10 +32,10 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.mini.assistants import neutralise, words_of_e5
 from benchmarks.mini.settings import Settings, Step
-from benchmarks.paper.ablation_arms import ARMS, ARMS_OF, INCLUDE, Places, Steps, flags_of, with_needed
-from benchmarks.paper.ablation_rows import arm_rows, ordering_rows
+from benchmarks.paper.ablation_arms import ARMS, INCLUDE, STUDIES, Places, Steps, flags_of, with_needed
+from benchmarks.paper.ablation_rows import arm_rows, difference_rows, ordering_rows
 from benchmarks.paper.ablation_scores import figures, score
-from benchmarks.paper.ablation_tables import arm_table, ordering_table
+from benchmarks.paper.ablation_tables import arm_table, difference_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError, require_known
 from metasearch.io import atomic_write
@@ -45,7 +49,7 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 @click.command(cls=Command)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the tasks' files.")
 @click.option("--corpus", type=click.Path(exists=True, path_type=Path), help="By default the data's `parallel`.")
-@click.option("--teacher", type=click.Choice(list(ARMS_OF)), default="minilm", show_default=True, help="Who teaches.")
+@click.option("--teacher", type=click.Choice(list(STUDIES)), default="minilm", show_default=True, help="Which study.")
 @click.option("--vocabulary", type=click.Path(exists=True, path_type=Path), help="Assistant before stage 1.")
 @click.option("--only", multiple=True, type=click.Choice(list(ARMS)), help="Arms, with those they need; repeatable.")
 @click.option(
@@ -61,7 +65,7 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 )
 @click.option("--embedding-steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of stage 2.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of sentences per second.")
-@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Of sentences per second.")
+@click.option("--rounds", type=click.IntRange(min=0), default=3, show_default=True, help="Of sentences per second.")
 @click.option("--resamples", type=click.IntRange(min=100), default=2000, show_default=True, help="Of test items.")
 @click.option("--table", "only_table", is_flag=True, help="Print the tables of what is there; run nothing.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "mini_ablations.jsonl")
@@ -84,8 +88,8 @@ def main(
     output: Path,
 ) -> None:
     """Run the arms, score them, and print the two tables."""
-    if vocabulary and teacher == "e5":
-        raise click.UsageError("--vocabulary is of minilm; the assistant of e5 has words of e5")
+    if vocabulary and teacher != "minilm":
+        raise click.UsageError(f"--vocabulary is of minilm; the assistant of {teacher} has words of {teacher}")
     output.mkdir(parents=True, exist_ok=True)
     folders = (output, corpus or data / "parallel", data, vocabulary or output / "vocabulary")
     places = Places(*(folder.resolve() for folder in folders), origin=teacher)
@@ -96,15 +100,15 @@ def main(
     if not only_table:
         begin(output / "settings.json", facts)
         new = run(names, steps, precision, places)
-        new = measure(names, places, rounds, threads) or new
+        new = (bool(rounds) and measure(names, places, rounds, threads)) or new
     tables(names, places, resamples, results, facts if new else None)
 
 
 def checked(only: Sequence[str], teacher: str) -> Sequence[str]:
     """Return the arms that are asked for, by default all of a teacher; `ConfigError` for one that it has not."""
     for name in only:
-        require_known(f"arm of {teacher}", name, ARMS_OF[teacher])
-    return only or ARMS_OF[teacher]
+        require_known(f"arm of {teacher}", name, STUDIES[teacher].arms)
+    return only or STUDIES[teacher].arms
 
 
 def run(names: Sequence[str], steps: Steps, precision: str, places: Places) -> bool:
@@ -115,7 +119,7 @@ def run(names: Sequence[str], steps: Steps, precision: str, places: Places) -> b
             step.run()
     for name in unfinished:
         train(name, steps, precision, places)
-        score(places.model(name), name, str(places.data), places.folder(name) / "scores")
+        score(places.model(name), name, str(places.data), places.folder(name) / "scores", places.study.tests)
     return bool(unfinished)
 
 
@@ -125,7 +129,12 @@ def teachers(places: Places) -> Iterator[Step]:
         flags = ("--size", 32000, "--lowercase", "--encoder", "minilm", "-o", places.vocabulary)
         yield Step(places.vocabulary, lambda: metasearch("tokenizer", places.corpus, *flags))
         return
-    settings, assistant = Settings(str(places.data), teacher="e5"), places.model("assistant")
+    assistant = places.model("assistant")
+    if places.origin == "mini":
+        # mini has a bottleneck already; this is the same encoder with its whole word table.
+        yield Step(assistant, lambda: metasearch("export", "mini", "--sentence-transformers", "-o", assistant))
+        return
+    settings = Settings(str(places.data), teacher="e5")
     yield from words_of_e5(settings, places.corpus, places.out)
     yield Step(assistant, lambda: neutralise(settings, places.vocabulary, places.corpus, assistant))
 
@@ -174,19 +183,21 @@ def shape_of(name: str) -> str:
 def tables(names: Sequence[str], places: Places, resamples: int, results: Path, facts: Row | None) -> None:
     """Print the tables of the arms that are finished; with facts of a new run, keep the rows, too."""
     there = [name for name in names if finished(name, places)]
-    got = {name: figures(places.folder(name) / "scores", name, resamples) for name in there}
+    study = places.study
+    got = {name: figures(places.folder(name) / "scores", name, resamples, study.tests) for name in there}
     path = places.out / "rates.json"
     measured = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     known = {}
     for name in there:
         sizes = json.loads((places.folder(name) / "scores" / "facts.json").read_text(encoding="utf-8"))
         known[name] = sizes | measured.get(shape_of(name), {})
-    arms, orderings = arm_rows(got, known), ordering_rows(got)
+    arms, orderings = arm_rows(got, known, study.tests), ordering_rows(got)
+    differences = difference_rows(got, study.against)
     if facts is not None:
         stamp = {**facts, **provenance(), "versions": versions()}
-        append_rows(results, [{**row, **stamp} for row in (*arms, *orderings)])
+        append_rows(results, [{**row, **stamp} for row in (*arms, *orderings, *differences)])
     click.echo(arm_table(arms, places.origin))
-    click.echo("\n" + ordering_table(orderings))
+    click.echo("\n" + (difference_table([*arms, *differences], places.origin) or ordering_table(orderings)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ a cell. Rows are kept in `results/alignment.jsonl` as they come, and no cell is 
 With all weights, `curves` and `variants` score dev of fold 0, `main` and `labels` test on five folds with three seeds.
 With the projection alone, `grid` scores dev of fold 0 after 1, 2, 4 … steps at several rates. The other parts train
 each variant at the rate and for the number of steps that are best there, and score test on five folds with three seeds.
+`longer-grid` and `longer` do the same with InfoNCE, lower rates and more steps.
 """
 
 import time
@@ -26,7 +27,7 @@ from torch import Tensor
 import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.rows import Row, append_new_rows, read_rows
-from benchmarks.paper.alignment_cells import GRID_STEPS, PARTS, ROWS, Cell, cells, key_of, projection_cells
+from benchmarks.paper.alignment_cells import PARTS, ROWS, Cell, cells, key_of, projection_cells
 from benchmarks.paper.frozen_encoder import frozen_encoder
 from metasearch.data.benchmark import Benchmark
 from metasearch.errors import Interrupted
@@ -106,7 +107,7 @@ class Bench:
         untrained = {} if cell.dev else self.untrained
         self._reset()
         curve, scores = Curve(), DevEvaluator(encoder, self.benchmark, recipe)
-        steps = iter(range(GRID_STEPS + 1))
+        steps = iter(range(cell.steps + 1))
         # Without dev scores the last weights are those that are kept.
         dev = (lambda: scores() if is_scored(next(steps)) else -1.0) if cell.dev else (lambda: 0.0)
         learner = ms.make_learner(recipe, encoder)

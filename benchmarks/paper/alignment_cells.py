@@ -18,7 +18,9 @@ LOSSES = {"infonce": (), "margin1": ("loss.name=triplet", "loss.temperature=null
 RATES = {"infonce": (2e-5,), "margin1": (1e-5, 2e-5, 5e-5)}
 GRID = (3e-4, 1e-3, 3e-3)
 """Rates of a projection."""
-GRID_STEPS = 16
+GRID_STEPS, LONGER = 16, 64
+"""Steps of the grid, and of the part of it that is beyond its edge: InfoNCE is best at the longest and slowest."""
+LONGER_GRID = (1e-4, 3e-4)
 _SCORES, _GAP, _FALL = "options.distil=scores", "options.kd_share=0.3", "options.inner_fall=0.3"
 _SECOND = "options.first_order=false"
 VARIANTS = {
@@ -58,7 +60,7 @@ EPISODES = (
 """Queries and negatives of the paper's Figures 5 and 6."""
 PARTS = {
     "all": ("curves", "variants", "main", "labels"),
-    "projection": ("grid", "main", "forms", "labels", "forms-labels", "figures"),
+    "projection": ("grid", "main", "labels", "forms", "forms-labels", "figures", "longer-grid", "longer"),
 }
 
 
@@ -135,28 +137,41 @@ def cells(part: str) -> Iterator[Cell]:
 
 
 def projection_cells(part: str, encoder: str, rows: Sequence[Row]) -> Iterator[Cell]:
-    """Yield the cells of a part that trains the projection alone; all but `grid` need the rows of that."""
+    """Yield the cells of a part that trains the projection alone; all but the grids need the rows of these."""
     own: dict[str, Any] = {"encoder": encoder, "trained": "projection"}
     if part == "grid":
         for variant, loss, rate in product((*FAIR, *FORMS), LOSSES, GRID):
             yield Cell(variant, loss, rate, GRID_STEPS, dev=True, **own)
         return
-    best = best_points(rows, encoder)
-    chosen = {"main": FAIR, "forms": FORMS, "labels": LEARNERS, "forms-labels": FORMS[1:4], "figures": LEARNERS[1:2]}
-    labels = {"labels": (8, 32, 128), "forms-labels": (8,)}.get(part, (None,))
+    if part == "longer-grid":
+        for rate, variant in product(LONGER_GRID, LEARNERS):
+            yield Cell(variant, "infonce", rate, LONGER, dev=True, **own)
+        return
+    best = best_points(rows, encoder, LONGER if part == "longer" else GRID_STEPS)
+    chosen = {"main": FAIR, "forms": FORMS, "forms-labels": FORMS[1:4], "figures": LEARNERS[1:2]}
+    labels = {"labels": (8, 32, 128), "forms-labels": (8, 32)}.get(part, (None,))
     drawn = EPISODES if part == "figures" else EPISODES[:1]
-    losses = ("margin1",) if part in ("figures", "forms-labels") else tuple(LOSSES)
-    for count, (queries, negatives), variant, loss in product(labels, drawn, chosen[part], losses):
+    losses = {"figures": ("margin1",), "longer": ("infonce",)}.get(part, tuple(LOSSES))
+    for count, (queries, negatives), variant, loss in product(labels, drawn, chosen.get(part, LEARNERS), losses):
         rate, steps = best[variant, loss]
         for seed, fold in product(range(3), range(5)):
             yield Cell(variant, loss, rate, steps, fold, seed, count, queries=queries, negatives=negatives, **own)
 
 
-def best_points(rows: Sequence[Row], encoder: str) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return variant, loss → the rate and steps with the best dev score of a projection, the mean of its seeds."""
+def best_points(
+    rows: Sequence[Row], encoder: str, longest: int = GRID_STEPS
+) -> dict[tuple[str, str], tuple[float, int]]:
+    """Return variant, loss → the rate and steps with the best dev score of a projection, the mean of its seeds.
+
+    Args:
+        rows: rows of the study.
+        encoder: whose projection was trained.
+        longest: steps of the longest training that counts.
+    """
     scores: dict[tuple[str, str], dict[tuple[float, int], list[float]]] = {}
     for row in rows:
-        if row["dev"] and (row.get("encoder"), row.get("trained")) == (encoder, "projection"):
+        own = (row.get("encoder"), row.get("trained")) == (encoder, "projection")
+        if own and row["dev"] and row["steps"] <= longest:
             points = scores.setdefault((row["variant"], row["loss"]), {})
             for step, score in row["dev"].items():
                 if step != "0":

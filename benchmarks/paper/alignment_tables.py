@@ -5,12 +5,24 @@ from itertools import product
 from statistics import fmean
 
 from benchmarks.common.rows import Row
-from benchmarks.paper.alignment_cells import EPISODES, FAIR, FORMS, LEARNERS, LOSSES, VARIANTS, best_points
+from benchmarks.paper.alignment_cells import (
+    EPISODES,
+    FAIR,
+    FORMS,
+    GRID_STEPS,
+    LEARNERS,
+    LONGER,
+    LOSSES,
+    VARIANTS,
+    best_points,
+)
 from metasearch.evaluation.statistics.paired import paired_test
 from metasearch.runs.markdown import markdown
 
 STEPS = ("1", "2", "4", "8", "16", "32", "64")
 NAMES = {"infonce": "InfoNCE", "margin1": "margin 1.0"}
+GROUPS = (*((loss, GRID_STEPS) for loss in LOSSES), ("infonce", LONGER))
+"""Losses, and the longest training that counts."""
 Folds = Mapping[int, float]
 """Fold → 100 × the mean over its seeds."""
 
@@ -54,29 +66,32 @@ def main_table(rows: Sequence[Row]) -> str:
 
 def grid_table(rows: Sequence[Row], encoder: str) -> str:
     """Return the best point of each variant on dev of fold 0, with the projection alone trained."""
-    best, lines = best_points(rows, encoder), []
-    for loss, variant in product(LOSSES, (*FAIR, *FORMS)):
-        if (variant, loss) in best:
+    lines = []
+    for loss, longest in GROUPS:
+        best = best_points(rows, encoder, longest)
+        own = matching(rows, encoder=encoder, trained="projection", loss=loss)
+        dev = [row for row in own if row["dev"] and row["steps"] <= longest]
+        for variant in in_grid(rows, encoder, loss, longest):
             rate, steps = best[variant, loss]
-            found = matching(rows, encoder=encoder, trained="projection", variant=variant, loss=loss, rate=rate)
-            dev = [row for row in found if row["dev"]]
-            shares = [row["kd_share"] for row in dev if row["kd_share"] is not None]
+            at = [row for row in matching(dev, variant=variant, rate=rate) if str(steps) in row["dev"]]
+            shares = [row["kd_share"] for row in at if row["kd_share"] is not None]
             share = f"{100 * fmean(shares):.2g} %" if shares else ""
-            score = f"{100 * fmean(row['dev'][str(steps)] for row in dev):.2f}"
-            lines.append([variant, NAMES[loss], f"{rate:g}", str(steps), score, share])
+            score = f"{100 * fmean(row['dev'][str(steps)] for row in at):.2f}"
+            lines.append([variant, named(loss, longest), f"{rate:g}", str(steps), score, share])
     return markdown(["dev of fold 0", "loss", "rate", "steps", "map@20", "λ L_kd / L_task"], lines, left=2)
 
 
 def fair_table(rows: Sequence[Row], encoder: str) -> str:
     """Return test scores with the projection alone trained, and differences from it untrained, fine-tuning and MAML."""
-    own = projections(rows, encoder)
     lines = []
-    for loss, variant in product(LOSSES, FAIR):
-        found = by_fold(matching(own, loss=loss, variant=variant, labels=None, queries="random", negatives="random"))
+    for loss, longest in GROUPS:
+        own = projections(rows, encoder, longest)
         against = {"": untrained(own), **{name: _learner(own, name, loss) for name in LEARNERS[:2]}}
-        if len(found) == 5:
-            cells = ["" if name == variant else difference(found, other) for name, other in against.items()]
-            lines.append([variant, NAMES[loss], f"{fmean(found.values()):.2f}", *cells])
+        for variant in [name for name in in_grid(rows, encoder, loss, longest) if name in FAIR]:
+            found = _learner(own, variant, loss)
+            if len(found) == 5:
+                cells = ["" if name == variant else difference(found, other) for name, other in against.items()]
+                lines.append([variant, named(loss, longest), f"{fmean(found.values()):.2f}", *cells])
     heads = ["map@20", "less untrained", "less fine-tune", "less maml"]
     return markdown(["test, five folds, three seeds", "loss", *heads], lines, left=2)
 
@@ -121,9 +136,29 @@ def episodes_table(rows: Sequence[Row], encoder: str) -> str:
     return markdown(["queries", "negatives", *heads], lines, left=2)
 
 
-def projections(rows: Iterable[Row], encoder: str) -> list[Row]:
-    """Return the rows with test scores of an encoder whose projection alone was trained."""
-    return [row for row in matching(rows, encoder=encoder, trained="projection") if row["test"]]
+def in_grid(rows: Sequence[Row], encoder: str, loss: str, longest: int) -> list[str]:
+    """Return the variants whose projection has dev scores of trainings with so many steps."""
+    own = matching(rows, encoder=encoder, trained="projection", loss=loss, steps=longest)
+    known = {row["variant"] for row in own if row["dev"]}
+    return [name for name in (*FAIR, *FORMS) if name in known]
+
+
+def named(loss: str, longest: int) -> str:
+    """Return a loss in words, with the steps where they are beyond the grid."""
+    return NAMES[loss] if longest == GRID_STEPS else f"{NAMES[loss]}, up to {longest} steps"
+
+
+def projections(rows: Sequence[Row], encoder: str, longest: int = GRID_STEPS) -> list[Row]:
+    """Return the rows with test scores of an encoder whose projection alone was trained, at the best points.
+
+    Args:
+        rows: rows of the study.
+        encoder: whose projection was trained.
+        longest: steps of the longest training that counts in the choice of the best points.
+    """
+    best = best_points(rows, encoder, longest)
+    own = [row for row in matching(rows, encoder=encoder, trained="projection") if row["test"]]
+    return [row for row in own if best.get((row["variant"], row["loss"])) == (row["rate"], row["steps"])]
 
 
 def matching(rows: Iterable[Row], **wanted: object) -> list[Row]:

@@ -1,5 +1,6 @@
 """The ablations of the multilingual encoder: what each arm trains, in which order, and the tables of what came out."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -17,6 +18,9 @@ from metasearch.runs.per_query_results import QueryResults
 def places(tmp_path):
     for name in ("corpus", "data", "vocabulary"):
         (tmp_path / name).mkdir()
+    scored = tmp_path / "data" / ablation_arms.SCORED
+    scored.parent.mkdir()
+    scored.touch()
     return ablation_arms.Places(tmp_path / "out", tmp_path / "corpus", tmp_path / "data", tmp_path / "vocabulary")
 
 
@@ -73,6 +77,44 @@ def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, exp
     # The values of a stage that an arm does not train are those of the recipe as it ships.
     idle = {key for key in differs if key.startswith(("stages.embedding", "stages.student")) and name == "without-mcl"}
     assert {key: value for key, value in differs.items() if key not in idle} == expected
+
+
+OF_MINI = [name for name in ablation_arms.STUDIES["mini"].arms if ablation_arms.ARMS[name].stages]
+
+
+@pytest.mark.parametrize("name", OF_MINI)
+def test_every_arm_of_the_small_study_is_a_recipe_with_its_stages(places, name):
+    small = replace(places, origin="mini")
+    flags = ablation_arms.flags_of(name, ablation_arms.Steps(20, 30, 10), small)
+    if name == "assistant":
+        assert flags == []
+        return
+    recipe, arm = recipe_of(name, small), ablation_arms.ARMS[name]
+    assert recipe.chosen == arm.stages
+    for stage in arm.stages:
+        steps = 30 if stage == "embedding" else 10
+        found = recipe.stages[stage].budget
+        assert (found.batch, found.steps) == (64, steps * arm.passes)
+    if "{assistant}" in arm.start and arm.recipe == "compress-small":
+        once = name in ("without-recurrence", "without-both")
+        shape = recipe.student.bottleneck, recipe.student.recurrent, recipe.student.repeats
+        assert shape == (64, 2, 1 if once else 2)
+
+
+def test_an_arm_is_compared_with_the_one_that_its_study_names():
+    def figures(low, high):
+        return dict.fromkeys(study.tests, ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d"))
+
+    study = ablation_arms.STUDIES["mini"]
+    found = {"full": figures(0.5, 0.5), "bool": figures(0.3, 0.4), "similarity": figures(0.2, 0.2)}
+    rows = ablation_rows.difference_rows(found, study.against)
+    named = {(row["arm"], row["against"], row["metric"], round(row["value"], 9)) for row in rows}
+    assert named == {("bool", "full", test, -0.15) for test in study.tests}
+    arms = ablation_rows.arm_rows(found, {}, study.tests)
+    lines = ablation_tables.difference_table([*arms, *rows], "mini").splitlines()
+    assert ablation_tables.difference_table(arms, "mini") == ""
+    # `similarity` is compared with an arm that is not there.
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["full", "bool"]
 
 
 def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average():

@@ -73,6 +73,20 @@ def test_other_parts_train_at_the_best_point_of_the_grid():
     assert len(chosen) == 3 * 3 * 2 * 5 * 3  # labels × learners × losses × folds × seeds
 
 
+def test_more_steps_count_in_the_part_that_is_beyond_the_grid_alone():
+    grid = [
+        row("maml", dev={"16": 0.5}, test={}, steps=16),
+        row("maml", dev={"16": 0.5, "64": 0.6}, test={}, steps=64, rate=1e-4),
+    ]
+    assert best_points(grid, "tiny") == {("maml", "infonce"): (1e-3, 16)}
+    assert best_points(grid, "tiny", 64) == {("maml", "infonce"): (1e-4, 64)}
+    lines = alignment_tables.grid_table(grid, "tiny").splitlines()[2:]
+    assert [[cell.strip() for cell in line.split("|")[2:6]] for line in lines] == [
+        ["InfoNCE", "0.001", "16", "50.00"],
+        ["InfoNCE, up to 64 steps", "0.0001", "64", "60.00"],
+    ]
+
+
 def test_differences_are_over_folds_with_seeds_averaged():
     gains = [0.01, 0.01, 0.02, 0.03, 0.03]
     rows = [
@@ -81,13 +95,16 @@ def test_differences_are_over_folds_with_seeds_averaged():
         for fold, gain in enumerate(gains)
         for seed in range(3)
     ]
+    # The best point of both learners; a row of another point is in no table.
+    rows += [row(variant, dev={"4": 0.5}, test={}, steps=16) for variant in ("fine-tune", "maml")]
+    rows.append(row("maml", value=0.9, steps=8))
     line = alignment_tables.fair_table(rows, "tiny").splitlines()[-1]
     # Of 1, 1, 2, 3, 3 the mean is 2, the deviation 1; half of the interval is 2.7764 · 1 / √5.
     half = 2.7764 / 5**0.5
     interval = f"+2.00 [{2 - half:+.2f}, {2 + half:+.2f}]"
     assert [cell.strip() for cell in line.strip("|").split("|")] == ["maml", "InfoNCE", "42.00", interval, interval, ""]
     # A fold without three seeds is no fold.
-    assert len(alignment_tables.fair_table(rows[:-1], "tiny").splitlines()) == 3
+    assert len(alignment_tables.fair_table(rows[1:], "tiny").splitlines()) == 3
 
 
 @pytest.mark.slow
