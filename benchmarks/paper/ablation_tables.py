@@ -60,7 +60,7 @@ def ordering_table(rows: Sequence[Row], orderings: Sequence[Ordering] = ORDERING
 
 
 def difference_table(rows: Sequence[Row], teacher: str) -> str:
-    """Return the arms of a study that are compared with another, a line each; empty without such rows.
+    """Return the arms of a study that are compared with another, a line each.
 
     Args:
         rows: rows by `ablation_rows.arm_rows` and `ablation_rows.difference_rows`.
@@ -77,8 +77,6 @@ def difference_table(rows: Sequence[Row], teacher: str) -> str:
             changes = [_difference(values[f"{arm} - {other}", test]) if other else "" for test in tests]
             beside = f", less {other}" if other else ""
             lines.append([arm, f"{study.description(arm)}{beside}", *scores, *changes])
-    if not any(row.get("against") for row in rows):
-        return ""
     return markdown(["arm", "what, and against which arm", *tests, *(f"{test}, less" for test in tests)], lines, left=2)
 
 

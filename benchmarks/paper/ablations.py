@@ -4,12 +4,12 @@
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations --table
     python -m benchmarks.paper.ablations --data ~/data --teacher e5 --precision bf16 --embedding-steps 500
       --max-steps 500 -o runs/ablations-e5
-    python -m benchmarks.paper.ablations --data ~/data --teacher mini --embedding-steps 60 --max-steps 30 --rounds 0
+    python -m benchmarks.paper.ablations --data ~/data --teacher mini --embedding-steps 80 --max-steps 40 --rounds 0
       -o runs/ablations-mini
 
 all-MiniLM-L6-v2 teaches, whose assistant learns every language first; or with `--teacher e5` multilingual-e5-small
 without the language in its vectors, whose assistant is the same with 32,000 words, and knows them from the start.
-With `--teacher mini` it is `minilm` that teaches and `mini` that is the assistant: smaller batches, four languages,
+With `--teacher mini` it is `minilm` that teaches and `mini` that is the assistant: smaller batches, three languages,
 and the arms of Tables 5 and 6 and of the moving teacher.
 
 Each arm is one `metasearch distill`, then scored; one that is finished is not run again, one that was stopped goes on.
@@ -191,13 +191,14 @@ def tables(names: Sequence[str], places: Places, resamples: int, results: Path, 
     for name in there:
         sizes = json.loads((places.folder(name) / "scores" / "facts.json").read_text(encoding="utf-8"))
         known[name] = sizes | measured.get(shape_of(name), {})
-    arms, orderings = arm_rows(got, known, study.tests), ordering_rows(got)
-    differences = difference_rows(got, study.against)
+    arms = arm_rows(got, known, study.tests)
+    compared = difference_rows(got, study.against) if study.against else ordering_rows(got)
     if facts is not None:
         stamp = {**facts, **provenance(), "versions": versions()}
-        append_rows(results, [{**row, **stamp} for row in (*arms, *orderings, *differences)])
+        append_rows(results, [{**row, **stamp} for row in (*arms, *compared)])
     click.echo(arm_table(arms, places.origin))
-    click.echo("\n" + (difference_table([*arms, *differences], places.origin) or ordering_table(orderings)))
+    table = difference_table([*arms, *compared], places.origin) if study.against else ordering_table(compared)
+    click.echo("\n" + table)
 
 
 if __name__ == "__main__":
