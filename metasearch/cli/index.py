@@ -54,11 +54,12 @@ def command(
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
     """
-    from metasearch.retrieval.index.qdrant import Address
+    from metasearch.retrieval.index.qdrant import Address, connect, read_state
 
     settings = _options.given(IndexSettings, asked)
     if address is not None:
-        Address.parse(address)  # a wrong one is an error before anything is encoded
+        target = Address.parse(address)
+        read_state(connect(target), target)  # what cannot be written is an error before anything is encoded
     elif expand:
         raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
 
