@@ -31,5 +31,5 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         ).value
     # Damaged files raise errors of many types: of zipfile, of the XML parser, and of missing parts.
     except Exception as error:
-        raise DataError(f"{path}: damaged DOCX file: {error}") from None
+        raise DataError(f"{path}: damaged DOCX file: {type(error).__name__}: {error}") from error
     yield from html_sections(_BLOCK.sub(r"\g<0>\n", html), path, notes)

@@ -40,7 +40,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         raise DataError(f"{path}: the file needs a password; save it without one") from None
     # Damaged files raise errors of many types in pypdf, which promises none.
     except Exception as error:
-        raise DataError(f"{path}: damaged PDF: {error}") from None
+        raise DataError(f"{path}: damaged PDF: {type(error).__name__}: {error}") from error
     if parts:
         # A sentence can continue on the next page.
         yield Section("\n".join(parts), marks[0][1], title=" ".join(title.split()), marks=marks)
