@@ -175,7 +175,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "short-expansion": lambda: short(
         expansion.table(rows_of("expansion")),
-        "map@20", "pool", "as it is", "balanced", "α = 3", "α = 3, balanced",
+        "map@20", "pool", "plain", "balanced", "α = 3", "α = 3, balanced",
     ),
     "short-ablations": lambda: short(
         arm_table(taught_by("e5"), "e5"), "arm", "", "Tatoeba", "STS 2017", "LAReQA", "sentences/s",

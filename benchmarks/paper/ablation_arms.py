@@ -19,7 +19,7 @@ class Steps:
     Attributes:
         assistant: steps of stage 1, which all arms share.
         embedding: of stage 2, which runs no layers.
-        student: of stages 3 and 4, of the moving teacher, and of the scored pairs before it.
+        student: of stages 3 and 4, of the EMA teacher, and of the scored pairs before it.
     """
 
     assistant: int
@@ -95,16 +95,16 @@ ARMS: dict[str, Arm] = {
     "bottleneck-256": Arm("B 256", CHAIN, values=("student.bottleneck=256",)),
     "recurrent-1": Arm("RU 1 run six times", CHAIN, values=("student.recurrent=1",)),
     "recurrent-2": Arm("RU 2 run three times", CHAIN, values=("student.recurrent=2",)),
-    "ema": Arm("the moving teacher in place of stage 4", ("align",), THREE_STAGES, ("full",)),
+    "ema": Arm("the EMA teacher in place of stage 4", ("align",), THREE_STAGES, ("full",)),
     "similarity": Arm("the assistant, after scored pairs in English", ("scored",), ("--student", "{assistant}")),
     **{
         name: Arm(
             said, ("align",), ("--student", "{similarity}"), ("similarity",), (f"stages.align.options.tau={tau}",)
         )
         for name, said, tau in (
-            ("ema-fast", "then the moving teacher, τ 0.9999", 0.9999),
-            ("ema-paper", "then the moving teacher, τ 0.99999", 0.99999),
-            ("ema-slow", "then the moving teacher, τ 0.999999", 0.999999),
+            ("ema-fast", "then the EMA teacher, τ 0.9999", 0.9999),
+            ("ema-paper", "then the EMA teacher, τ 0.99999", 0.99999),
+            ("ema-slow", "then the EMA teacher, τ 0.999999", 0.999999),
             ("ema-frozen", "then the same teacher, frozen", 1),
         )
     },
@@ -143,7 +143,7 @@ class Study:
     Attributes:
         arms: their names.
         against: arm → the arm that it is compared with, in place of `ORDERINGS`.
-        rate: learning rate of all stages but those of the moving teacher and of scored pairs.
+        rate: learning rate of all stages but those of the EMA teacher and of scored pairs.
         batch: pairs of a step.
         corpus: values of the corpus: lines that are read of each file (so few steps see no more), longest text, and
             pairs of each language that are held out.
@@ -317,7 +317,7 @@ def with_needed(names: Collection[str]) -> list[str]:
 
 
 def _stage_values(stage: str, study: Study, steps: int) -> list[str]:
-    """Return what every arm has in common in a stage; the moving teacher and scored pairs keep their optimiser."""
+    """Return what every arm has in common in a stage; the EMA teacher and scored pairs keep their optimiser."""
     own = {"align": ["dropout=false", "max_length=64"], "scored": ["outer.lr=1e-4", "max_length=64"]}
     budget = [f"budget.batch={study.batch}", f"budget.steps={steps}", "budget.epochs=100"]
     corpus = [] if stage == "scored" else [f"corpus.{value}" for value in study.corpus]

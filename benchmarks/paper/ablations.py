@@ -10,7 +10,7 @@
 all-MiniLM-L6-v2 teaches, whose assistant learns every language first; or with `--teacher e5` multilingual-e5-small
 without the language in its vectors, whose assistant is the same with 32,000 words, and knows them from the start.
 With `--teacher mini` it is `minilm` that teaches and `mini` that is the assistant: smaller batches, three languages,
-and the arms of Tables 5 and 6 and of the moving teacher.
+and the arms of Tables 5 and 6 and of the EMA teacher.
 
 Each arm is one `metasearch distill`, then scored; one that is finished is not run again, one that was stopped goes on.
 What two arms have in common, the taught assistant, stages and outputs of frozen encoders, is made once. Rows are

@@ -139,8 +139,8 @@ def _score(encoder: TextEncoder, data: RetrievalData, pool: Pool = MULTILINGUAL)
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return a line of each encoder and pool: mAP@20 as it is, balanced, by exponent, and balanced after expansion."""
-    heads = ["map@20", "pool", "candidates", "as it is", BALANCED, *(f"α = {alpha:g}" for alpha in ALPHAS)]
+    """Return a line of each encoder and pool: mAP@20 plain, balanced, by exponent, and balanced after expansion."""
+    heads = ["map@20", "pool", "candidates", "plain", BALANCED, *(f"α = {alpha:g}" for alpha in ALPHAS)]
     lines = []
     for row in latest_rows(rows, line_of):
         plain, *moved = (f"{100 * value:.2f}" for value in row[str(MAP20)].values())

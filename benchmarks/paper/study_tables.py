@@ -93,7 +93,7 @@ def learners_table(studies: Mapping[str, tuple[Sequence[Row], Sequence[tuple[str
 def orders_table(rows: Sequence[Row]) -> str:
     """Return what each arm of Table 1 has more than the others, ours and the paper's, and if the order is the same.
 
-    An order that the interval over training leaves open, with 0 in it, is not told apart.
+    An order that the interval over training leaves open, with 0 in it, is not significant.
     """
     task = rows[0]["task"]
     figures = TABLE.get(task, ((), {}))[1]
@@ -123,7 +123,7 @@ def _verdict(change: Row, theirs: float | None, folds: int) -> str:
     if theirs is None or found is None:
         return NONE
     if not found.excludes(0.0):
-        return "not told apart"
+        return "not significant"
     return "holds" if (change["difference"] > 0) == (theirs > 0) else "reversed"
 
 

@@ -40,7 +40,7 @@ class EMA(TextLearner):
     """Aligns translations with a teacher that is an exponential moving average of the student."""
 
     class Options(FrozenConfig):
-        """Hyper-parameters of the moving teacher.
+        """Hyper-parameters of the EMA teacher.
 
         Attributes:
             tau: τ, the share of the teacher that an update keeps; 1 freezes it.

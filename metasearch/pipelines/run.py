@@ -227,7 +227,7 @@ def holds_something(folder: Path) -> bool:
 
 
 def _go_on(folder: Path) -> str:
-    return f". Go on with: {to_resume(folder)}"
+    return f". Continue with: {to_resume(folder)}"
 
 
 def require_disk_space(folder: Path, model: int) -> None:

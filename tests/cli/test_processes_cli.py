@@ -76,7 +76,7 @@ def test_a_run_whose_process_is_killed_ends_with_one_line_and_resumes_with_anoth
     codes, lines = stopped(run, signal.SIGKILL, 1)
     assert lines == [
         "metasearch: error: another process of the run has ended, or cannot be reached. "
-        f"Go on with: metasearch resume {run}"
+        f"Continue with: metasearch resume {run}"
     ]
     assert codes == {-signal.SIGKILL, 10}
     assert_done(forked(4, metasearch("resume", run)))
@@ -88,7 +88,7 @@ def test_a_signal_to_any_process_stops_all_after_the_same_step(whole, tmp_path, 
     run = tmp_path / "run"
     codes, (line,) = stopped(run, signal.SIGTERM, rank)
     assert line.startswith("metasearch: error: stopped after outer step ")
-    assert line.endswith(f"; model and checkpoint are saved. Go on with: metasearch resume {run}")
+    assert line.endswith(f"; model and checkpoint are saved. Continue with: metasearch resume {run}")
     assert codes == {143}
     assert_done([Fork(metasearch("resume", run))])
     assert_same_run(run, whole)

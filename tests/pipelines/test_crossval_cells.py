@@ -179,7 +179,7 @@ def test_ctrl_c_stops_all_cells_and_again_stops_them_at_once(tmp_path, monkeypat
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
     watcher = Impatient(times)
-    with pytest.raises(Interrupted, match=r"stopped; what was reached is saved\. Go on with: metasearch resume"):
+    with pytest.raises(Interrupted, match=r"stopped; what was reached is saved\. Continue with: metasearch resume"):
         crossval(config, tmp_path / "study", jobs=2, watcher=watcher)
     assert Busy.heard == heard
     assert watcher.stopped == 2

@@ -70,7 +70,7 @@ def snapshot(folder):
 def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of_the_whole_one(place, tmp_path):
     run = tmp_path / "run"
     error = interrupted([*arguments(place), "-o", run], "assistant", 3)
-    assert f"after step 3 of 1-assistant; the checkpoint is saved. Go on with: metasearch resume {run}" in error
+    assert f"after step 3 of 1-assistant; the checkpoint is saved. Continue with: metasearch resume {run}" in error
     killed(run, "student", 5)
     assert not (run / FOLDERS[2] / "report.md").exists()
     finished = {folder: snapshot(run / folder) for folder in FOLDERS[:2]}

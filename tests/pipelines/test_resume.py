@@ -84,7 +84,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, 
         def on_step(self, step, total, phase, terms):
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(Interrupted, match=f"Go on with: metasearch resume {tmp_path / 'run'}"):
+    with pytest.raises(Interrupted, match=f"Continue with: metasearch resume {tmp_path / 'run'}"):
         TrainRun(SHORT_RUN, tmp_path / "run").execute(through(Stopping()))
     assert not RunFolder(tmp_path / "run").finished
     assert SentenceTransformer(str(tmp_path / "run" / "model"), device="cpu").encode("x").shape == (128,)
@@ -130,7 +130,7 @@ def test_a_cell_stops_with_a_checkpoint_when_its_runner_is_gone_and_its_folder_i
     cell.close_stdin()
     code, _, said = cell.finished()
     assert code == 143, said  # it ends itself as SIGTERM would
-    assert "model and checkpoint are saved. Go on with: metasearch resume" in said
+    assert "model and checkpoint are saved. Continue with: metasearch resume" in said
     assert (files.path / "checkpoint").is_dir()
     with files.held():
         pass

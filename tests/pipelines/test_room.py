@@ -42,7 +42,7 @@ def full_disk():
 
 def goes_on(said, run):
     """Check that a message ends with the command that goes on, and run it."""
-    command = said.strip().partition(". Go on with: ")[2]
+    command = said.strip().partition(". Continue with: ")[2]
     assert shlex.split(command) == ["metasearch", "resume", str(run)], said
     assert "cannot be written: " in said
     assert " bytes; " in said

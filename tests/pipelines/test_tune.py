@@ -133,7 +133,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
     given, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
     whole = ms.tune(given, tmp_path / "whole", **how)
-    with pytest.raises(Interrupted, match="Go on with"):
+    with pytest.raises(Interrupted, match="Continue with"):
         ms.tune(given, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
     before = (tmp_path / "cut/results.jsonl").read_text()
     cut = ms.tune(given, tmp_path / "cut", **how)

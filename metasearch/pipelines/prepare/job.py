@@ -68,7 +68,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise interrupted("stopped; what is done stays. Go on with: the same command again") from None
+        raise interrupted("stopped; what is done stays. Continue with: the same command again") from None
 
 
 def _begin(job: Job) -> None:
