@@ -76,6 +76,14 @@ def short(table: str, *heads: str, rows: Sequence[str] = (), left: int = 2) -> s
     return markdown([*heads], [[row[i] for i in places] for row in body if not rows or row[0] in rows], left=left)
 
 
+def only(table: str, **cells: Sequence[str]) -> str:
+    """Return the rows of a table that have one of these texts in each of these columns."""
+    head, line, *body = table.splitlines()
+    places = {[cell.strip() for cell in head.split("|")].index(name): texts for name, texts in cells.items()}
+    kept = [row for row in body if all(row.split("|")[i].strip() in texts for i, texts in places.items())]
+    return "\n".join((head, line, *kept))
+
+
 def summary(task: str, file: str = "main_table", rows: Sequence[str] = ()) -> str:
     """Return arm, mode, mean, difference from zero-shot and corrected p of a study with `e5`."""
     table = study_tables.summary_table(strong_study(task, file))
@@ -100,6 +108,7 @@ def learners() -> str:
 
 LAREQA, STSB = "lareqa-sentences", "stsb"
 THROUGH = ("neutral+fine-tune", "neutral+maml", "neutral+maml-align", "neutral+reptile")
+LARGER = [f"align {form} share=0.3 fall=0.3" for form in ("gap", "scores", "embeddings")]
 TABLES: dict[str, Callable[[], str]] = {
     "lareqa-summary": lambda: study_tables.summary_table(study(LAREQA)),
     "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
@@ -154,7 +163,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-learners": learners,
     "short-e5-learners": lambda: short(
         study_tables.against_table(strong_study(LAREQA)),
-        "less … [95 %]", "mode", "neutral", "neutral+fine-tune trans", rows=THROUGH,
+        "Δ vs column [95 % CI]", "mode", "neutral", "neutral+fine-tune trans", rows=THROUGH,
     ),
     "short-e5-bias": lambda: summary(LAREQA),
     "short-e5-paragraphs": lambda: summary("lareqa"),
@@ -163,15 +172,25 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-translated": lambda: summary("stsb-mt-translated"),
     "short-reranked": lambda: short(
         study_tables.summary_table(list(filter(recommended, strong_study(LAREQA, "expanded")))),
-        "map@20, five folds", "mean", "less zero-shot [95 %]", "few-shot languages", "zero-shot languages", left=1,
+        "map@20, five folds", "mean", "Δ vs zero-shot [95 % CI]", "few-shot languages", "zero-shot languages", left=1,
     ),
     "short-rivals": lambda: short(
         rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
-        "rival", "what", "mAP@20", "less", "difference [95 %]",
+        "rival", "description", "mAP@20", "baseline", "Δ vs baseline [95 % CI]",
     ),
     "short-labels": lambda: short(
         labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
-        "labels", "mAP@20", "more than without [95 %]", "few-shot languages", "zero-shot languages", "expanded", left=0,
+        "labels", "mAP@20", "Δ vs no labels [95 % CI]", "few-shot languages", "zero-shot languages", "expanded", left=0,
+    ),
+    "short-alignment-curves": lambda: only(
+        alignment.curves_table(rows_of("alignment")), rate=["2e-05"], steps=["0", "4", "16", "64"],
+    ),
+    "short-alignment-fair": lambda: only(
+        alignment.fair_table(rows_of("alignment"), "mini"),
+        loss=["InfoNCE", "margin 1.0"], **{"test, five folds, three seeds": ["fine-tune", "maml", "align"]},
+    ),
+    "short-alignment-variants": lambda: only(
+        alignment.variants_table(rows_of("alignment")), variant=["fine-tune", "maml", "align", *LARGER],
     ),
     "short-expansion": lambda: short(
         expansion.table(rows_of("expansion")),
@@ -182,7 +201,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "short-checkpointing": lambda: short(
         checkpointing_table(rows_of("checkpointing")),
-        "encoder", "k", "computed again", "precision", "tensors, MiB", "processor time",
+        "encoder", "k", "recomputed", "precision", "tensors, MiB", "CPU time",
     ),
     "short-exports": lambda: short(
         speed_table(rows_of("exports")), "encoder", "form", "MB", "largest difference", "torch takes, 1 thread",

@@ -15,6 +15,7 @@ from metasearch.cli import distill, main
 from metasearch.config.library import Library
 
 COMMANDS = re.findall(r"`((?:metasearch|python -m benchmarks)[^`]+)`", DOCUMENTS["docs/papers.md"])
+(TEACHER,) = re.findall(r'^TEACHER="(.*)"$', DOCUMENTS["docs/papers.md"], re.M)
 FOLDERS = ("opus", "data", "studies/lareqa", "studies/modes")
 FILES = ("AllNLI.tsv.gz", "stsb-en-train.csv", "stsb-en-augmented.csv")
 
@@ -81,7 +82,9 @@ def check(words):
 
 @pytest.mark.parametrize("line", sorted(set(COMMANDS)))
 def test_a_command_resolves(line, home):
-    program, *words = shlex.split(line.replace("~/", f"{home}/"))
+    program, *words = shlex.split(
+        line.replace("$TEACHER", TEACHER).replace("$HOME", str(home)).replace("~/", f"{home}/")
+    )
     if program == "python":
         check_script(words[1], words[2:])
     elif words[1:]:  # a command alone is named in the prose

@@ -75,9 +75,9 @@ def difference_table(rows: Sequence[Row], teacher: str) -> str:
         if (arm, tests[0]) in values and (not other or (f"{arm} - {other}", tests[0]) in values):
             scores = [_shown(values[arm, test]["value"], 100) for test in tests]
             changes = [_difference(values[f"{arm} - {other}", test]) if other else "" for test in tests]
-            beside = f", less {other}" if other else ""
+            beside = f"; baseline {other}" if other else ""
             lines.append([arm, f"{study.description(arm)}{beside}", *scores, *changes])
-    return markdown(["arm", "what, and against which arm", *tests, *(f"{test}, less" for test in tests)], lines, left=2)
+    return markdown(["arm", "description, baseline", *tests, *(f"Δ {test}" for test in tests)], lines, left=2)
 
 
 def _published(each: Ordering, part: str) -> str:

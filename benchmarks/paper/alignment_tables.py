@@ -61,7 +61,7 @@ def main_table(rows: Sequence[Row]) -> str:
         if len(scores[variant]) == len(scores["fine-tune"]) == 5:
             less = "" if variant == "fine-tune" else difference(scores[variant], scores["fine-tune"])
             lines.append([variant, loss, f"{fmean(scores[variant].values()):.2f}", less])
-    return markdown(["map@20, five folds, three seeds", "loss", "mean", "less fine-tuning [95 %]"], lines, left=2)
+    return markdown(["map@20, five folds, three seeds", "loss", "mean", "Δ vs fine-tune [95 % CI]"], lines, left=2)
 
 
 def grid_table(rows: Sequence[Row], encoder: str) -> str:
@@ -92,7 +92,7 @@ def fair_table(rows: Sequence[Row], encoder: str) -> str:
             if len(found) == 5:
                 cells = ["" if name == variant else difference(found, other) for name, other in against.items()]
                 lines.append([variant, named(loss, longest), f"{fmean(found.values()):.2f}", *cells])
-    heads = ["map@20", "less untrained", "less fine-tune", "less maml"]
+    heads = ["map@20", "Δ vs untrained", "Δ vs fine-tune", "Δ vs maml"]
     return markdown(["test, five folds, three seeds", "loss", *heads], lines, left=2)
 
 
@@ -106,7 +106,7 @@ def labels_table(rows: Sequence[Row], encoder: str, variants: Iterable[str] = LE
         if len(found) == 5:
             cells = ["" if name == variant else difference(found, other) for name, other in against.items()]
             lines.append([str(labels), NAMES[loss], variant, *cells])
-    heads = ["less untrained", "less fine-tune", "less maml"]
+    heads = ["Δ vs untrained", "Δ vs fine-tune", "Δ vs maml"]
     return markdown(["labels", "loss", "variant", *heads], lines, left=3)
 
 
@@ -120,7 +120,7 @@ def forms_table(rows: Sequence[Row], encoder: str) -> str:
         if len(found) == 5 and all(len(other) == 5 for other in against):
             score = f"{fmean(found.values()):.2f}"
             lines.append([variant, NAMES[loss], str(labels or "all"), score, *(difference(found, o) for o in against)])
-    return markdown(["variant", "loss", "labels", "map@20", "less fine-tune", "less maml"], lines, left=3)
+    return markdown(["variant", "loss", "labels", "map@20", "Δ vs fine-tune", "Δ vs maml"], lines, left=3)
 
 
 def episodes_table(rows: Sequence[Row], encoder: str) -> str:
@@ -132,7 +132,7 @@ def episodes_table(rows: Sequence[Row], encoder: str) -> str:
         if len(found) == 5:
             less = "" if drawn == EPISODES[0] else difference(found, by_episodes[EPISODES[0]])
             lines.append([*drawn, f"{fmean(found.values()):.2f}", difference(found, untrained(own)), less])
-    heads = ["maml, map@20", "less untrained", "less random and random"]
+    heads = ["maml, map@20", "Δ vs untrained", "Δ vs random, random"]
     return markdown(["queries", "negatives", *heads], lines, left=2)
 
 

@@ -133,7 +133,7 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
                 [start, "all" if count is None else f"{count}", *_figures(own, count, list(groups.values()), pools)]
             )
     names = [f"{name} languages" for name in groups]
-    return markdown(["encoder", "labels", "mAP@20", "more than without [95 %]", *names, *pools], lines, left=1)
+    return markdown(["encoder", "labels", "mAP@20", "Δ vs no labels [95 % CI]", *names, *pools], lines, left=1)
 
 
 def _figures(

@@ -178,7 +178,7 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
             score, *others = (spread(list(by_fold(known[name], pool).values())) for pool in (MAIN, *pools))
             lines.append([name, rival.says, str(len(by_fold(known[name]))), score, *above, *columns, *others])
     names = [f"{name} languages" for name in groups]
-    heads = ["rival", "what", "folds", "mAP@20", "less", "difference [95 %]", *names, *pools]
+    heads = ["rival", "description", "folds", "mAP@20", "baseline", "Δ vs baseline [95 % CI]", *names, *pools]
     return markdown(heads, lines, left=2)
 
 

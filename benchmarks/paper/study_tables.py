@@ -12,7 +12,7 @@ from metasearch.runs.markdown import markdown
 
 Row = Mapping[str, Any]
 NONE = "–"
-LEVEL = "[95 %]"
+LEVEL = "[95 % CI]"
 
 
 def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
@@ -41,7 +41,7 @@ def summary_table(rows: Sequence[Row]) -> str:
     names = list(first["groups"])
     folds = {1: "one fold", 5: "five folds"}.get(count := len(first["folds"]), f"{count} folds")
     changes = {row["label"]: row["against"].get(first["label"]) for row in rows}
-    heads = [f"{first['measure']}, {folds}", "mode", "mean", f"less zero-shot {_over(rows)}", "these models"]
+    heads = [f"{first['measure']}, {folds}", "mode", "mean", f"Δ vs zero-shot {_over(rows)}", "these models"]
     heads += ["p (Holm)", *(f"{name} languages" for name in names), *(["language bias"] if "bias" in first else [])]
     holm = _holm(changes, len(first["folds"]))
     lines = []
@@ -59,7 +59,11 @@ def summary_table(rows: Sequence[Row]) -> str:
 def against_table(rows: Sequence[Row]) -> str:
     """Return what each trained arm has more than each arm that it was compared with, over training."""
     references = [row for row in rows if any(row["label"] in each["against"] for each in rows)]
-    heads = [f"less … {LEVEL}", "mode", *(" ".join(filter(None, (name_of(one), one["mode"]))) for one in references)]
+    heads = [
+        f"Δ vs column {LEVEL}",
+        "mode",
+        *(" ".join(filter(None, (name_of(one), one["mode"]))) for one in references),
+    ]
     lines = []
     for row in (each for each in rows if each["mode"]):
         changes = [row["against"].get(one["label"]) for one in references]
@@ -108,7 +112,7 @@ def orders_table(rows: Sequence[Row]) -> str:
         folds = len(rows[0]["folds"])
         lines.append(
             [
-                f"{one[0]} less {other[0]}",
+                f"{one[0]} − {other[0]}",
                 NONE if theirs is None else f"{theirs:+.1f}",
                 _trained(change, folds),
                 _ends(change),
@@ -138,7 +142,7 @@ def training_of(change: Row, folds: int) -> TrainingInterval | None:
 def _over(rows: Sequence[Row]) -> str:
     """Return what the main intervals of a study are."""
     old = any("training" not in change for row in rows for change in row["against"].values())
-    return "[95 % at widest]" if old else LEVEL
+    return "[widest 95 % CI]" if old else LEVEL
 
 
 def _holm(changes: Mapping[str, Row | None], folds: int) -> dict[str, str]:

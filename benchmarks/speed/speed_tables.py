@@ -47,9 +47,9 @@ def checkpointing_table(rows: Sequence[Row]) -> str:
         ratios = [f"{row['tensors_mib'] / kept['tensors_mib']:.2f}", f"{row['cpu']:.2f}"]
         ways = [str(row["k"]), again, "bf16" if row["way"].startswith("bf16") else "fp32"]
         lines.append([row["shape"], *ways, *sizes, *ratios])
-    heads = ["tensors, MiB", "process, MiB", "tensors", "processor time"]
+    heads = ["tensors, MiB", "process, MiB", "tensors", "CPU time"]
     return markdown(
-        ["encoder", "k", "computed again", "precision", *heads], lines, (True, False, True, True, *[False] * len(heads))
+        ["encoder", "k", "recomputed", "precision", *heads], lines, (True, False, True, True, *[False] * len(heads))
     )
 
 

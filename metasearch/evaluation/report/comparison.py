@@ -238,7 +238,7 @@ def difference(each: ArmComparison, baseline: Arm) -> str:
     Where nothing was trained twice the interval of these models stands alone, and is called that.
     """
     level = percent(each.level)
-    text = f"{each.arm.label} less {baseline.label}: {_signed_text(each.difference)}"
+    text = f"{each.arm.label} − {baseline.label}: {_signed_text(each.difference)}"
     models = _range(each.interval.low, each.interval.high)
     if each.training:
         text += f", {level} interval over {_SOURCES[each.training.over]} "

@@ -10,7 +10,7 @@ from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.study.compare import Comparison
 
 ORDER = 20
-_TRAINING, _MODELS = "training again", "these models"
+_TRAINING, _MODELS = "retraining", "these models"
 
 
 def section(inputs: Inputs) -> Section:
@@ -46,7 +46,7 @@ def _chart(comparison: Comparison) -> Chart:
         text = f"{100 * e.difference:+z.2f}" + ("" if low is None else f" [{low:z.2f}, {high:z.2f}]")
         both = (e.training, e.interval) if _TRAINING in series else (e.interval,)
         rows.append(Row(e.arm.label, tuple(_estimate(e.difference, each) for each in both), f"{minus(text)}{e.mark}"))
-    name = f"{comparison.measure} less that of {baseline}, × 100"
+    name = f"{comparison.measure} minus {baseline}, × 100"
     return Chart(table, interval_chart(table, rows, name, (baseline, 0.0), series))
 
 
@@ -56,10 +56,10 @@ def _any_training(comparison: Comparison) -> bool:
 
 def _bars(comparison: Comparison) -> str:
     level = percent(comparison.level)
-    first = f"{level} intervals over training again, " if _any_training(comparison) else ""
+    first = f"{level} intervals over retraining, " if _any_training(comparison) else ""
     return (
-        f"Bars are {first}{'and below them ' * bool(first)}{level} intervals of these models; a marker is hollow "
-        + ("where 0 is inside.")
+        f"Bars are {first}{'and below them ' * bool(first)}{level} intervals for these models; a marker is hollow "
+        "if the interval includes 0."
     )
 
 
