@@ -2,7 +2,7 @@
 
     python -m benchmarks.paper.tune --data ~/data --counts 32 --folds 0,1,2,3,4 -o studies/tune
 
-Labels are questions in Greek and Hindi with answers in four languages, as in transfer mode `mixt`. `tune` reads them as
+Labels are questions and answers in four languages, as in transfer mode `mixt`. `tune` reads them as
 rows, holds out folds of its own, and chooses a step and a ranking; the manual recipe is `best` in mode `mixt`, as in
 docs/few-labels.md. Neither reads the test part. A finished cell adds a row to `results/tune.jsonl`, and a repeated
 command skips it.
@@ -25,7 +25,8 @@ from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "tune.jsonl"
 POOLS = ("multilingual", "balanced", "expanded")
-ASKED, ANSWERED = ("el", "hi"), ("ar", "de", "el", "hi")
+LANGUAGES = ("ar", "de", "el", "hi")
+"""Languages of the labels, in which mode `mixt` asks and answers."""
 STEPS, LARGEST = 12, 64
 """Outer steps, and examples of a set, of recipe `best`."""
 SYSTEMS = ("base", "manual", "tune")
@@ -79,7 +80,7 @@ def draw_labels(benchmark: ms.Benchmark, count: str, seed: int) -> ms.RetrievalD
     """Return questions of the training and dev split, or some of the training split, with their answers alone."""
     parts = [benchmark.split.train, *([benchmark.split.dev] if count == ALL else [])]
     assert all(isinstance(part, ms.RetrievalData) for part in parts)
-    questions = [each for part in parts for each in part.questions if each.language in ASKED]  # type: ignore[union-attr]
+    questions = [each for part in parts for each in part.questions if each.language in LANGUAGES]  # type: ignore[union-attr]
     ids = sorted({question.id for question in questions})
     if count != ALL:
         Random(seed).shuffle(ids)
@@ -89,7 +90,7 @@ def draw_labels(benchmark: ms.Benchmark, count: str, seed: int) -> ms.RetrievalD
         replace(each, answers=tuple(own for own in each.answers if own in known))
         for part in parts
         for each in part.candidates  # type: ignore[union-attr]
-        if each.language in ANSWERED
+        if each.language in LANGUAGES
     ]
     return ms.RetrievalData(
         tuple(each for each in questions if each.id in known), tuple(each for each in candidates if each.answers)
