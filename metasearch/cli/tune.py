@@ -51,7 +51,7 @@ class Columns(click.ParamType):  # type: ignore[type-arg]  # as above
 @_options.settings(TuneConfig, first=("documents", "translations"), without=("columns", "name", "prompts", "trim"))
 @click.option(
     "--time", "limit", type=Duration(), metavar="TIME",
-    help="Time limit such as 30m; drops folds and the most expensive rungs.",
+    help="Time limit such as 30m; drops folds and the most expensive steps.",
 )  # fmt: skip
 @_options.output("Folder of the result; the same call continues it.", required=True)
 @_options.as_json("the scores")
@@ -76,6 +76,6 @@ def command(
 
     result = tune(labels, output, columns=columns, time=limit, open_callback=ProgressBar, **flags)
     if as_json:
-        click.echo(json.dumps({"folder": str(output), "rungs": result.table}, ensure_ascii=False))
+        click.echo(json.dumps({"folder": str(output), "steps": result.table}, ensure_ascii=False))
     else:
         click.echo(f"{result.report}\nfolder: {output}")

@@ -30,19 +30,19 @@ def folder(tmp_path):
 def test_odd_columns_of_one_language_become_an_index_and_a_report_within_the_limit_of_time(folder):
     flags = ["--columns", "query=Frage,document=Antwort", "--documents", folder / "pages", "--encoder", "tiny"]
     made = metasearch("tune", folder / "odd.csv", *flags, "--time", "1s", "--json", "-o", folder / "shop")
-    lines = json.loads(made.stdout)["rungs"]
-    assert [(line["rung"], line["pool"], line["kept"]) for line in lines] == [("base encoder", "multilingual", True)]
+    lines = json.loads(made.stdout)["steps"]
+    assert [(line["step"], line["pool"], line["kept"]) for line in lines] == [("base encoder", "multilingual", True)]
     for said in (
-        "plan: 2 rungs (base encoder, fine-tune) on 5 folds: about",
+        "plan: 2 steps (base encoder, fine-tune) on 5 folds: about",
         "time: 3 of 5 folds are planned",
-        "time: dropped the rung 'fine-tune'",
+        "time: dropped the step 'fine-tune'",
         "Per-language score normalisation was skipped: the documents are in one language.",
         "The language-neutral projection was skipped",
     ):
         assert said in made.stderr
     report = (folder / "shop/report.md").read_text(encoding="utf-8")
     assert "Kept: base encoder" in report
-    assert "on 3 held-out folds" in report
+    assert "on 6 held-out questions in 3 folds" in report
     assert "oven.de.md" in metasearch("search", folder / "shop/index", "Was wird gebacken?").stdout
     assert "Kept: base encoder" in metasearch("resume", folder / "shop").stdout
     assert "a tuning" in metasearch("doctor", folder / "shop").stdout

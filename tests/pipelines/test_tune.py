@@ -1,20 +1,22 @@
-"""Tuning: labels are held out by group, the simplest rung that is good enough is kept, a stop loses no score."""
+"""Tuning: labels are held out by group, the simplest step that is good enough is kept, a stop loses no score."""
 
 import json
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 
 import metasearch as ms
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, Interrupted, RunFolderError
-from metasearch.pipelines.tune import rungs
+from metasearch.pipelines.tune import steps
 from metasearch.pipelines.tune.choice import choose
 from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.rungs import Rung, ladder, pools, prepare, projectable
+from metasearch.pipelines.tune.steps import Step, ladder, pools, prepare, projectable
 from metasearch.runs.callbacks import Callback
+from metasearch.runs.per_query_results import QueryResults
 
 TELLS = {"de": ("Wo ist", "liegt im Haus"), "en": ("Where is the", "is in the house")}
 
@@ -33,30 +35,58 @@ def labels(count=12, folds=5, extra=(), **languages):
     return Labels.of(RetrievalData.from_rows(rows(count, **languages)), folds)
 
 
-def scored(values, pool="multilingual"):
-    """Return result rows of rungs from their scores by fold."""
-    return [
-        {"learner": rung, "fold": fold, "pool": pool, "measure": "map@20", "language": "mean", "value": value}
-        for rung, own in values.items()
-        for fold, value in enumerate(own)
-    ]
+def scored(values, groups, pool="multilingual"):
+    """Return scores of steps from the values of their questions by fold; `groups` has the group of each question."""
+    return {
+        step: {
+            fold: QueryResults(
+                {(pool, "de", "all"): tuple(f"q{fold}{i}" for i in range(len(own)))},
+                {("map@20", pool, "de", "all"): np.array(own)},
+                articles={f"q{fold}{i}": groups[fold][i] for i in range(len(own))},
+            )
+            for fold, own in enumerate(folds)
+        }
+        for step, folds in values.items()
+    }
 
 
-def test_the_simplest_rung_is_kept_that_is_not_significantly_worse_than_the_best():
-    # Against the best: base -0.30, -0.31, -0.29 (t = -52); projection -0.1, +0.05, -0.1 (t = -1).
+def test_the_simplest_step_is_kept_that_is_not_significantly_worse_than_the_best():
+    groups = [["a", "b"], ["c", "d"]]
     choice = choose(
-        scored({"base": (0.30, 0.31, 0.32), "projection": (0.50, 0.67, 0.51), "tuned": (0.60, 0.62, 0.61)}), "map@20"
+        scored(
+            {
+                "base": [[0.30, 0.31], [0.32, 0.31]],
+                "projection": [[0.50, 0.67], [0.51, 0.66]],  # behind by 0.10, -0.05, 0.10, -0.05 (t = 0.6)
+                "tuned": [[0.60, 0.62], [0.61, 0.61]],
+            },
+            groups,
+        ),
+        "map@20",
     )
     assert [each.worse for each in choice.standings] == [True, False, False]
-    assert (choice.kept.rung, choice.best.rung) == ("projection", "tuned")
-    assert choice.kept.gain.mean == pytest.approx(((0.50 - 0.30) + (0.67 - 0.31) + (0.51 - 0.32)) / 3)
-    assert str(choice).startswith("Kept: projection. map@20 × 100 is 56.0 (")
+    assert (choice.kept.step, choice.best.step) == ("projection", "tuned")
+    assert choice.kept.gain.mean == pytest.approx((0.20 + 0.36 + 0.19 + 0.35) / 4)
+    assert str(choice).startswith("Kept: projection. map@20 × 100 is 58.5 (")
+    assert "on 4 held-out questions in 2 folds, +27.5 (" in str(choice)
     assert "simplest that is not significantly worse than the best, tuned" in str(choice)
 
 
-def test_a_rung_without_all_folds_is_not_compared():
-    choice = choose(scored({"base": (0.3, 0.4, 0.3), "dropped by --time": (0.9, 0.9)}), "map@20")
-    assert [each.rung for each in choice.standings] == ["base"]
+def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
+    """Twelve questions on two documents are two observations: their interval is that of two, and as wide as can be."""
+    many = {"base": [[0.2] * 6, [0.9] * 6], "tuned": [[0.6] * 6, [1.0] * 6]}
+    two = {"base": [[0.2], [0.9]], "tuned": [[0.6], [1.0]]}
+    one, other = (
+        choose(scored(values, [["a"] * 6, ["b"] * 6]), "map@20").standings[1] for values in (many, two)
+    )
+    assert (one.gain.mean, one.gain.p) == pytest.approx((other.gain.mean, other.gain.p))
+    assert one.gain.p > 0.3
+    assert (one.mean.low, one.mean.high, one.gain.low, one.gain.high) == (0, 1, -1, 1)
+
+
+def test_a_step_without_all_folds_is_not_compared():
+    groups = [["a"], ["b"], ["c"]]
+    values = scored({"base": [[0.3], [0.4], [0.3]], "dropped by --time": [[0.9], [0.9]]}, groups)
+    assert [each.step for each in choose(values, "map@20").standings] == ["base"]
 
 
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
@@ -86,11 +116,11 @@ def test_folds_have_two_groups_at_least_and_few_labels_none(count, most, folds):
 
 
 def test_rungs_and_pools_are_those_that_the_data_allows():
-    assert [str(rung) for rung in ladder(True, True, ["maml"])] == [
+    assert [str(step) for step in ladder(True, True, ["maml"])] == [
         "base encoder", "projection", "projection + fine-tune", "alignment + projection + fine-tune",
         "alignment + projection + maml",
     ]  # fmt: skip
-    assert [str(rung) for rung in ladder(False)] == ["base encoder", "fine-tune"]
+    assert [str(step) for step in ladder(False)] == ["base encoder", "fine-tune"]
     one, two = labels(languages=["de"]).data, labels().data
     assert (pools(one), pools(two)) == (("multilingual",), ("multilingual", "balanced"))
     assert (projectable([one]), projectable([two])) == ((), ("de", "en"))
@@ -100,7 +130,7 @@ def test_rungs_and_pools_are_those_that_the_data_allows():
 
 def test_sets_are_as_large_as_the_labels_and_of_all_languages():
     fold = labels().hold_out()[0]
-    trained, recipe = prepare(Rung("fine-tune"), fold, "tiny")
+    trained, recipe = prepare(Step("fine-tune"), fold, "tiny")
     asked = len(fold.split.train.questions)
     assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (asked, asked, 12)
     assert trained.split.train.languages == {"mul"}
@@ -108,13 +138,13 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages():
 
 
 def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_rungs(caplog):
-    base, tuned, maml = Rung(), Rung("fine-tune"), Rung("maml")
+    base, tuned, maml = Step(), Step("fine-tune"), Step("maml")
     plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, once=7, per_text=0.1)
     assert plan.seconds == 7 + 5 * (10 + 100) + 100
     assert plan.within(7 + 4 * 110 + 100).folds == 4
     shorter = plan.within(60)
-    assert (shorter.rungs, shorter.folds, shorter.seconds) == ((base, tuned), 3, 7 + 3 * 10 + 10)
-    assert "dropped the rung 'maml'" in caplog.text
+    assert (shorter.steps, shorter.folds, shorter.seconds) == ((base, tuned), 3, 7 + 3 * 10 + 10)
+    assert "dropped the step 'maml'" in caplog.text
 
 
 class Stopping(Callback):
@@ -127,7 +157,7 @@ class Stopping(Callback):
 
 @pytest.mark.slow
 def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
-    monkeypatch.setattr(rungs, "_MOST_EPISODES", 1)  # of fine-tuning: one step
+    monkeypatch.setattr(steps, "_MOST_EPISODES", 1)  # of fine-tuning: one step
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
@@ -144,7 +174,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     names = {path.name for path in (tmp_path / "whole").iterdir()}
     assert {"model", "index", "report.html", "report.md", "config.yaml", "results.jsonl"} <= names
     assert str(whole.choice).split(".")[0] in (tmp_path / "whole/model/README.md").read_text()
-    assert is_neutral(whole.encoder) == ("projection" in whole.choice.kept.rung)
+    assert is_neutral(whole.encoder) == ("projection" in whole.choice.kept.step)
     hits = ms.open_searcher(tmp_path / "whole/index").search(["Was wird gebacken?"], top=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):

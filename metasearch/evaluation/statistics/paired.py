@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from metasearch.errors import DataError, NonFiniteError
@@ -52,21 +53,60 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
         DataError: no pairs, or not as many values as there are of the baseline.
         NonFiniteError: a value is NaN or infinite.
     """
+    one, other = _checked(values, baseline)
+    differences, n = one - other, len(one)
+    sd = float(differences.std(ddof=1)) if n > 1 else 0.0
+    largest = max(np.abs(one).max(), np.abs(other).max())
+    return _student(n, float(differences.mean()), sd, np.ptp(differences), largest, level)
+
+
+def clustered_test(
+    values: Sequence[float], baseline: Sequence[float], clusters: Sequence[str], level: float = 0.95
+) -> PairedTest:
+    """Return the paired test of units that vary together within clusters, such as the questions on one document.
+
+    With G clusters of the N differences d, the mean has the cluster-robust standard error (Liang & Zeger 1986)
+    `√(G / (G - 1) Σ_g (Σ_{i in g} (d_i - mean))²) / N`, and t has G - 1 degrees of freedom. Each unit in a cluster of
+    its own gives `paired_test`. `n` is the number of clusters, and `sd` is the standard error times √n.
+
+    Args:
+        values: `(N,)`.
+        baseline: `(N,)`.
+        clusters: cluster of each unit, `(N,)`; clusters must be independent.
+        level: of the interval.
+
+    Raises:
+        DataError: there are no units, or not as many values as units.
+        NonFiniteError: a value is NaN or infinite.
+    """
+    one, other = _checked(values, baseline)
+    if len(clusters) != len(one):
+        raise DataError(f"a clustered test needs the cluster of each unit: {len(one)} units, {len(clusters)} clusters")
+    differences, names = one - other, np.unique(np.asarray(clusters), return_inverse=True)[1]
+    mean, n = float(differences.mean()), int(names.max()) + 1
+    sums = np.bincount(names, weights=differences - mean)
+    sd = n / len(one) * float(np.sqrt((sums**2).sum() / (n - 1))) if n > 1 else 0.0
+    return _student(n, mean, sd, np.ptp(differences), max(np.abs(one).max(), np.abs(other).max()), level)
+
+
+def _checked(values: Sequence[float], baseline: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     one, other = np.asarray(values, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     if one.shape != other.shape or one.ndim != 1 or not len(one):
         raise DataError(f"a paired test needs pairs: there are {one.size} values and {other.size} of the baseline")
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         raise NonFiniteError("a paired test is undefined: a value is not finite")
-    differences, n = one - other, len(one)
-    mean = float(differences.mean())
+    return one, other
+
+
+def _student(n: int, mean: float, sd: float, spread: float, largest: float, level: float) -> PairedTest:
+    """Return the t-test of a mean of n; `spread` is the range of the differences, `largest` the largest measurement."""
     if n == 1:
         return PairedTest(n, mean)
     # Unchecked, differences that are equal but for rounding would have a tiny sd and an enormous t.
-    rounding = _EQUAL * max(np.abs(one).max(), np.abs(other).max())
-    if np.ptp(differences) <= rounding:
+    rounding = _EQUAL * largest
+    if spread <= rounding or not sd:
         same = bool(abs(mean) <= rounding)
         return PairedTest(n, mean, 0.0, None, 1.0 if same else 0.0, mean, mean, 0.0 if same else None)
-    sd = float(differences.std(ddof=1))
     t = mean / (sd / n**0.5)
     # `stdtr` is the distribution function of Student's t, `stdtrit` its inverse.
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5

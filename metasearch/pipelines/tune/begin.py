@@ -1,4 +1,4 @@
-"""Tunes an encoder from Python, or goes on with a tuning that was stopped."""
+"""Tunes an encoder from Python, or continues a tuning that was stopped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import RunFolderError
 from metasearch.pipelines import factory
 from metasearch.pipelines.run import CallbackFactory, RunResult, silent
-from metasearch.pipelines.tune.choice import Choice, choose
+from metasearch.pipelines.tune.choice import Choice, read_choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.runs.folder import CONFIG, RunFolder
 
@@ -42,10 +42,10 @@ class TuneResult:
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """The lines of the report, the simplest first: rung, pool, mean, interval, difference from the base encoder."""
+        """The lines of the report, the simplest first: step, pool, mean, interval, difference from the base encoder."""
         return [
             {
-                "rung": each.rung,
+                "step": each.step,
                 "pool": each.pool,
                 "mean": each.mean.mean,
                 "low": each.mean.low,
@@ -76,7 +76,7 @@ def tune(
 ) -> TuneResult:
     """Climb from the base encoder to a fine-tuned one on held-out folds, and keep the simplest that is good enough.
 
-    The same call goes on with a tuning that was stopped.
+    The same call continues a tuning that was stopped.
 
     Args:
         labels: a path, dicts, a pandas or `datasets` table (see `RetrievalData.from_rows`), `RetrievalData`, or a
@@ -88,7 +88,7 @@ def tune(
         columns: name of a value → its column, such as `{"query": "question"}`.
         learners: further learners to try, such as `maml`.
         folds: held-out folds; fewer where there are few labels.
-        time: seconds it may take; the most expensive rungs and folds are dropped.
+        time: seconds it may take; the most expensive steps and folds are dropped.
         seed: of folds and episodes.
         device: where encoders run.
         trust_remote_code: run Python code that comes with the encoder.
@@ -144,8 +144,7 @@ def open_tuning(
 
 def read_result(result: RunResult) -> TuneResult:
     """Return what a finished run found."""
-    measures = [row["measure"] for row in result.rows]
-    return TuneResult(result.folder, result.report, choose(result.rows, measures[0]) if measures else None)
+    return TuneResult(result.folder, result.report, read_choice(RunFolder(result.folder)) if result.rows else None)
 
 
 def _absolute(paths: Paths) -> tuple[str, ...]:

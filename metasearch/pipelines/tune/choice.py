@@ -1,57 +1,66 @@
-"""Which rung is kept: the simplest one that is not significantly worse than the best."""
+"""Which step is kept: the simplest one that is not significantly worse than the best."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from metasearch.config.measure import BALANCED, EXPANDED
-from metasearch.evaluation.statistics.paired import PairedTest, paired_test
-from metasearch.runs.rows import MEAN, Row
+from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.per_query_results import QueryResults, load
+from metasearch.runs.rows import MEAN
 
 ALPHA = 0.05
 _RANKED: Mapping[str, str] = {BALANCED: "scores normalised per language", EXPANDED: "neighbour averaging"}
 OPTIONS: Mapping[str, str] = {BALANCED: " --balance", EXPANDED: " --expand"}
 """Pool → the option of `metasearch search` that ranks in the same way."""
 
+Scores = Mapping[str, Mapping[int, QueryResults]]
+"""Step → fold → the scores of the questions that the fold holds out; the simplest step first."""
+
 
 @dataclass(frozen=True)
 class Standing:
-    """A rung with a way to rank, and how it does on the held-out folds.
+    """A step with a ranking, and its scores on all held-out questions.
 
     Attributes:
-        rung: its name.
+        step: its name.
         pool: how candidates are ranked.
-        values: the score of each fold, from 0 to 1.
-        mean: their mean with its t interval.
-        gain: difference from the base encoder, paired by fold.
-        behind: how much the best one has more, paired by fold.
+        mean: mean score from 0 to 1, with an interval over groups.
+        gain: difference from the base encoder, paired by question.
+        behind: difference of the best one from this one, paired by question.
     """
 
-    rung: str
+    step: str
     pool: str
-    values: tuple[float, ...]
     mean: PairedTest
     gain: PairedTest
     behind: PairedTest
 
     @property
     def worse(self) -> bool:
-        """Whether it is significantly worse than the best."""
-        return self.behind.mean > 0 and (self.behind.p is None or self.behind.p < ALPHA)
+        """Whether it is significantly worse than the best: a one-sided test at level `ALPHA`."""
+        return self.behind.mean > 0 and (self.behind.p is None or self.behind.p / 2 < ALPHA)
 
     def __str__(self) -> str:
-        return f"{self.rung}, {_RANKED[self.pool]}" if self.pool in _RANKED else self.rung
+        return f"{self.step}, {_RANKED[self.pool]}" if self.pool in _RANKED else self.step
 
 
 @dataclass(frozen=True)
 class Choice:
-    """All rungs with their ways to rank, the simplest first, and the one that is kept.
+    """All steps with their rankings, the simplest first, and the one that is kept.
 
     Attributes:
         measure: by which they are compared.
+        questions: number of held-out questions; a translation counts as a question.
+        folds: number of folds.
         standings: not empty.
     """
 
     measure: str
+    questions: int
+    folds: int
     standings: tuple[Standing, ...]
 
     @property
@@ -67,7 +76,10 @@ class Choice:
     def __str__(self) -> str:
         kept, base = self.kept, self.standings[0]
         more = "" if kept == base else f", {interval(kept.gain)} against the base encoder"
-        score = f"{self.measure} × 100 is {interval(kept.mean, '')} on {kept.mean.n} held-out folds{more}"
+        score = (
+            f"{self.measure} × 100 is {interval(kept.mean, '')} on {self.questions} held-out questions in "
+            f"{self.folds} folds{more}"
+        )
         if kept == self.best:
             return f"Kept: {kept}. {score}. Everything simpler is significantly worse, and nothing else is better."
         return (
@@ -76,27 +88,65 @@ class Choice:
         )
 
 
-def choose(rows: Sequence[Row], measure: str) -> Choice:
-    """Return the choice among the rungs of result rows, the simplest first, that have scores of all folds."""
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for row in rows:
-        if (row["measure"], row["language"]) == (measure, MEAN):
-            found.setdefault(row["learner"], {}).setdefault(row["pool"], {})[row["fold"]] = row["value"]
-    folds = [sorted(next(iter(by_pool.values()))) for by_pool in found.values()]
-    values = {
-        (rung, pool): tuple(by_fold[fold] for fold in own)
-        for (rung, by_pool), own in zip(found.items(), folds, strict=True)
-        if own == folds[0]  # a rung that a limit of time dropped has fewer
-        for pool, by_fold in by_pool.items()
-    }
-    base, best = next(iter(values.values())), max(values.values(), key=sum)
-    return Choice(
-        measure,
-        tuple(
-            Standing(*name, own, paired_test(own, [0.0] * len(own)), paired_test(own, base), paired_test(best, own))
-            for name, own in values.items()
-        ),
+def fold_label(fold: int) -> str:
+    """Return the name of a fold in the files of its question scores."""
+    return f"fold-{fold}"
+
+
+def read_choice(files: RunFolder) -> Choice:
+    """Return the choice among the steps whose scores a folder holds, by the measure that its task monitors."""
+    rows = [row for row in files.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
+    found: dict[str, dict[int, QueryResults]] = {}
+    for row in sorted(rows, key=lambda row: row["rank"]):
+        by_fold = found.setdefault(row["learner"], {})
+        if row["fold"] not in by_fold:
+            by_fold[row["fold"]] = load(files.queries(row["task"], row["learner"], fold_label(row["fold"])))[0]
+    return choose(found, rows[0]["monitor"])
+
+
+def choose(scores: Scores, measure: str) -> Choice:
+    """Return the choice among the steps that have scores of all folds.
+
+    The questions of all folds are pooled, since each is held out once. The units of the tests are groups of questions:
+    translations, and questions with a common document, do not vary independently.
+    """
+    folds = sorted(next(iter(scores.values())))
+    complete = {step: by_fold for step, by_fold in scores.items() if sorted(by_fold) == folds}
+    values: dict[tuple[str, str], list[float]] = {}
+    groups: list[str] = []
+    for step, by_fold in complete.items():
+        for pool in dict.fromkeys(pool for name, pool, *_ in by_fold[folds[0]].columns if name == measure):
+            values[step, pool], groups = _pooled([by_fold[fold] for fold in folds], measure, pool)
+    base, best = next(iter(values.values())), max(values.values(), key=lambda own: float(np.mean(own)))
+
+    def against(one: Sequence[float], other: Sequence[float]) -> PairedTest:
+        return clustered_test(one, other, groups)
+
+    zero = [0.0] * len(groups)
+    standings = (
+        Standing(*name, _within(against(own, zero), 0, 1), _within(against(own, base)), _within(against(best, own)))
+        for name, own in values.items()
     )
+    return Choice(measure, len(groups), len(folds), tuple(standings))
+
+
+def _pooled(folds: Sequence[QueryResults], measure: str, pool: str) -> tuple[list[float], list[str]]:
+    """Return the score and the group of each held-out question of all folds."""
+    values: list[float] = []
+    groups: list[str] = []
+    for results in folds:
+        for (name, *cell), column in results.columns.items():
+            if (name, cell[0]) == (measure, pool):
+                values.extend(map(float, column))
+                groups.extend(results.articles[question] for question in results.units[tuple(cell)])  # type: ignore[index]
+    return values, groups
+
+
+def _within(test: PairedTest, low: float = -1, high: float = 1) -> PairedTest:
+    """Return a test whose interval is clipped to the possible scores."""
+    if test.low is None or test.high is None:
+        return test
+    return replace(test, low=max(low, test.low), high=min(high, test.high))
 
 
 def interval(test: PairedTest, sign: str = "+") -> str:

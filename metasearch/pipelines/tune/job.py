@@ -1,7 +1,7 @@
-"""A tuning in its folder: a rung that is scored on a fold is never scored again.
+"""A tuning in its folder: a step that is scored on a fold is never scored again.
 
 config.yaml      the settings; `metasearch resume` reads it
-results.jsonl    the scores of each rung on each fold
+results.jsonl    the scores of each step on each fold
 neutral/, aligned/   the encoder that was aligned on translations, and what it began with
 model/           the encoder that is kept, trained on all labels; README.md is its card
 index/           passages of the documents, where documents were given
@@ -36,11 +36,11 @@ from metasearch.pipelines.neutralise import neutralise_encoder
 from metasearch.pipelines.publish.card import CARD, read_licence
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, stopped
 from metasearch.pipelines.search import index_documents
-from metasearch.pipelines.tune.choice import OPTIONS, Choice, choose
+from metasearch.pipelines.tune.choice import OPTIONS, Choice, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan, duration, make_plan
 from metasearch.pipelines.tune.report import build_report
-from metasearch.pipelines.tune.rungs import Workshop, encode_all, ladder, pools, projectable
+from metasearch.pipelines.tune.steps import Workshop, encode_all, ladder, pools, projectable
 from metasearch.retrieval.search.passages import cutting, resolved
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import MEAN
@@ -51,10 +51,10 @@ from metasearch.training.hardware import used
 log = logging.getLogger(__name__)
 
 _SEARCHED = 2000
-"""Unlabelled passages that a fold searches at most: each trained rung encodes them once for each fold."""
+"""Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
 
 
-class _Steps(Callback):
+class _PrefixedProgress(Callback):
     """Passes on steps and texts; dev scores are of texts that are trained on, and say nothing."""
 
     def __init__(self, callback: Callback, what: str) -> None:
@@ -70,7 +70,7 @@ class _Steps(Callback):
 
 
 class TuneRun(Run[TuneConfig]):
-    """Climbs the ladder on held-out folds, and trains the rung that is kept on all labels.
+    """Climbs the ladder on held-out folds, and trains the step that is kept on all labels.
 
     Args:
         config: settings of the run.
@@ -140,7 +140,7 @@ class TuneRun(Run[TuneConfig]):
                 )  # fmt: skip
         result = str(choice) if choice else self.notes[-1]
         sentences = [result, *self._commands(choice)]
-        if choice and self.rungs[choice.kept.rung].learner:
+        if choice and self.steps[choice.kept.step].learner:
             sentences.insert(1, f"The model in model/ is trained on all {len(self.labels.data.questions)} labels.")
         texts = build_report(sentences, self._facts(), choice, self.notes)
         card = files.model / CARD
@@ -155,17 +155,17 @@ class TuneRun(Run[TuneConfig]):
     # The ladder.
 
     def _climb(self, callback: Callback) -> Choice:
-        """Score each rung on each fold, and return the choice."""
+        """Score each step on each fold, and return the choice."""
         benchmarks = self.labels.hold_out()
         languages = () if is_neutral(self.encoder) else projectable([each.split.train for each in benchmarks])
         self._note_skipped(languages)
-        rungs = ladder(bool(languages), bool(self.config.translations), self.config.learners)
-        plan = make_plan(self.encoder, self.config.encoder.name, rungs, benchmarks, len(self.labels.extra))
+        steps = ladder(bool(languages), bool(self.config.translations), self.config.learners)
+        plan = make_plan(self.encoder, self.config.encoder.name, steps, benchmarks, len(self.labels.extra))
         log.info("plan: %s", plan)
         if self.limit is not None:
             plan = plan.within(self.limit)
-        aligned = self._align(callback) if any(rung.aligned for rung in plan.rungs) else None
-        self.rungs = {str(rung): rung for rung in plan.rungs}
+        aligned = self._align(callback) if any(step.aligned for step in plan.steps) else None
+        self.steps = {str(step): step for step in steps}
         self.workshop = Workshop(
             self.encoder,
             encode_all(self.encoder, self.labels.everything, callback),
@@ -180,20 +180,22 @@ class TuneRun(Run[TuneConfig]):
             if benchmark.fold >= LEAST_FOLDS and self._late(plan, benchmark.fold):
                 break
             self._score_fold(plan, benchmark, callback)
-        rows = [row for row in self.files.results() if row["learner"] in self.rungs]
-        return choose(rows, benchmarks[0].task.monitor)
+        return read_choice(self.files)
 
     def _score_fold(self, plan: Plan, benchmark: Benchmark, callback: Callback) -> None:
         ranked = pools(self.labels.data)
         known = {(row["learner"], row["fold"]) for row in self.files.results()}
-        for rung in plan.rungs:
-            if (str(rung), benchmark.fold) in known:
+        for step in plan.steps:
+            if (str(step), benchmark.fold) in known:
                 continue
-            what = f"fold {benchmark.fold + 1} of {plan.folds}, {rung}"
-            found = self.workshop.score(rung, benchmark, ranked, _Steps(callback, what))
-            facts: Row = {"task": benchmark.task.task, "encoder": self.config.encoder.name, "learner": str(rung)}
+            what = f"fold {benchmark.fold + 1} of {plan.folds}, {step}"
+            found = self.workshop.score(step, benchmark, ranked, _PrefixedProgress(callback, what))
+            facts: Row = {"task": benchmark.task.task, "encoder": self.config.encoder.name, "learner": str(step)}
+            facts |= {"rank": [*self.steps].index(str(step)), "monitor": benchmark.task.monitor}
             facts |= {"fold": benchmark.fold, "split": "test", "seed": self.config.seed}
             facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
+            # Before the rows, which say that the step is scored.
+            found.questions.save(self.files.queries(benchmark.task.task, str(step), fold_label(benchmark.fold)), facts)
             self.files.add_results({**facts, **row} for row in found.rows())
             shown = ", ".join(f"{pool} {100 * found.mean(benchmark.task.monitor, pool):.1f}" for pool in ranked)
             log.info("%s: %s %s", what, benchmark.task.monitor, shown)
@@ -208,8 +210,8 @@ class TuneRun(Run[TuneConfig]):
 
     def _train(self, choice: Choice, callback: Callback) -> Encoder:
         log.info("%s", choice)
-        rung = self.rungs[choice.kept.rung]
-        return self.workshop.make(rung, self.labels.train_on_all(), _Steps(callback, f"all labels, {rung}"))
+        step = self.steps[choice.kept.step]
+        return self.workshop.make(step, self.labels.train_on_all(), _PrefixedProgress(callback, f"all labels, {step}"))
 
     def _project_alone(self, callback: Callback) -> Encoder:
         """Return the encoder without language bias, which takes no label, or as it was."""
@@ -298,7 +300,7 @@ class TuneRun(Run[TuneConfig]):
             "candidates": "all",
         }
         facts |= {"pool": kept.pool, "data": self.labels.data.fingerprint, "seed": self.config.seed}
-        folds = f"0-{kept.mean.n - 1}"
+        folds = f"0-{choice.folds - 1}"
         named = (("base encoder", base), ("tuned", kept))
         return [{**facts, "fold": folds, "learner": name, "value": each.mean.mean} for name, each in named]
 

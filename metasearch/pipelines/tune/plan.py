@@ -10,7 +10,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.pipelines.tune.folds import LEAST_FOLDS
-from metasearch.pipelines.tune.rungs import FINE_TUNE, Rung, prepare
+from metasearch.pipelines.tune.steps import FINE_TUNE, Step, prepare
 
 log = logging.getLogger(__name__)
 
@@ -26,70 +26,70 @@ _ALIGNMENT = 320 * 64 * 4
 
 @dataclass(frozen=True)
 class Plan:
-    """The rungs to climb.
+    """The steps to climb.
 
     Attributes:
-        rungs: the simplest first.
+        steps: the simplest first.
         folds: number of folds.
-        each: seconds of a rung on one fold, by rung.
+        each: seconds of a step on one fold, by step.
         once: seconds of what is done once: vectors of all texts, alignment, index.
         per_text: seconds to encode a text.
     """
 
-    rungs: tuple[Rung, ...]
+    steps: tuple[Step, ...]
     folds: int
-    each: Mapping[Rung, float]
+    each: Mapping[Step, float]
     once: float
     per_text: float
 
     @property
     def seconds(self) -> float:
-        """Seconds of all of it, if the most expensive rung is kept and trained on all labels."""
-        costs = [self.each[rung] for rung in self.rungs]
+        """Seconds of all of it, if the most expensive step is kept and trained on all labels."""
+        costs = [self.each[step] for step in self.steps]
         return self.once + self.folds * sum(costs) + max(costs)
 
     def within(self, limit: float) -> "Plan":
-        """Return a plan that takes `limit` seconds at most: with fewer folds, then without the most expensive rungs."""
+        """Return a plan that takes `limit` seconds at most: with fewer folds, then without the most expensive steps."""
         plan = self
         while plan.seconds > limit and plan.folds > LEAST_FOLDS:
             plan = replace(plan, folds=plan.folds - 1)
         if plan.folds < self.folds:
             log.warning("time: %d of %d folds are planned", plan.folds, self.folds)
-        while plan.seconds > limit and len(plan.rungs) > 1:
-            dropped = max(plan.rungs[1:], key=lambda rung: plan.each[rung])
+        while plan.seconds > limit and len(plan.steps) > 1:
+            dropped = max(plan.steps[1:], key=lambda step: plan.each[step])
             once = plan.once - (_ALIGNMENT * plan.per_text if dropped.aligned else 0)
-            rungs = tuple(rung for rung in plan.rungs if rung != dropped)
-            kept = once if not any(rung.aligned for rung in rungs) else plan.once
-            plan = replace(plan, rungs=rungs, once=kept)
-            log.warning("time: dropped the rung '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
+            steps = tuple(step for step in plan.steps if step != dropped)
+            kept = once if not any(step.aligned for step in steps) else plan.once
+            plan = replace(plan, steps=steps, once=kept)
+            log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
         if plan.seconds > limit:
             log.warning("time: the least that can be done takes about %s", duration(plan.seconds))
         return plan
 
     def __str__(self) -> str:
-        rungs = ", ".join(map(str, self.rungs))
-        return f"{len(self.rungs)} rungs ({rungs}) on {self.folds} folds: about {duration(self.seconds)}"
+        steps = ", ".join(map(str, self.steps))
+        return f"{len(self.steps)} steps ({steps}) on {self.folds} folds: about {duration(self.seconds)}"
 
 
 def make_plan(
-    encoder: Encoder, name: str, rungs: Sequence[Rung], benchmarks: Sequence[Benchmark], passages: int = 0
+    encoder: Encoder, name: str, steps: Sequence[Step], benchmarks: Sequence[Benchmark], passages: int = 0
 ) -> Plan:
-    """Return the plan to climb rungs on folds, timed on a sample of the texts.
+    """Return the plan to climb steps on folds, timed on a sample of the texts.
 
     Args:
         encoder: the base encoder.
         name: by which recipes are found for it.
-        rungs: the simplest first.
+        steps: the simplest first.
         benchmarks: one for each fold.
         passages: of the index.
     """
     data = benchmarks[0].data
     assert isinstance(data, RetrievalData)
     per_text = measure(encoder, data)
-    each = {rung: per_text * _texts(rung, benchmarks[0], name) for rung in rungs}
+    each = {step: per_text * _texts(step, benchmarks[0], name) for step in steps}
     once = len(data.questions) + len(data.candidates) + passages
-    once += _ALIGNMENT if any(rung.aligned for rung in rungs) else 0
-    return Plan(tuple(rungs), len(benchmarks), each, per_text * once, per_text)
+    once += _ALIGNMENT if any(step.aligned for step in steps) else 0
+    return Plan(tuple(steps), len(benchmarks), each, per_text * once, per_text)
 
 
 def measure(encoder: Encoder, data: RetrievalData) -> float:
@@ -106,11 +106,11 @@ def measure(encoder: Encoder, data: RetrievalData) -> float:
     return (time.perf_counter() - start) / len(sample)
 
 
-def _texts(rung: Rung, benchmark: Benchmark, name: str) -> float:
-    """Return how many texts would take as long to encode as a rung on one fold."""
-    if not rung.learner:
+def _texts(step: Step, benchmark: Benchmark, name: str) -> float:
+    """Return how many texts would take as long to encode as a step on one fold."""
+    if not step.learner:
         return 0.0  # the vectors of all texts are known
-    trained, recipe = prepare(rung, benchmark, name)
+    trained, recipe = prepare(step, benchmark, name)
     train, test = trained.split.train, trained.split.test
     assert isinstance(train, RetrievalData)
     assert isinstance(test, RetrievalData)
@@ -118,7 +118,7 @@ def _texts(rung: Rung, benchmark: Benchmark, name: str) -> float:
     links = len(trained.arrangements["meta-train"][0].variants)
     # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
     each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
-    steps = budget.meta_train * sum(each) * (_BACKWARD if rung.learner == FINE_TUNE else _INNER)
+    steps = budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
     encoded = [test, train] if sets.negatives == "mined" else [test]
     return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)
 

@@ -34,10 +34,11 @@ def build_report(
 
 
 _EXPLAINED = (
-    "Each line adds something to the base encoder, the simplest first. Intervals are 95 % t intervals over the folds; "
-    "differences are paired by fold. The kept line is the simplest that is not significantly worse than the best "
-    "(paired t-test, 5 %, not corrected for the number of lines). With few labels, only large "
-    "differences are significant."
+    "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
+    "questions of all held-out folds. The 95 % intervals are Student's, over groups of questions that are held out "
+    "together, clipped to possible scores. They do not cover another training: each fold is trained on once. The kept "
+    "line is the simplest that is not significantly worse than the best (one-sided paired test over the same groups, "
+    "5 %, not corrected for the number of lines). With few labels, only large differences are significant."
 )
 
 
@@ -56,13 +57,13 @@ def _table(choice: Choice) -> Table:
         for each in choice.standings
     ]
     columns = (choice.measure, "95 %", "against base", "p against best")
-    return Table("rungs", f"{choice.measure} by rung", ("rung",), columns, tuple(lines), unit="× 100", decimals=1)
+    return Table("steps", f"{choice.measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
 
 
 def _chart(choice: Choice) -> Chart:
     rows = [Row(str(each), (_estimate(each.mean),), interval(each.mean, "")) for each in choice.standings]
     lines = tuple(Line((row.label,), (Cell(text=row.text),)) for row in rows)
-    values = Table("chart", f"{choice.measure} and its interval", ("rung",), (choice.measure,), lines, unit="× 100")
+    values = Table("chart", f"{choice.measure} and its interval", ("step",), (choice.measure,), lines, unit="× 100")
     return Chart(values, interval_chart(values, rows, f"{choice.measure} × 100", None))
 
 

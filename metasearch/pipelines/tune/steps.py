@@ -1,4 +1,4 @@
-"""The rungs of the ladder: ways to make an encoder from labels, the simplest first, and how each is trained."""
+"""The steps of the ladder: ways to make an encoder from labels, the simplest first, and how each is trained."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _FREQUENT = 0.05
 
 
 @dataclass(frozen=True)
-class Rung:
+class Step:
     """A way to make an encoder.
 
     Attributes:
@@ -56,12 +56,12 @@ class Rung:
     aligned: bool = False
 
     def __str__(self) -> str:
-        steps = [("alignment", self.aligned), ("projection", self.projected), (self.learner, self.learner)]
-        return " + ".join(name for name, taken in steps if taken) or "base encoder"
+        parts = [("alignment", self.aligned), ("projection", self.projected), (self.learner, self.learner)]
+        return " + ".join(name for name, taken in parts if taken) or "base encoder"
 
 
-def ladder(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Rung]:
-    """Return the rungs that the data allows, the simplest first; an aligned encoder is a projected one.
+def ladder(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Step]:
+    """Return the steps that the data allows, the simplest first; an aligned encoder is a projected one.
 
     Raises:
         ConfigError: there is no such learner, or it learns from no labels.
@@ -70,14 +70,14 @@ def ladder(projected: bool, aligned: bool = False, learners: Sequence[str] = ())
         registry.require("learners", learner)
         if not {2, 3} & set(registry.load("learners", learner).LEARNER.links):
             raise ConfigError(f"learner '{learner}' does not learn from labels; `metasearch distill` runs it")
-    rungs = [Rung(), Rung(projected=True), Rung(FINE_TUNE, True)] if projected else [Rung(), Rung(FINE_TUNE)]
-    rungs += [Rung(FINE_TUNE, True, True)] * aligned
+    steps = [Step(), Step(projected=True), Step(FINE_TUNE, True)] if projected else [Step(), Step(FINE_TUNE)]
+    steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]
-    return rungs + [Rung(learner, projected or aligned, aligned) for learner in others]
+    return steps + [Step(learner, projected or aligned, aligned) for learner in others]
 
 
 def pools(data: RetrievalData) -> tuple[Pool, ...]:
-    """Return the ways to rank that are tried with each rung, the simplest first."""
+    """Return the ways to rank that are tried with each step, the simplest first."""
     counts = Counter(candidate.language for candidate in data.candidates)
     # Detection takes a few short texts for another language.
     if sum(count > _FREQUENT * counts.total() for count in counts.values()) < 2:
@@ -96,7 +96,7 @@ def projectable(parts: Sequence[Data]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Makes and scores the encoders of the rungs.
+    """Makes and scores the encoders of the steps.
 
     Attributes:
         encoder: the base encoder, which is never changed.
@@ -119,31 +119,31 @@ class Workshop:
     seed: int = 0
 
     def score(
-        self, rung: Rung, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback = SILENT
+        self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback = SILENT
     ) -> Evaluation:
-        """Return the scores of a rung on the test split in each pool."""
+        """Return the scores of a step on the test split in each pool."""
         encoder: TextEncoder = self.vectors
-        if rung.learner:
-            encoder = self.make(rung, benchmark, callback)
-        elif rung.projected:
+        if step.learner:
+            encoder = self.make(step, benchmark, callback)
+        elif step.projected:
             encoder = ProjectedEncoder(self.vectors, self._project(benchmark, callback))
         return evaluate(encoder, benchmark.split.test, benchmark.measures, ranked)
 
-    def make(self, rung: Rung, benchmark: Benchmark, callback: Callback = SILENT) -> Encoder:
+    def make(self, step: Step, benchmark: Benchmark, callback: Callback = SILENT) -> Encoder:
         """Return a new encoder, made from the training split of a benchmark.
 
         Raises:
             DataError: there are too few labels to train on.
             Interrupted: by Ctrl-C or SIGTERM.
         """
-        name = str(self.aligned) if rung.aligned else self.name
+        name = str(self.aligned) if step.aligned else self.name
         encoder = factory.load_encoder(
             name, benchmark.task.max_length, device=self.device, trust_remote_code=self.trust_remote_code
         )
-        if rung.projected and not rung.aligned:
+        if step.projected and not step.aligned:
             append(encoder, self._project(benchmark, callback))
-        if rung.learner:
-            trained, recipe = prepare(rung, benchmark, self.name)
+        if step.learner:
+            trained, recipe = prepare(step, benchmark, self.name)
             learner = factory.make_learner(recipe, encoder)
             outcome = factory.fit(learner, trained, recipe, seed=self.seed, callback=callback)
             if outcome.reason == "interrupted":
@@ -165,8 +165,8 @@ def encode_all(encoder: Encoder, data: RetrievalData, callback: Callback = SILEN
     return vectors
 
 
-def prepare(rung: Rung, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
-    """Return what a rung trains on and its recipe, with sets that fit the labels.
+def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
+    """Return what a step trains on and its recipe, with sets that fit the labels.
 
     Fine-tuning draws from all languages together. A meta-learner goes from one language to another where the task has
     arrangements for it, and draws from all languages together where it has none.
@@ -175,14 +175,14 @@ def prepare(rung: Rung, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
         DataError: there are too few labels for any set.
     """
     library = Library()
-    recipe = library.recipe(_RECIPE if rung.learner == FINE_TUNE else library.recipe_for(rung.learner, encoder))
+    recipe = library.recipe(_RECIPE if step.learner == FINE_TUNE else library.recipe_for(step.learner, encoder))
     links = learner_class(recipe).links
     train = benchmark.split.train
     assert isinstance(train, RetrievalData)
     # Two sets of a few labels would be the same questions twice.
     few = len(train.questions) < recipe.episodes.k + recipe.episodes.q
     trained = pooled(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
-    if rung.learner != FINE_TUNE:
+    if step.learner != FINE_TUNE:
         modes = (mode for mode in map(library.mode, _MODES) if mode.links in links and applies(benchmark.task, mode))
         if mode := next(modes, None):
             trained = replace(benchmark, arrangements=resolve(benchmark.task, mode, library.modes()))
