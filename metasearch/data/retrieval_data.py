@@ -91,7 +91,8 @@ def _name(rows: Any) -> str:
 def _checked(row: Row, columns: Mapping[str, str]) -> _Label:
     for name in ("query", "document"):
         if name not in row.values:
-            raise missing_column(row.place, columns.get(name, name), row.values)
+            missing = missing_column(row.place, columns.get(name, name), row.values)
+            raise DataError(f"{missing} Name yours: --columns {name}=COLUMN, or columns={{...}} in Python")
     both = _tag(row, "language")
     return _Label(
         row.place,

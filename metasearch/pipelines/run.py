@@ -145,7 +145,7 @@ class Run(ABC, Generic[Config]):
                 self.files.remove_checkpoint()
                 return RunResult.read(self.files)
             require_trust(self.files.path, self.trusts_code, trust_remote_code)
-        with resumable(self.files.path):
+        with resumable(self.files.path, self.continuation):
             data = self.load_data()
             if self.began:
                 require_same_data(self.files.path, self.began.data_fingerprint, data)
@@ -178,6 +178,11 @@ class Run(ABC, Generic[Config]):
         return RunResult.read(self.files)
 
     @property
+    def continuation(self) -> str:
+        """How the user continues a stopped run: a command, or a call."""
+        return to_resume(self.files.path)
+
+    @property
     def seconds(self) -> float:
         """Seconds since the work began or was resumed."""
         return time.monotonic() - self._start
@@ -197,8 +202,12 @@ class Run(ABC, Generic[Config]):
 
 
 @contextmanager
-def resumable(folder: Path) -> Iterator[None]:
-    """While entered, an error that stops the work in the folder of a run or study names the command that resumes it.
+def resumable(folder: Path, continuation: str = "") -> Iterator[None]:
+    """While entered, an error that stops the work in the folder of a run or study says how to continue it.
+
+    Args:
+        folder: of the run or study.
+        continuation: what continues it; by default `metasearch resume`.
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM.
@@ -208,17 +217,18 @@ def resumable(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise stopped(folder) from None
+        raise stopped(folder, continuation=continuation) from None
     except (OutOfRoom, ProcessLost) as error:
         # Entered twice where a command makes the folder.
-        if _go_on(folder) in str(error) or not holds_something(folder):
+        hint = _continue_with(folder, continuation)
+        if hint in str(error) or not holds_something(folder):
             raise
-        raise type(error)(f"{error}{_go_on(folder)}") from error
+        raise type(error)(f"{error}{hint}") from error
 
 
-def stopped(folder: Path, what: str = "stopped") -> Interrupted:
-    """Return the error of a run or study that was stopped, with the command that resumes it if there is anything."""
-    return interrupted(f"{what}{_go_on(folder) if holds_something(folder) else ''}")
+def stopped(folder: Path, what: str = "stopped", continuation: str = "") -> Interrupted:
+    """Return the error of a run or study that was stopped, and how to continue it if the folder holds anything."""
+    return interrupted(f"{what}{_continue_with(folder, continuation) if holds_something(folder) else ''}")
 
 
 def holds_something(folder: Path) -> bool:
@@ -226,8 +236,8 @@ def holds_something(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (STUDY_FILE, "config.yaml"))
 
 
-def _go_on(folder: Path) -> str:
-    return f". Continue with: {to_resume(folder)}"
+def _continue_with(folder: Path, continuation: str = "") -> str:
+    return f". Continue with: {continuation or to_resume(folder)}"
 
 
 def require_disk_space(folder: Path, model: int) -> None:

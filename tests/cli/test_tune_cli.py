@@ -59,7 +59,7 @@ def test_few_labels_in_one_language_keep_the_base_encoder_and_say_so(folder):
 @pytest.mark.parametrize(
     ("flags", "code", "said"),
     [
-        (["odd.csv"], 3, "odd.csv:2: no column 'query'. Known: Antwort, Frage."),
+        (["odd.csv"], 3, "odd.csv:2: no column 'query'. Known: Antwort, Frage. Name yours: --columns query=COLUMN"),
         (
             ["odd.csv", "--columns", "query=Frag,document=Antwort"],
             3,

@@ -15,6 +15,7 @@ from sentence_transformers.sentence_transformer.losses.triplet import TripletDis
 import metasearch as ms
 from helpers.backbones import make
 from metasearch.algorithms.losses.base import EmbeddedSet
+from metasearch.pipelines import meta_train
 from metasearch.pipelines.meta_train import _loss_settings
 
 CHAIN = "en_en -> en_de -> en_{de,en}"
@@ -55,7 +56,8 @@ def weights(model):
 def test_a_model_is_trained_in_place_as_the_parts_of_train_would_and_can_be_saved(data, tmp_path):
     mine, reference = model(), ms.Encoder(model())
     before = weights(mine)
-    trained = ms.meta_train(mine, data, CHAIN, loss=ms.losses.Triplet(margin=0.2), inner_lr=1e-2, settings=SMALL)
+    how = {"recipe": "maml-align", "loss": ms.losses.Triplet(margin=0.2), "inner_lr": 1e-2}
+    trained = ms.meta_train(mine, data, CHAIN, **how, settings=SMALL)
     assert trained is mine
     assert any(not torch.equal(before[name], weight) for name, weight in weights(mine).items())
 
@@ -68,6 +70,27 @@ def test_a_model_is_trained_in_place_as_the_parts_of_train_would_and_can_be_save
     trained.save_pretrained(str(tmp_path / "out"))
     loaded = SentenceTransformer(str(tmp_path / "out"), device="cpu")
     assert (loaded.encode(["where is 1"]) == trained.encode(["where is 1"])).all()
+
+
+def test_by_default_a_learner_has_a_small_recipe_and_logs_the_time_left(data, caplog, monkeypatch):
+    used = []
+    monkeypatch.setattr(
+        meta_train, "fit", lambda learner, benchmark, recipe, callback, **how: used.append((recipe, callback))
+    )
+    ms.meta_train(model(), data, CHAIN)
+    (recipe, callback), steps = used[0], []
+    assert recipe.recipe == "maml-align-e5"
+    assert (recipe.budget.meta_train + recipe.budget.meta_valid) * recipe.budget.epochs == 64
+    monkeypatch.setattr(meta_train.time, "monotonic", lambda: 1000.0 + 5 * len(steps))
+    callback._start = 1000.0
+    with caplog.at_level("INFO", "metasearch"):
+        for step in (1, 2, 3):
+            steps.append(step)
+            callback.on_step(step, 16, "meta-train", {})
+    assert [record.getMessage() for record in caplog.records] == [
+        "meta_train, recipe maml-align-e5: step 1 of 16, about 1 min 15 s left",
+        "meta_train, recipe maml-align-e5: step 3 of 16, about 1 min 5 s left",
+    ]
 
 
 def test_an_encoder_leaves_the_modules_and_settings_of_its_model_alone():
@@ -94,7 +117,7 @@ def test_a_benchmark_has_its_own_arrangements(data):
         ({"learner": "malm-align"}, "unknown recipe 'malm-align'. Did you mean 'maml-align'"),
         ({"inner_rl": 1}, "options: inner_rl: unknown key. Did you mean 'inner_lr'"),
         ({"settings": {"budget.epoch": 1}}, "budget.epoch: unknown key. Did you mean 'epochs'"),
-        ({"settings": {"neutralise.when": "after"}}, "recipe 'maml-align': neutralise: only `metasearch train`"),
+        ({"settings": {"neutralise.when": "after"}}, "recipe 'maml-align-e5': neutralise: only `metasearch train`"),
         ({"loss": "tripled"}, "unknown loss 'tripled'. Did you mean 'triplet'"),
         ({"loss": 3}, r"loss: int cannot be taken here.*metasearch\.losses\.InfoNCE, metasearch\.losses\.Triplet"),
         ({"loss": ms.losses.CosineMSE()}, "the loss is taken of text1, text2; the examples have question, positive"),

@@ -75,9 +75,7 @@ def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
     """Twelve questions on two documents are two observations: their interval is that of two, and as wide as can be."""
     many = {"base": [[0.2] * 6, [0.9] * 6], "tuned": [[0.6] * 6, [1.0] * 6]}
     two = {"base": [[0.2], [0.9]], "tuned": [[0.6], [1.0]]}
-    one, other = (
-        choose(scored(values, [["a"] * 6, ["b"] * 6]), "map@20").standings[1] for values in (many, two)
-    )
+    one, other = (choose(scored(values, [["a"] * 6, ["b"] * 6]), "map@20").standings[1] for values in (many, two))
     assert (one.gain.mean, one.gain.p) == pytest.approx((other.gain.mean, other.gain.p))
     assert one.gain.p > 0.3
     assert (one.mean.low, one.mean.high, one.gain.low, one.gain.high) == (0, 1, -1, 1)
@@ -163,7 +161,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
     given, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
     whole = ms.tune(given, tmp_path / "whole", **how)
-    with pytest.raises(Interrupted, match="Continue with"):
+    with pytest.raises(Interrupted, match=r"Continue with: metasearch\.tune\("):
         ms.tune(given, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
     before = (tmp_path / "cut/results.jsonl").read_text()
     cut = ms.tune(given, tmp_path / "cut", **how)

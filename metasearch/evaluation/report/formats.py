@@ -141,3 +141,13 @@ def _markdown_cell(table: Table, cell: Cell) -> str:
 def plain(text: str) -> str:
     """Return a text as Markdown that shows it."""
     return _MARKDOWN.sub(r"\\\1", _CONTROL.sub(" ", text)).strip()
+
+
+def duration(seconds: float) -> str:
+    """Return a time as one reads it: `8 s`, `3 min 20 s`, `2 h 18 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -27,6 +27,7 @@ from metasearch.data.texts_by_language import read_tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import append, estimate, is_neutral
 from metasearch.errors import DataError, Interrupted, quoted
+from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
 from metasearch.pipelines.cards import tuned_card
@@ -38,7 +39,7 @@ from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import OPTIONS, Choice, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.pipelines.tune.plan import Plan, duration, make_plan
+from metasearch.pipelines.tune.plan import Plan, make_plan
 from metasearch.pipelines.tune.report import build_report
 from metasearch.pipelines.tune.steps import Workshop, encode_all, ladder, pools, projectable
 from metasearch.retrieval.search.passages import cutting, resolved
@@ -92,6 +93,11 @@ class TuneRun(Run[TuneConfig]):
         self.given, self.limit = labels, limit
         self.notes: list[str] = []
 
+    @property
+    def continuation(self) -> str:
+        """The command of a file of labels; of labels in memory the call."""
+        return super().continuation if self.config.labels else "metasearch.tune(...), the same call in Python"
+
     def load_data(self) -> str:
         """Check the learners, and read the labels."""
         require_alone("a tuning")
@@ -99,9 +105,7 @@ class TuneRun(Run[TuneConfig]):
         given = self.given
         if given is None:
             if not self.config.labels:
-                raise DataError(
-                    f"{self.files.path}: the labels were given in memory; call metasearch.tune with them again"
-                )
+                raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
             given = RetrievalData.read(self.config.labels, self.config.columns)
         self.labels = Labels.of(given, self.config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
@@ -124,7 +128,7 @@ class TuneRun(Run[TuneConfig]):
         try:
             self._work(open_callback)
         except Interrupted:
-            raise stopped(self.files.path, "stopped; finished scores are kept") from None
+            raise stopped(self.files.path, "stopped; finished scores are kept", self.continuation) from None
 
     def _work(self, open_callback: CallbackFactory) -> None:
         files, config = self.files, self.config

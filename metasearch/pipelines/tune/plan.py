@@ -9,6 +9,7 @@ from metasearch.config.recipe import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData, texts_of
 from metasearch.encoders.encoder import Encoder
+from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.tune.folds import LEAST_FOLDS
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step, prepare
 
@@ -121,10 +122,3 @@ def _texts(step: Step, benchmark: Benchmark, name: str) -> float:
     steps = budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
     encoded = [test, train] if sets.negatives == "mined" else [test]
     return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words, such as `40 s`, `12 min` or `3.5 h`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

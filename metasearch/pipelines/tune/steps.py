@@ -37,6 +37,8 @@ _MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
 """Transfer modes of meta-learners, the preferred one first."""
 _MOST_EPISODES = 160
 """Of a meta-learner, as in the recipes for machines without a GPU; the budgets of papers take days."""
+_SMALL = "e5"
+"""Encoder whose recipes fit some dozen questions; for encoders without recipes."""
 _FREQUENT = 0.05
 """Share of the documents from which a language counts."""
 
@@ -175,7 +177,9 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
         DataError: there are too few labels for any set.
     """
     library = Library()
-    recipe = library.recipe(_RECIPE if step.learner == FINE_TUNE else library.recipe_for(step.learner, encoder))
+    name = _RECIPE if step.learner == FINE_TUNE else library.recipe_for(step.learner, encoder)
+    # The recipe of a paper, without an encoder in its name, fits neither a few labels nor a short training.
+    recipe = library.recipe(library.recipe_for(name, _SMALL) if name == step.learner else name)
     links = learner_class(recipe).links
     train = benchmark.split.train
     assert isinstance(train, RetrievalData)

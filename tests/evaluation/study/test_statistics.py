@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from metasearch.errors import DataError
-from metasearch.evaluation.statistics.paired import PairedTest, Summary, holm, paired_test, summary
+from metasearch.evaluation.statistics.paired import (
+    PairedTest,
+    Summary,
+    clustered_test,
+    holm,
+    paired_test,
+    summary,
+)
 
 pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=40)
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12)
@@ -79,6 +86,26 @@ def test_the_paired_test_by_hand():
     assert found.t == pytest.approx(2 / (1 / 3**0.5))
     # With 2 degrees of freedom, P(|T| > t) = 1 - t / √(t² + 2).
     assert found.p == pytest.approx(1 - 12**0.5 / (12 + 2) ** 0.5)
+
+
+@given(pairs)
+def test_clusters_of_one_unit_give_the_paired_test(measured):
+    one, other = np.array(measured).T
+    assume((one - other).std() > 1e-6)
+    found, expected = clustered_test(one, other, [*map(str, range(len(one)))]), paired_test(one, other)
+    assert (found.n, found.t, found.p, found.low) == pytest.approx(
+        (expected.n, expected.t, expected.p, expected.low), rel=1e-6, abs=1e-9
+    )
+
+
+def test_the_clustered_test_by_hand():
+    found = clustered_test([3.0, 5.0, 4.0], [2.0, 3.0, 1.0], ["a", "a", "b"])
+    # Differences 1, 2, 3: mean 2; sums of the deviations -1 and 1; SE = √(2 / 1 · (1 + 1)) / 3 = 2 / 3, so that t = 3.
+    assert (found.n, found.mean, found.t) == pytest.approx((2, 2.0, 3.0))
+    # With 1 degree of freedom, P(|T| > t) = 1 - 2 / π · arctan t.
+    assert found.p == pytest.approx(1 - 2 / np.pi * np.arctan(3.0))
+    with pytest.raises(DataError, match="3 units, 2 clusters"):
+        clustered_test([1.0, 2.0, 3.0], [0.0, 0.0, 0.0], ["a", "b"])
 
 
 @given(probabilities)

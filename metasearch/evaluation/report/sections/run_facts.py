@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from metasearch.evaluation.report.formats import duration
 from metasearch.evaluation.report.main_table import list_heads
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
@@ -71,16 +72,6 @@ def own_runs(study: Study, arm: Arm) -> list[Run]:
     """Return the runs that made an arm, without those that score the encoder only before they train it."""
     runs = {scored.run.path: scored.run for scored in study.of(arm)}
     return [run for run in runs.values() if not arm.zero_shot or run.config.get("recipe") is None]
-
-
-def duration(seconds: float) -> str:
-    """Return a time as one reads it: `8 s`, `3 min 20 s`, `2 h 18 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
