@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.common.rows import Row
 from metasearch.config import yaml
 from metasearch.config.base import Settings
-from metasearch.config.measure import RERANKED
+from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import MERGED, NEUTRAL, ZERO_SHOT
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
@@ -57,7 +57,7 @@ def rows_of(study: Study, encoder: str, weights: str | None = None, pool: str | 
 
 def rows_of_pools(study: Study, encoder: str, weights: str | None = None) -> list[Row]:
     """Return the same of the main pool and of those that rank it otherwise, as far as a cell has them."""
-    pools = (None, *(pool for pool in RERANKED if pool in study.pools))
+    pools = (None, *(pool for pool in REORDERED if pool in study.pools))
     return [row for pool in pools for row in rows_of(study, encoder, weights, pool) if row["values"]]
 
 
@@ -134,7 +134,7 @@ def _row(scored: Scored, measure: str, pool: str) -> Row:
         "measure": measure,
         "pool": pool,
         "values": values,
-        "bias": None if ranked is None or pool in RERANKED else ranked.figures.bias,
+        "bias": None if ranked is None or pool in REORDERED else ranked.figures.bias,
         "dev": scored.values(measure, pool, "dev") and float(np.mean([*scored.values(measure, pool, "dev").values()])),
         "facts": dict(scored.run.facts),
         "config": config,

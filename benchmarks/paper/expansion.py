@@ -26,8 +26,8 @@ from metasearch.config.recipe import Role
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder
+from metasearch.encoders.pool_scores import ALPHA, expanded
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
-from metasearch.encoders.rerank import ALPHA, expanded
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines.neutral import train_map
 from metasearch.runs.markdown import markdown

@@ -26,7 +26,7 @@ from benchmarks.paper.strong_encoder import CELLS, TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.config import yaml
 from metasearch.config.library import Library
-from metasearch.config.measure import RERANKED
+from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown
@@ -114,7 +114,7 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
         mode: in which it was trained.
     """
     groups = groups_of(Library().task(task), sorted({code for row in rows for code in row["languages"]}))
-    pools = [pool for pool in RERANKED if pool in {row["pool"] for row in rows}]
+    pools = [pool for pool in REORDERED if pool in {row["pool"] for row in rows}]
     lines = []
     for start in (NEUTRAL, cells.ALIGNED):
         own = [row for row in rows if (row["task"], row["mode"], row["start"]) == (task, mode, start)]

@@ -23,7 +23,7 @@ from benchmarks.paper.strong_encoder import ALPHAS, CELLS, SETS, TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.config import yaml
 from metasearch.config.library import Library, load_recipe
-from metasearch.config.measure import RERANKED
+from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import require_known
 from metasearch.runs.markdown import markdown
@@ -169,7 +169,7 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
     for arm in ARMS:
         known[arm] = [fold_row(row) for row in own if cells.arm_of(row) == arm and row["seed"] == 0]
     groups = groups_of(Library().task(TASK), sorted({code for row in kept for code in row["languages"]}))
-    pools = [pool for pool in RERANKED if pool in {row["pool"] for row in kept}]
+    pools = [pool for pool in REORDERED if pool in {row["pool"] for row in kept}]
     lines = []
     for name, rival in RIVALS.items():
         if len(by_fold(known[name])) > 1:

@@ -26,7 +26,7 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from benchmarks.paper import cells, strong_tables
-from metasearch.config.measure import RERANKED
+from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, with_merge
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.arms import digest
@@ -135,7 +135,7 @@ def _known(results: Path, task: str, aligned: Aligned | None, reranked: bool = F
 
     Of aligned encoders they are those of the given one, or of the last one that was kept.
     """
-    rows = [row for row in read_rows(results) if row["task"] == task and (row["pool"] in RERANKED) == reranked]
+    rows = [row for row in read_rows(results) if row["task"] == task and (row["pool"] in REORDERED) == reranked]
     kept = [row["weights"] for row in rows if row["encoder"] == cells.ALIGNED]
     weights = aligned.weights if aligned else kept[-1] if kept else None
     return [row for row in rows if row["encoder"] != cells.ALIGNED or row["weights"] == weights]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options
-from metasearch.config.measure import RETRIEVAL_POOLS
+from metasearch.cli._settings import reject_unused_options
+from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS
 from metasearch.config.run import EvaluateConfig
 from metasearch.errors import ConfigError
 
@@ -33,6 +34,7 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> None:
       metasearch evaluate --task demo --pool multilingual --pool bilingual --pool monolingual
       metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
+      metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.config.run import DataConfig
@@ -45,6 +47,8 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> None:
     tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
     config = EvaluateConfig.model_validate(tree)
     _check(benchmark.task, config.pools, config.encoder.prompts)
+    if RERANKED not in config.pools:
+        reject_unused_options("rerank", "rerank_top", why="nothing is reranked; add --pool reranked")
     # Before an encoder is loaded: a task that is all test has no other part.
     benchmark.part(config.split)
     if output is not None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options
-from metasearch.config.index import SearchSettings
+from metasearch.cli._settings import reject_unused_options
+from metasearch.config.index import RerankSettings, SearchSettings
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, DataError
 
@@ -34,6 +35,7 @@ _AT_ONCE = 64
 @click.argument("index", type=click.Path())
 @click.argument("query", required=False)
 @_options.settings(SearchSettings, first=("top", "languages"))
+@_options.settings(RerankSettings)
 @_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
@@ -56,13 +58,18 @@ def command(
       metasearch search help.index "Where is the key?"
       metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top-k 3
       metasearch search help.index --json < questions.txt
+      metasearch search help.index "Where is the key?" --rerank BAAI/bge-reranker-v2-m3
     """
     given = [_check_query(query)] if query is not None else None
-    settings = _options.check(SearchSettings, asked, "search")
+    reranking = _options.check(RerankSettings, asked, "search")
+    reranked = reranking.top if reranking.model else 0
+    settings = _options.check(SearchSettings, {**asked, "rerank": reranked}, "search")
+    if not reranking.model:
+        reject_unused_options("rerank_top", why="nothing is reranked; add --rerank MODEL")
 
     from metasearch.pipelines.search import open_searcher
 
-    searcher = open_searcher(index, device, encoder, trust_remote_code)
+    searcher = open_searcher(index, device, encoder, trust_remote_code, reranking.model)
     for queries in [given] if given else _asked_queries():
         found = searcher.search(queries, **settings.model_dump())
         for each, hits in zip(queries, found, strict=True):

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import reject_unused_options
 from metasearch.config.extras import import_extra
 from metasearch.errors import Interrupted
 from metasearch.retrieval.server.schemas import ServerSettings
@@ -43,6 +44,8 @@ def command(
     from metasearch.retrieval.server.server import Server, bind, format_address
 
     settings = _options.check(ServerSettings, asked, "serve")
+    if settings.rerank.model is None:
+        reject_unused_options("rerank_top", why="nothing is reranked; add --rerank MODEL")
     allowed = Hosts.parse(settings.host, settings.hosts)
     token = read_token(settings.token_file) if settings.token_file else None
     with bind(settings.host, settings.port) as bound:
@@ -54,8 +57,8 @@ def command(
         from metasearch.pipelines.search import open_searcher
         from metasearch.retrieval.server.service import Service
 
-        searcher = open_searcher(index, device, encoder, trust_remote_code)
-        service = Service(searcher, settings.limits, settings.name)
+        searcher = open_searcher(index, device, encoder, trust_remote_code, settings.rerank.model)
+        service = Service(searcher, settings.limits, settings.name, settings.rerank.top)
         service.warm_up()
 
         def announce() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from metasearch.config.base import Count, Flag, Length, Positive, Renamed, Settings
 from metasearch.config.languages import Language, normalise_tag
@@ -58,8 +58,27 @@ class RankingSettings(Settings):
     """Normalise scores per language, for answers in several languages."""
 
 
+RERANK_TOP = 100
+"""Passages that a cross-encoder reads for a query by default."""
+
+
+class RerankSettings(Settings):
+    """A cross-encoder that reranks the best passages of a search."""
+
+    model: Annotated[str | None, Flag(name="--rerank", metavar="MODEL")] = None
+    """Rerank with this cross-encoder, a local folder or hub name."""
+    top: Annotated[int, Field(ge=1, le=1000), Flag(name="--rerank-top")] = RERANK_TOP
+    """Passages that the cross-encoder reads for each query, 1,000 at most."""
+
+
 class SearchSettings(RankingSettings):
-    """Settings of a search."""
+    """Settings of a search.
+
+    Attributes:
+        rerank: passages that a cross-encoder reranks for each query; 0 reranks none.
+    """
+
+    rerank: Count = 0
 
     top: Annotated[Positive, Flag(name="--top-k")] = 10
     """Hits for each query."""

@@ -8,20 +8,22 @@ from typing import Any, Literal, Self, get_args
 from metasearch.config import registry
 from metasearch.errors import ConfigError, nearest
 
-RetrievalPool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced"]
+RetrievalPool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced", "reranked"]
 Pool = RetrievalPool | Literal["pairs", "xx-en", "en-xx", "both"]
-"""What is ranked: candidates of all languages together, of one other language, of the question's own, or of all after
-document expansion (`metasearch.encoders.rerank`) or by balanced scores (`metasearch.encoders.rerank`); for
-similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
-(`en-xx`), and the mean of both."""
+"""What is ranked: candidates of all languages together, of one other language, of the question's own, or of all in
+another order: after document expansion or by balanced scores (`metasearch.encoders.pool_scores`), or reranked by a
+cross-encoder (`metasearch.encoders.reranker`); for similarity nothing; for translations the pivot language, from each
+other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
 
 MULTILINGUAL: Pool = "multilingual"
 EXPANDED: Pool = "expanded"
 BALANCED: Pool = "balanced"
-RERANKED: tuple[Pool, ...] = (EXPANDED, BALANCED)
-"""Pools of the candidates of the multilingual one that are ranked otherwise, by what else is in it."""
-RETRIEVAL_POOLS: tuple[RetrievalPool, ...] = get_args(RetrievalPool)
-"""Pools of a retrieval task, the main one first."""
+REORDERED: tuple[Pool, ...] = (EXPANDED, BALANCED)
+"""Pools with the candidates of the multilingual pool in another order, which needs no further model."""
+RERANKED: Pool = "reranked"
+"""The multilingual pool, its best candidates reranked by a cross-encoder."""
+RETRIEVAL_POOLS: tuple[RetrievalPool, ...] = get_args(RetrievalPool)[:-1]
+"""Pools of a retrieval task that need no further model, the main one first."""
 
 
 _DEEPEST = 10**9

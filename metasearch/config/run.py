@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Positive, Renamed, Seed, Settings
+from metasearch.config.index import RerankSettings
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import ROLE_NAMES, ZERO_SHOT, Recipe, Role
@@ -138,7 +139,9 @@ class EvaluateConfig(Settings):
     """Part of the fold; `all` takes the whole data."""
     pools: Annotated[tuple[RetrievalPool, ...], Flag(name="--pool")] = ("multilingual",)
     """Candidates to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded
-    averages each candidate with its neighbours in other languages; balanced normalises scores per language."""
+    averages each candidate with its neighbours in other languages; balanced normalises scores per language; reranked
+    reranks the best candidates with --rerank."""
+    rerank: RerankSettings = RerankSettings()
 
 
 Config = TypeVar("Config", bound=Settings)

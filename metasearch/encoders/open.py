@@ -43,7 +43,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
             it cannot be loaded or used.
     """
-    local = check_name(name) or _only_cached(name)
+    local = check_name(name) or only_cached(name)
     quiet()
     try:
         # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
@@ -138,8 +138,12 @@ def _why(name: str, local: bool, error: Exception) -> str:
     return f"encoder '{name}' cannot be loaded: {first_line(error)}" if local else _not_on_hub(name, first_line(error))
 
 
-def _only_cached(name: str) -> bool:
+def only_cached(name: str, what: str = "encoder") -> bool:
     """Return whether the model hub cannot be reached and a checkpoint is in its cache; asks for one file's headers.
+
+    Args:
+        name: hub name.
+        what: kind of the checkpoint, for messages.
 
     Raises:
         EncoderError: the hub cannot be reached, and the cache does not have the weights.
@@ -150,9 +154,14 @@ def _only_cached(name: str) -> bool:
         return False  # the hub answers, and loading names what is wrong
     except Exception as error:  # the client raises errors of its own, of its HTTP library and of the system
         if any(isinstance(try_to_load_from_cache(name, file), str) for file in _HUB_WEIGHTS):
-            log.info("encoder '%s' is taken from the cache: the model hub cannot be reached", name)
+            log.info("%s '%s' is taken from the cache: the model hub cannot be reached", what, name)
             return True
-        raise EncoderError(_not_on_hub(name, f"{type(error).__name__}: {first_line(error)}")) from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        if what != "encoder":
+            raise EncoderError(
+                f"{what} '{name}' is no folder here, and the model hub cannot be reached ({reason})"
+            ) from error
+        raise EncoderError(_not_on_hub(name, reason)) from error
     return False
 
 

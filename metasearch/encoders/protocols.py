@@ -22,6 +22,17 @@ class TextEncoder(Protocol):
         """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
 
 
+class TextReranker(Protocol):
+    """Scores texts for a query, reading both together."""
+
+    @property
+    def name(self) -> str:
+        """Name in results and messages."""
+
+    def scores(self, query: str, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Return the score of each text, `(len(texts),)`; equal texts have equal scores."""
+
+
 class ProgressEncoder(TextEncoder, Protocol):
     """Gives vectors, and says how far it is.
 

@@ -7,16 +7,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, RERANKED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.config.index import RERANK_TOP
+from metasearch.config.measure import (
+    BALANCED,
+    EXPANDED,
+    MULTILINGUAL,
+    REORDERED,
+    RERANKED,
+    RETRIEVAL_POOLS,
+    Measure,
+    Pool,
+)
 from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
-from metasearch.encoders.protocols import TextEncoder
-from metasearch.encoders.rerank import expanded
-from metasearch.errors import DataError, MetasearchError, require_known
+from metasearch.encoders.pool_scores import expanded
+from metasearch.encoders.protocols import TextEncoder, TextReranker
+from metasearch.errors import ConfigError, DataError, MetasearchError, require_known
 from metasearch.evaluation.metrics.base import load_function
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.evaluation.search import Judgements, SearchResult, build_ranking, search
+from metasearch.evaluation.search import Judgements, Rescoring, SearchResult, build_ranking, search
 from metasearch.runs.per_query_results import Cell, QueryResults
 
 # Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
@@ -24,26 +34,34 @@ from metasearch.runs.per_query_results import Cell, QueryResults
 # - multilingual: one pool of the candidates of all languages; every translation of the answer is relevant.
 # - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
 #   diagonal is monolingual.
-# - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.rerank`). It uses
-#   what else is in the pool, so that its scores are not those of other papers' pools.
-# - balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.rerank`).
+# - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.pool_scores`). It
+#   uses other candidates of the pool, so that its scores cannot be compared with other papers' pools.
+# - balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.pool_scores`).
+# - reranked: the multilingual pool, the best candidates of each question reranked by a cross-encoder.
 #
 # Texts are encoded once, whatever the number of pools.
 
 
 def evaluate_retrieval(
-    encoder: TextEncoder, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
+    encoder: TextEncoder,
+    data: RetrievalData,
+    measures: Sequence[Measure],
+    pools: Sequence[Pool] = ("multilingual",),
+    reranker: TextReranker | None = None,
+    rerank_top: int = RERANK_TOP,
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
-        require_known("pool", pool, RETRIEVAL_POOLS)
+        require_known("pool", pool, (*RETRIEVAL_POOLS, RERANKED))
+    if RERANKED in pools and reranker is None:
+        raise ConfigError("pool 'reranked' needs a cross-encoder; name one with --rerank MODEL")
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
     functions = {measure: load_function(measure, "retrieval") for measure in measures}
     by_language = dict(sorted(data.questions_by_language.items()))
     # Checked before texts are encoded, which is what takes the time.
     _require_answers(data, by_language, pools)
-    questions, languages, results = _search(encoder, data, by_language, pools)
+    questions, languages, results = _search(encoder, data, by_language, pools, reranker, rerank_top)
     scores: list[Score] = []
     units: dict[Cell, tuple[str, ...]] = {}
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
@@ -64,7 +82,12 @@ def evaluate_retrieval(
 
 
 def _search(
-    encoder: TextEncoder, data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]
+    encoder: TextEncoder,
+    data: RetrievalData,
+    by_language: Mapping[str, Sequence[Question]],
+    pools: Sequence[Pool],
+    reranker: TextReranker | None,
+    rerank_top: int,
 ) -> tuple[list[Question], list[str], dict[Pool, SearchResult]]:
     """Return the questions in the order of the search, the languages of the candidates, and the results.
 
@@ -76,16 +99,22 @@ def _search(
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     vectors = np.concatenate([encoder.encode([q.text for q in asked], "question") for asked in by_language.values()])
     judgements = Judgements.from_answers(questions, data)
+
+    def rescore(number: int, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        assert reranker is not None
+        return reranker.scores(questions[number].text, [data.candidates[row].text for row in rows])
+
     results: dict[Pool, SearchResult] = {}
     for pool in sorted({_ranked_as(pool) for pool in pools}):
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
-        results[pool] = search(questions, vectors, ranked, judgements, language_of, balanced=pool == BALANCED)
+        rescoring = Rescoring(rescore, rerank_top) if pool == RERANKED else None
+        results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescoring)
     return questions, languages, results
 
 
 def _ranked_as(pool: Pool) -> Pool:
     """Return the pool of all languages whose ranking has that of a pool in it."""
-    return pool if pool in RERANKED else MULTILINGUAL
+    return pool if pool in (*REORDERED, RERANKED) else MULTILINGUAL
 
 
 def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
@@ -199,20 +228,31 @@ def evaluate(
     measures: Sequence[Measure],
     pools: Sequence[Pool] = ("multilingual",),
     precision: Precision = "fp32",
+    reranker: TextReranker | None = None,
+    rerank_top: int = RERANK_TOP,
 ) -> Evaluation:
-    """Return all scores; `pools` matters to retrieval only.
+    """Return all scores; `pools` and the reranker matter to retrieval only.
 
     With `bf16` the encoder runs in bfloat16 where that is safe (torch autocast); vectors are compared in float32.
 
+    Args:
+        encoder: encoder to score.
+        data: data to score it on.
+        measures: measures for this kind of data.
+        pools: candidates to rank.
+        precision: precision of forward passes.
+        reranker: cross-encoder of the pool `reranked`.
+        rerank_top: candidates of each question that it reads.
+
     Raises:
-        ConfigError: there is no such pool, or a measure is for another kind of task.
+        ConfigError: there is no such pool, it needs a reranker, or a measure is for another kind of task.
         DataError: there is nothing to evaluate on, a question has no relevant candidate in a pool, or the scores of a
             language pair are constant.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
     with torch.autocast(encoder.device.type, torch.bfloat16) if precision == "bf16" else nullcontext():
         if isinstance(data, RetrievalData):
-            return evaluate_retrieval(encoder, data, measures, pools)
+            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top)
         if isinstance(data, SimilarityData):
             return evaluate_similarity(encoder, data, measures)
         return evaluate_translation(encoder, data, measures)

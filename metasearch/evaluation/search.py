@@ -4,7 +4,7 @@ One matrix product scores the pool of all languages and the pool of each languag
 candidates with a higher score, counted by language. Only the scores of a block of questions are in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.encoders.rerank import balance
+from metasearch.encoders.pool_scores import balance
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.metrics.accuracy import first_equal
 from metasearch.evaluation.metrics.base import Ranks
@@ -27,6 +27,20 @@ _CELLS = 2**22
 
 Indices = NDArray[np.int64]
 Gains = NDArray[np.float64]
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Rescoring:
+    """Scores that replace those of the highest ranked candidates of a question.
+
+    Attributes:
+        scores: number of a question and indices of K candidates → their new scores, `(K,)`.
+        depth: candidates of each question that get one.
+    """
+
+    scores: Callable[[int, Indices], Scores]
+    depth: int
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,7 @@ def search(
     judgements: Judgements,
     languages: Indices,
     balanced: bool = False,
+    rescoring: Rescoring | None = None,
 ) -> SearchResult:
     """Rank all candidates for each question by the dot product of their vectors; of equal scores the first is highest.
 
@@ -132,7 +147,8 @@ def search(
         candidates: vectors of the candidates, `(C, D)`.
         judgements: relevant candidates of each question.
         languages: index of the language of each candidate, `(C,)`; each of 0 to L - 1 occurs.
-        balanced: rank by scores that are balanced between languages (`metasearch.encoders.rerank`).
+        balanced: rank by scores that are balanced between languages (`metasearch.encoders.pool_scores`).
+        rescoring: rank the highest ranked candidates by other scores, above all others.
 
     Raises:
         NonFiniteError: a score is NaN or infinite.
@@ -158,6 +174,8 @@ def search(
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
         for number, row in enumerate(scores, start):
+            if rescoring is not None:
+                _rescore(row, number, rescoring)
             mine = slice(judgements.offsets[number], judgements.offsets[number + 1])
             counts[mine] = _count_above(row, judgements.columns[mine, None], by_language, starts)
             top[number] = _highest(row, depth)
@@ -176,6 +194,18 @@ def _count_above(row: NDArray[np.float32], columns: Indices, by_language: Indice
         above |= equal & (by_language < columns)
     counts: Indices = np.add.reduceat(above, starts, axis=1, dtype=np.int64)
     return counts
+
+
+def _rescore(row: Scores, number: int, rescoring: Rescoring) -> None:
+    """Replace the highest scores of a row in place; all others stay in their order below them."""
+    highest = _highest(row, min(rescoring.depth, len(row)))
+    new = rescoring.scores(number, highest)
+    others = np.ones(len(row), bool)
+    others[highest] = False
+    # Whole numbers below the lowest new score, which float32 holds exactly, so that no tie appears or disappears.
+    distinct, places = np.unique(row[others], return_inverse=True)
+    row[others] = np.floor(new.min()) + (places - len(distinct))
+    row[highest] = new
 
 
 def _highest(row: NDArray[np.float32], count: int) -> Indices:

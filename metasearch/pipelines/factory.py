@@ -25,6 +25,7 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.encoders.protocols import report_progress
+from metasearch.encoders.reranker import Reranker, open_reranker
 from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
 from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
@@ -76,6 +77,21 @@ def load_encoder(
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
         loaded.prompt(role)
     return loaded.to(target)
+
+
+def load_reranker(name: str, device: Device = "auto", trust_remote_code: bool = False) -> Reranker:
+    """Return a sentence-transformers `CrossEncoder` that reranks, by local folder or hub name.
+
+    Args:
+        name: folder or hub name.
+        device: device to run on; `auto` takes a GPU if there is one.
+        trust_remote_code: run Python code that comes with the model.
+
+    Raises:
+        EncoderError: it cannot be found or loaded, or is no cross-encoder of one score.
+        ConfigError: there is no such device, or the name is that of a built-in encoder.
+    """
+    return open_reranker(name, device_of(device), trust_remote_code)
 
 
 def load_task_encoder(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchmark) -> Encoder:

@@ -72,8 +72,14 @@ def evaluate_encoder(config: EvaluateConfig, benchmark: Benchmark, callback: Cal
     """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`."""
     name, precision = config.encoder.name, config.compute.precision
     encoder = _load_encoder(config, benchmark)
-    scorer = Scorer({"encoder": name}, callback)
-    return scorer.score(name, encoder, benchmark, config.split, pools=config.pools, precision=precision).rows
+    ref = config.rerank
+    trust = config.encoder.trust_remote_code
+    reranker = factory.load_reranker(ref.model, config.compute.device, trust) if ref.model else None
+    return (
+        Scorer({"encoder": name}, callback)
+        .score(name, encoder, benchmark, config.split, config.pools, precision, reranker, ref.top)
+        .rows
+    )
 
 
 def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | OnnxEncoder:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from metasearch.config.measure import RETRIEVAL_POOLS, Pool
+from metasearch.config.index import RERANK_TOP
+from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import Precision, RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, report_progress
+from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, TextReranker, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
@@ -75,6 +76,8 @@ class Scorer:
         split: str,
         pools: Sequence[Pool] = RETRIEVAL_POOLS[:1],
         precision: Precision = "fp32",
+        reranker: TextReranker | None = None,
+        rerank_top: int = RERANK_TOP,
     ) -> Scored:
         """Return the scores of an encoder on a part of a task.
 
@@ -85,9 +88,15 @@ class Scorer:
             split: name of the part, such as `test`.
             pools: pools to rank, of a retrieval task.
             precision: precision of forward passes.
+            reranker: cross-encoder of the pool `reranked`, whose rows name it.
+            rerank_top: candidates of each question that it reads.
         """
-        what = f"{learner} on {split} of {benchmark.task.task}"
-        rows, questions = self._measure(what, encoder, benchmark.part(split), benchmark, pools, precision)
+        what, data = f"{learner} on {split} of {benchmark.task.task}", benchmark.part(split)
+        rescoring: dict[str, Any] = {"reranker": reranker, "rerank_top": rerank_top} if reranker else {}
+        rows, questions = self._measure(what, encoder, data, benchmark, pools, precision, **rescoring)
+        if reranker:
+            about = {"reranker": reranker.name, "rerank_top": rerank_top}
+            rows = [{**row, **about} if row["pool"] == RERANKED else row for row in rows]
         facts = self._row_facts(learner, encoder, benchmark, split)
         if precision != "fp32":
             facts["precision"] = precision
@@ -149,13 +158,14 @@ class Scorer:
         pools: Sequence[Pool],
         precision: Precision = "fp32",
         vectors: Callable[[], TextEncoder] | None = None,
+        **rescoring: Any,
     ) -> _Measured:
         log.info("scoring %s: %s", what, data.describe())
         if precision == "bf16":
             warn_if_bf16_is_slow(encoder.device)
         with report_progress(encoder, partial(self.callback.on_encode, what)):
             given = vectors() if vectors else encoder
-            results = evaluate(given, data, benchmark.measures, pools, precision)
+            results = evaluate(given, data, benchmark.measures, pools, precision, **rescoring)
         return [{**row, "processor": processor()} for row in results.rows()], results.questions
 
 

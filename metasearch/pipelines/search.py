@@ -101,7 +101,11 @@ def copy_index(
 
 
 def open_searcher(
-    index: str | Path, device: Device = "auto", encoder: str | None = None, trust_remote_code: bool = False
+    index: str | Path,
+    device: Device = "auto",
+    encoder: str | None = None,
+    trust_remote_code: bool = False,
+    rerank: str | None = None,
 ) -> Searcher:
     """Open an index with the encoder that made it.
 
@@ -109,12 +113,13 @@ def open_searcher(
         index: folder of the index, or the address of a collection of Qdrant such as `qdrant://localhost:6333/help`.
         device: where the encoder runs.
         encoder: where the encoder is, if no longer where it was.
-        trust_remote_code: run Python code that comes with the encoder.
+        trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
+        rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
 
     Raises:
         ConfigError: the address is wrong, or the extra `qdrant` is not installed.
         RunFolderError: the folder is no index, was never finished, or is damaged; or the server cannot be reached.
-        EncoderError: the encoder cannot be loaded, or is another one.
+        EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
     store = QdrantStore(Address.parse(str(index))) if is_address(str(index)) else LocalStore.open(Path(index))
     settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
@@ -126,7 +131,7 @@ def open_searcher(
         if encoder is None:
             raise type(error)(f"{index}: the encoder that made it: {error}; say with --encoder where it is") from None
         raise
-    return Searcher(store, loaded)
+    return Searcher(store, loaded, factory.load_reranker(rerank, device, trust_remote_code) if rerank else None)
 
 
 def _anywhere(name: str) -> str:

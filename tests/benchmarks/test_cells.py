@@ -17,7 +17,7 @@ from benchmarks.paper.cells import (
 )
 from metasearch.cli.train import configure
 from metasearch.config.library import shipped
-from metasearch.config.measure import RERANKED
+from metasearch.config.measure import REORDERED
 from metasearch.errors import DataError
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
@@ -109,7 +109,7 @@ def test_seeds_in_two_precisions_are_one_arm(rows, tmp_path):
 
 def test_rows_are_of_all_pools_that_a_cell_was_scored_in(study, rows, monkeypatch):
     found = rows_of_pools(study, "e5")
-    assert [row["pool"] for row in found] == [pool for pool in ("multilingual", *RERANKED) for _ in rows]
+    assert [row["pool"] for row in found] == [pool for pool in ("multilingual", *REORDERED) for _ in rows]
     # A cell without one of the pools has no row of it.
     columns = study.of(study.arms[0])[0].questions.columns
     for cell in [cell for cell in columns if cell[1] == "balanced"]:

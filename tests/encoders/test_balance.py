@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.encoders.rerank import balance, merged
+from metasearch.encoders.pool_scores import balance, merged
 
 
 @st.composite

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.encoders import rerank
-from metasearch.encoders.rerank import expanded
+from metasearch.encoders import pool_scores
+from metasearch.encoders.pool_scores import expanded
 
 
 def unit(rows):
@@ -44,7 +44,7 @@ def by_hand(vectors, languages, alpha):
 def test_radenovic_et_al_2019_the_nearest_of_each_other_language_counts_by_a_power_of_its_cosine(
     alpha, cells, monkeypatch
 ):
-    monkeypatch.setattr(rerank, "_CELLS", cells)
+    monkeypatch.setattr(pool_scores, "_CELLS", cells)
     vectors, languages = drawn(3)
     np.testing.assert_allclose(expanded(vectors, languages, alpha), by_hand(vectors, languages, alpha), atol=1e-6)
 

@@ -183,3 +183,25 @@ def test_constant_similarities_are_a_data_error():
     vectors = dict.fromkeys(ENGLISH_VECTORS, at_angle(1))
     with pytest.raises(DataError, match="constant"):
         evaluate(FakeEncoder(vectors), SimilarityData(ENGLISH), [PEARSON])
+
+
+def test_the_reranked_pool_puts_the_best_candidates_in_the_order_of_the_reranker():
+    """Of each question the two highest candidates are exchanged; the others stay below them, ties included."""
+
+    class Backwards:
+        name = "backwards"
+
+        def __init__(self):
+            self.calls = 0
+
+        def scores(self, query, texts):
+            self.calls += 1
+            return np.arange(-len(texts), 0, dtype=np.float32)
+
+    reranker = Backwards()
+    found = evaluate(scoring(TWO, ROWS), TWO, [MAP], ("multilingual", "reranked"), reranker=reranker, rerank_top=2)
+    assert reranker.calls == 4
+    # ar q0 ranked 1, 3 → 2, 3; ar q1 ranked 2, 4 → 1, 4; el q0 ranked 2, 4 → 1, 4; el q1 ranked 1, 2 → 1, 2
+    assert cells(found)["reranked", "ar", "all"] == pytest.approx(((1 / 2 + 2 / 3) / 2 + (1 / 1 + 2 / 4) / 2) / 2)
+    assert cells(found)["reranked", "el", "all"] == pytest.approx(((1 / 1 + 2 / 4) / 2 + (1 / 1 + 2 / 2) / 2) / 2)
+    assert cells(found)["multilingual", "ar", "all"] == pytest.approx(((1 / 1 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2) / 2)

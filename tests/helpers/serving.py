@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from metasearch.config.library import shipped
-from metasearch.encoders.rerank import balance as balanced
-from metasearch.encoders.rerank import expanded
+from metasearch.encoders.pool_scores import balance as balanced
+from metasearch.encoders.pool_scores import expanded
 from metasearch.errors import ConfigError
 from metasearch.retrieval.server.app import build_app
 from metasearch.retrieval.server.schemas import Limits
@@ -56,10 +56,12 @@ class MemorySearcher:
     def __init__(self, passages, encoder):
         self.passages = list(passages)
         self.encoder = encoder
+        self.reranker = None
         self.vectors = encoder.encode([passage.text for passage in self.passages], "candidate")
         self.languages = dict(sorted(Counter(passage.language for passage in self.passages).items()))
 
-    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False, balance=False):
+    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False, balance=False, rerank=0):
+        assert not rerank
         allowed = np.array([not languages or passage.language in languages for passage in self.passages])
         vectors = expanded(self.vectors, self.codes) if expand else self.vectors
         scores = self.encoder.encode(queries, "question") @ vectors.T
@@ -77,6 +79,9 @@ class MemorySearcher:
 
     def reopen(self):
         return None
+
+    def require_rerankable(self, top, rerank):
+        raise ConfigError("there is no reranker; name a cross-encoder with --rerank MODEL")
 
     def require_expandable(self):
         if len(self.languages) < 2:

@@ -1,7 +1,7 @@
 """Document expansion in an index: passages are searched by second vectors, moved towards other languages.
 
-The vectors (`metasearch.encoders.rerank`) are computed when they are first asked for and kept in the index's folder;
-they can be deleted at any time.
+The vectors (`metasearch.encoders.pool_scores`) are computed at the first search that needs them and kept in the index's
+folder; they can be deleted at any time.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import numpy as np
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.data.formats.arrays import ArraySpec
-from metasearch.encoders.rerank import ALPHA, expanded
+from metasearch.encoders.pool_scores import ALPHA, expanded
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index import derived_arrays
 from metasearch.retrieval.index.local import LocalStore

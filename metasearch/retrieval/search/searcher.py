@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.rerank import merged
+from metasearch.encoders.pool_scores import merged
+from metasearch.encoders.reranker import Reranker
+from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import Hit, Rows, Scores
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.fusion import fuse
@@ -35,15 +38,17 @@ class Searcher:
     Args:
         store: a local index or a collection of Qdrant.
         encoder: with the prompts that the index was made with.
+        reranker: cross-encoder for searches that rerank.
 
     Raises:
         EncoderError: the index has vectors of another encoder.
     """
 
-    def __init__(self, store: LocalStore | QdrantStore, encoder: Encoder) -> None:
+    def __init__(self, store: LocalStore | QdrantStore, encoder: Encoder, reranker: Reranker | None = None) -> None:
         store.kind.require_encoder(store.folder, encoder.fingerprint, encoder.dimension(), encoder.name)
         self.store = store
         self.encoder = encoder
+        self.reranker = reranker
         self._vectors = through(encoder, of_arrays(store.arrays))
         self._words: Bm25 | None = None
         self._alone: set[str] = set()
@@ -57,7 +62,7 @@ class Searcher:
         """
         if not self.store.changed():
             return None
-        found = Searcher(self.store.reopen(), self.encoder)
+        found = Searcher(self.store.reopen(), self.encoder, self.reranker)
         log.info("%s has changed: %d passages", found.store.folder, len(found.store))
         return found
 
@@ -75,6 +80,7 @@ class Searcher:
         hybrid: bool = False,
         expand: bool = False,
         balance: bool = False,
+        rerank: int = 0,
     ) -> list[list[Hit]]:
         """Return the best passages of each query, the best first.
 
@@ -85,15 +91,22 @@ class Searcher:
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.expansion`).
-            balance: measure each score from the best of its passage's language (`metasearch.encoders.rerank`); those
-                whose language is not known are one.
+            balance: measure each score from the best score in the passage's language
+                (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
+            rerank: passages of each query, at least `top`, that the cross-encoder reads; the score of a hit is then the
+                raw score of the cross-encoder. 0 reranks none.
 
         Raises:
-            ConfigError: no passage is in one of the languages, `top` is below 1, or the index cannot be expanded.
+            ConfigError: no passage is in one of the languages, `top` is below 1, the index cannot be expanded, or there
+                is no reranker or it would read fewer passages than are wanted.
             RunFolderError: a passage of the index is damaged.
         """
         if not queries:
             return []
+        if rerank:
+            self.require_rerankable(top, rerank)
+            first = self.search(queries, top=rerank, languages=languages, hybrid=hybrid, expand=expand, balance=balance)
+            return [self._rerank(query, hits)[:top] for query, hits in zip(queries, first, strict=True)]
         languages = [normalise_tag(language) for language in languages]
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
         # Those of the last search stay until now, for who counts them.
@@ -109,6 +122,19 @@ class Searcher:
             by_words = self._by_words(queries, wanted, languages)
             ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
         return [self._hits(*found) for found in ranked]
+
+    def require_rerankable(self, top: int, rerank: int) -> None:
+        """Raise `ConfigError` without a reranker, or where it would read fewer passages than are wanted."""
+        if self.reranker is None:
+            raise ConfigError("there is no reranker; name a cross-encoder with --rerank MODEL")
+        if rerank < top:
+            raise ConfigError(f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more")
+
+    def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """Return hits in the order of the cross-encoder's scores; of equal scores the first stays first."""
+        assert self.reranker is not None
+        scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
+        return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
 
     def require_expandable(self) -> None:
         """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""

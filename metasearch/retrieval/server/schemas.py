@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
-from metasearch.config.index import RankingSettings
+from metasearch.config.index import RankingSettings, RerankSettings
 from metasearch.config.recipe import ROLE_NAMES, Role
 from metasearch.errors import nearest
 
@@ -56,6 +56,7 @@ class ServerSettings(Settings):
     """File with a token that requests must bring as authorization: Bearer TOKEN."""
     name: Annotated[str | None, Flag(metavar="NAME")] = None
     """Name of the model in /v1/models; by default the encoder's."""
+    rerank: RerankSettings = RerankSettings()
     limits: Limits = Limits()
 
 
@@ -109,6 +110,7 @@ class SearchRequest(Body, RankingSettings):
     queries: Texts | None = None
     top: Annotated[int, Field(ge=1)] | None = None
     languages: Texts = []
+    rerank: bool | Annotated[int, Field(ge=1)] = False
     truncate: bool = True
 
     @model_validator(mode="after")

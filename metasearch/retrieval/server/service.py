@@ -13,7 +13,7 @@ import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
 
-from metasearch.config.index import RankingSettings, SearchSettings
+from metasearch.config.index import RERANK_TOP, RankingSettings, SearchSettings
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
@@ -63,11 +63,15 @@ class Service:
         searcher: the index and its encoder.
         limits: of requests.
         name: of the model; by default the encoder's, without the path of a local folder.
+        rerank_top: passages of a query that a request may rerank.
     """
 
-    def __init__(self, searcher: Searcher, limits: Limits, name: str | None = None) -> None:
+    def __init__(
+        self, searcher: Searcher, limits: Limits, name: str | None = None, rerank_top: int = RERANK_TOP
+    ) -> None:
         self.searcher = searcher
         self.limits = limits
+        self.rerank_top = rerank_top
         self.name = name or _name_without_path(searcher.encoder.name)
         self.languages = dict(searcher.languages)
         self.metrics = Metrics()
@@ -83,7 +87,7 @@ class Service:
     def warm_up(self) -> None:
         """Encode and search once, to load everything that plain requests need."""
         self._work(EmbeddingWork("candidate"), ["warm"])
-        self._work(SearchSettings(top=1), ["warm"])
+        self._work(SearchSettings(top=1, rerank=1 if self.searcher.reranker else 0), ["warm"])
 
     async def reload(self) -> None:
         """Look for a changed index again and again, and serve it; until cancelled."""
@@ -138,8 +142,9 @@ class Service:
                 self.searcher.require_expandable()
             except ConfigError as error:
                 raise RequestError(422, "cannot_expand", f"expand: {error}", "expand") from None
+        rerank = self._count_reranked(body.rerank, top)
         ranking = {name: getattr(body, name) for name in RankingSettings.model_fields}
-        work = SearchSettings(top=top, languages=tuple(languages), **ranking)
+        work = SearchSettings(top=top, languages=tuple(languages), rerank=rerank, **ranking)
         results = await self._ask(request, work, "question", body.texts)
         truncated = self._require_whole("queries", results, "question", body.truncate)
         return schemas.SearchAnswer(
@@ -151,6 +156,20 @@ class Service:
             truncated=truncated,
             max_tokens=self.searcher.encoder.limit("question"),
         )
+
+    def _count_reranked(self, asked: bool | int, top: int) -> int:
+        """Return how many passages of each query are reranked; `RequestError` if that is impossible."""
+        if asked is False:
+            return 0
+        count = self.rerank_top if asked is True else asked
+        if count > self.rerank_top:
+            message = f"rerank: {count}; choose a number from 1 to {self.rerank_top} (--rerank-top)"
+            raise RequestError(422, "invalid_rerank", message, "rerank")
+        try:
+            self.searcher.require_rerankable(top, count)
+        except ConfigError as error:
+            raise RequestError(422, "cannot_rerank", f"rerank: {error}", "rerank") from None
+        return count
 
     async def models(self) -> schemas.ModelList:
         """The model that this server has."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.indexes import found_by, hits_of, made, queries, write_index
-from metasearch.encoders.rerank import balance
+from metasearch.encoders.pool_scores import balance
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.fusion import fuse
 from metasearch.retrieval.index.local import LocalStore

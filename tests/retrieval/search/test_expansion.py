@@ -6,7 +6,7 @@ import pytest
 from helpers.indexes import LANGUAGES, Made, found_by, key_of, made, queries, write_index
 from metasearch.config.languages import UNKNOWN
 from metasearch.data.documents.passage import Passage
-from metasearch.encoders.rerank import expanded
+from metasearch.encoders.pool_scores import expanded
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import to_int8
