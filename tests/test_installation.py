@@ -51,8 +51,11 @@ def use(python, folder, *flags):
     assert "under the mat" in call(command, "search", "home.index", "Wo ist der Schlüssel?", cwd=folder)
     rows = "".join(f"Where is item {i}?,Item {i} is under the mat.,en\n" for i in range(10))
     (folder / "labels.csv").write_text(f"query,document,language\n{rows}", encoding="utf-8")
-    quick = ("--documents", "home.html", "--encoder", "tiny", "--time", "1s")
-    assert "Kept: base encoder" in call(command, "tune", "labels.csv", *quick, "-o", "shop", cwd=folder)
+    tuned = call(
+        command, "tune", "labels.csv", "--documents", "home.html", "--encoder", "tiny", "-o", "shop", cwd=folder
+    )
+    assert "fold 5 of 5, fine-tune: map@20" in tuned
+    assert "Kept: " in tuned
     assert "under the mat" in call(command, "search", "shop/index", "Wo ist der Schlüssel?", cwd=folder)
     return trained
 

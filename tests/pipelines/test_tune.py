@@ -10,7 +10,7 @@ import metasearch as ms
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, Interrupted, RunFolderError
-from metasearch.pipelines.tune import steps
+from metasearch.pipelines.tune import job, steps
 from metasearch.pipelines.tune.choice import choose
 from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
 from metasearch.pipelines.tune.plan import Plan
@@ -177,6 +177,24 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
         ms.tune(given, tmp_path / "cut", **how, seed=1)
+
+
+@pytest.mark.slow
+def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(job, "_ALIGNMENT", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
+    pairs = "".join(f"Where is the key K{i}?\tWo ist der Schlüssel K{i}?\n" for i in range(80))
+    (tmp_path / "en-de.tsv").write_text(pairs, encoding="utf-8")
+    how = {"learners": ["maml", "maml-align"], "translations": tmp_path / "en-de.tsv", "folds": 3}
+    result = ms.tune(rows(), tmp_path / "out", encoder="tiny", **how)
+    trained = [line["step"] for line in result.table if line["pool"] == "multilingual"]
+    assert trained == [
+        "base encoder", "fine-tune", "alignment + projection + fine-tune", "alignment + projection + maml",
+        "alignment + projection + maml-align",
+    ]  # fmt: skip
+    scores = {line["step"]: line["mean"] for line in result.table if line["pool"] == "multilingual"}
+    assert len({*scores.values()}) > 3  # each has weights of its own
+    assert (tmp_path / "out/aligned/model").is_dir()
 
 
 def test_a_few_labels_bring_what_needs_none(tmp_path):

@@ -55,6 +55,12 @@ _SEARCHED = 2000
 """Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
 
 
+_ALIGNMENT = ("stages.align.budget.steps=320", "stages.align.budget.epochs=4")
+"""Budget of the alignment, as in docs/few-labels.md."""
+_DEV_PAIRS = 100
+"""Pairs of each language that score the alignment; a tenth of them where there are fewer than ten times as many."""
+
+
 class _PrefixedProgress(Callback):
     """Passes on steps and texts; dev scores are of texts that are trained on, and say nothing."""
 
@@ -235,6 +241,8 @@ class TuneRun(Run[TuneConfig]):
     def _align(self, callback: Callback) -> Path:
         """Return the encoder that was aligned on translations; what is finished is not done again."""
         folder, start = self.files.path / "aligned", self.config.encoder.name
+        pairs = read_tagged(list(map(Path, self.config.translations)), 10 * _DEV_PAIRS)
+        dev = max(1, min(map(len, pairs.values())) // 10)
         if not is_neutral(self.encoder):
             neutral = self.files.path / "neutral"
             if not neutral.is_dir():
@@ -242,9 +250,8 @@ class TuneRun(Run[TuneConfig]):
                 loaded = factory.load_encoder(self.config.encoder, device=self.config.device)
                 neutralise_encoder(loaded, texts, NeutralSettings(), neutral, callback=callback)
             start = str(neutral.resolve())
-        budget = ["stages.align.budget.steps=320", "stages.align.budget.epochs=4"]
         config = DistillConfig(
-            recipe=load_distillation("align", budget),
+            recipe=load_distillation("align", [*_ALIGNMENT, f"stages.align.corpus.dev={dev}"]),
             encoders=RolesConfig(teacher=start, student=start, trust_remote_code=self.config.encoder.trust_remote_code),
             texts=TextsConfig(corpus=self.config.translations),
             compute=ComputeConfig(device=self.config.device),
