@@ -56,12 +56,9 @@ def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path
 
 
 FORMS = {
-    "plain": (["--sentence-transformers"], "sentence-transformers"),
     "dimensions": (["--sentence-transformers", "--dimensions", 24], "sentence-transformers"),
-    "static": (["--static-embeddings"], "sentence-transformers"),
     "static-int8": (["--static-embeddings", "--int8"], "sentence-transformers"),
     "onnx": (["--onnx"], "onnx"),
-    "static-onnx": (["--static-embeddings", "--onnx"], "onnx"),
     "int8": (["--int8"], "metasearch"),
 }
 """Form → its flags, and the library that loads it; what imports metasearch comes last."""

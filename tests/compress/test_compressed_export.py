@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.backbones import CONFIGS, LAYERS, LENGTHS, RECURRENT, TEXTS, make, shrunk
+from helpers.backbones import CONFIGS, LAYERS, LENGTHS, TEXTS, make, shrunk
 from metasearch.compress.export.form import Form
 from metasearch.compress.export.plain import is_compressed, plain
 from metasearch.compress.student import make_student
@@ -18,8 +18,8 @@ from metasearch.pipelines.export import export
 
 PLAIN = Form(plain=True)
 PLANS = {"bottleneck": (5, None, None), "recurrent": (None, 3, None), "both": (4, 2, None), "truncated": (4, 3, 1)}
-PLACES = [*((plan, "bert") for plan in PLANS), *(("both", kind) for kind in RECURRENT if kind != "bert")]
-PLACES += [("truncated", "modernbert")]
+PLACES = [("bottleneck", "bert"), ("recurrent", "xlm-roberta"), ("both", "electra-narrow"), ("both", "mpnet")]
+PLACES += [("truncated", "bert"), ("truncated", "modernbert")]
 
 
 def outputs(encoder, kind="sentence"):

@@ -65,7 +65,7 @@ def test_vectors_are_those_of_the_engine_within_a_cosine_of_0_999(encoder):
 
 
 @installed
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
     benchmark = load_benchmark("demo")
     config = nested(ScoreConfig, task="demo", encoder="e5", trim=("task",), device="cpu")

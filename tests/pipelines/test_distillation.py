@@ -18,16 +18,15 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("which", "ran"), [("assistant,embedding", FOLDERS[:2]), ("2-4", FOLDERS[1:])])
-def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path, which, ran):
-    distill(*flags(place, f"--stages={which}", steps=1), "-o", tmp_path / "run")
+def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path):
+    ran = FOLDERS[:2]
+    distill(*flags(place, "--stages=assistant,embedding", steps=1), "-o", tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").glob("[0-9]-*")) == sorted(ran)
     assert weights(tmp_path / "run") == weights(tmp_path / "run" / ran[-1])
 
 
-@pytest.mark.parametrize("monitor", ["accuracy", "loss"])
-def test_the_second_stage_can_compare_every_token_and_leaves_the_layers_as_they_were(place, tmp_path, monitor):
-    chosen = small("embedding", options__output="tokens", monitor=monitor, outer__weight_decay=0)
+def test_the_second_stage_can_compare_every_token_and_leaves_the_layers_as_they_were(place, tmp_path):
+    chosen = small("embedding", options__output="tokens", monitor="loss", outer__weight_decay=0)
     distill(*flags(place, "--stages=2", *chosen, steps=1), "-o", tmp_path / "run")
     scores = [event["dev"] for event in events(tmp_path / "run" / FOLDERS[1]) if "dev" in event]
     assert np.isfinite(scores).all()
@@ -57,18 +56,22 @@ def _pairs(folder):
     return {"entailment": f"--entailment={folder / 'nli.jsonl'}", "scored": f"--scored={folder / 'sts-en.csv'}"}
 
 
+def kinds_of(name):
+    """Return the kinds of the stages of a recipe."""
+    recipe = Library().distillation(name)
+    made = recipe.student and ("static" if recipe.student.static else "narrow")
+    return {
+        (made, stage.trains, bool(stage.against), stage.learner, stage.data, *map(stage.options.get, VARIED))
+        for stage in recipe.stages.values()
+    }
+
+
 def different():
-    """Return the recipes that have a stage of a kind that no recipe before them has."""
-    seen, found = set(), []
-    for name in Library().names("distillation"):
-        recipe = Library().distillation(name)
-        made = recipe.student and ("static" if recipe.student.static else "narrow")
-        kinds = {
-            (made, stage.trains, bool(stage.against), stage.learner, stage.data, *map(stage.options.get, VARIED))
-            for stage in recipe.stages.values()
-        }
-        found += [name] if kinds - seen else []
-        seen |= kinds
+    """Return recipes that have every kind of stage: each has more new kinds than those after it."""
+    kinds = {name: kinds_of(name) for name in Library().names("distillation")}
+    found = []
+    while missing := set().union(*kinds.values()).difference(*(kinds[name] for name in found)):
+        found.append(max(kinds, key=lambda name: len(kinds[name] & missing)))
     return found
 
 
@@ -99,15 +102,14 @@ def test_every_kind_of_recipe_runs_to_its_end(place, tmp_path, recipe):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("recipe", "moves"), [("ema", False), ("ema-small", True)])
-def test_the_rate_of_an_ema_teacher_fits_the_number_of_steps_where_it_is_scaled(place, tmp_path, recipe, moves):
+def test_the_rate_of_an_ema_teacher_fits_the_number_of_steps_where_it_is_scaled(place, tmp_path):
     """With K = 2 the scaled 1 - τ is min(1, 1e-5 · 105000 / 2) = 0.525, so that the teacher follows the student."""
     chosen = [f"--student={place / 'assistant'}", f"--corpus={place / 'corpus'}", "--max-steps=2"]
     shape = {"outer__lr": 5, "outer__trust": 1, "outer__warmup": 0, "corpus__max_tokens": 60}
     chosen += small("align", options__schedule="constant", **shape)
     first, second = (tmp_path / name for name in ("as-declared", "frozen"))
-    distill(f"--recipe={recipe}", *chosen, "-o", first)
-    distill(f"--recipe={recipe}", *chosen, "--set=stages.align.options.tau=1", "-o", second)
+    distill("--recipe=ema-small", *chosen, "-o", first)
+    distill("--recipe=ema-small", *chosen, "--set=stages.align.options.tau=1", "-o", second)
     losses = [[event["loss"] for event in events(run / "1-align") if "loss" in event] for run in (first, second)]
     assert losses[0][0] == losses[1][0]
-    assert (abs(losses[0][1] - losses[1][1]) > 0.01 * losses[1][1]) == moves
+    assert abs(losses[0][1] - losses[1][1]) > 0.01 * losses[1][1]

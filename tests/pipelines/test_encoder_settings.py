@@ -39,6 +39,7 @@ def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_p
     assert len(model.tokenizer) < len(factory.load_encoder("tiny").model.tokenizer)
 
 
+@pytest.mark.slow
 def test_prompts_change_scores_as_they_change_vectors():
     changes = ([], ["--prompt", "question=x "])
     evaluate = ("evaluate", "--task=demo", "--pool=multilingual", "--encoder=tiny", "--json")

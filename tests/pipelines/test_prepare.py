@@ -56,7 +56,7 @@ LINE = st.one_of(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @given(st.lists(st.lists(LINE, min_size=1, max_size=40), min_size=1, max_size=3), st.integers(0, 5))
 def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines, most):
     folder = tmp_path_factory.mktemp("any")

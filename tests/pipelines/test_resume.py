@@ -68,7 +68,7 @@ def test_what_a_folder_holds_is_told_by_its_configuration_and_a_finished_one_pri
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["run", "score", "distillation", f"study/cells/{TUNED}"])
+@pytest.mark.parametrize("name", ["run", "distillation"])
 def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_path, name):
     again = tmp_path / "again"
     again.mkdir()
@@ -79,6 +79,7 @@ def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_pat
         assert contents(again / before.relative_to(place / name)) == contents(before)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, tmp_path):
     class Stopping(Callback):
         def on_step(self, step, total, phase, terms):
@@ -94,6 +95,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, 
     assert contents(tmp_path / "run") == contents(place / "run")
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_nothing_to_go_on_with_says_what_is_missing_and_what_is_near(place, tmp_path):
     said = metasearch("resume", tmp_path, code=5).stderr
     assert f"{tmp_path} is no run, distillation or study: it has neither config.yaml nor study.yaml" in said

@@ -64,6 +64,7 @@ def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
     assert f"(fingerprints {before} and {fingerprint(encoder)})" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
     config = nested(
         RunConfig,

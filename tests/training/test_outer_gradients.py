@@ -2,8 +2,8 @@
 encoders.
 
 In float64 to 1e-10, of all parameters together and of each; in float32 to 1e-5, of all together. The engine knows
-families but no learners: one learner runs on every family, and every other learner on two of them, in turn. Other
-numbers of inner steps, and float32, run once for each learner.
+families but no learners: one learner runs on every family, and every other learner on one of them, in turn. Other
+numbers of inner steps, and float32, run with one learner.
 """
 
 import pytest
@@ -22,20 +22,17 @@ STEPS = [(2, torch.float64), (1, torch.float64), (5, torch.float32)]
 ON_EVERY_DEVICE = pytest.mark.parametrize("device", DEVICES)
 
 
-def rotate_families(cases, ways):
-    """Return the first way for one case on each family and for the others on one, and each other way once a case."""
-    count = len(FAMILIES)
-    places = [(cases[0], family, ways[0]) for family in FAMILIES]
-    places += [(case, FAMILIES[(i + 1) % count], ways[0]) for i, case in enumerate(cases[1:])]
-    places += [
-        (case, FAMILIES[(i + shift) % count], way)
-        for shift, way in enumerate(ways[1:], 3)
-        for i, case in enumerate(cases)
-    ]
+def rotate_families(cases, ways, families=FAMILIES):
+    """Return the first way for one case on each family and for the others on one, and each other way for one case."""
+    places = [(cases[0], family, ways[0]) for family in families]
+    places += [(case, FAMILIES[(i + 1) % len(FAMILIES)], ways[0]) for i, case in enumerate(cases[1:])]
+    places += [(cases[0], FAMILIES[i], way) for i, way in enumerate(ways[1:])]
     return [pytest.param(*place, id=f"{place[0]}-{place[1]}-{place[2]}") for place in places]
 
 
 STEPPED, SECOND = [*STEPPING, REPTILE], STEPPING
+LAYOUTS = ("mpnet", "modernbert", "student", "static", "neutral")
+"""Families that differ in how they are packed, sliced or called."""
 
 
 def assert_same(found, plain, dtype):
@@ -61,7 +58,7 @@ def test_first_order(case, family, way, device):
 
 @pytest.mark.slow
 @ON_EVERY_DEVICE
-@pytest.mark.parametrize(("case", "family", "way"), rotate_families(SECOND, STEPS))
+@pytest.mark.parametrize(("case", "family", "way"), rotate_families(SECOND, STEPS, LAYOUTS))
 def test_second_order(case, family, way, device):
     steps, dtype = way
     learner = case.learn(encoder_of(family, dtype, device=device), inner_steps=steps, first_order=False)
@@ -106,7 +103,7 @@ def test_every_learner_is_here():
     assert {case.learner for case in (*STEPPING, REPTILE, *PLAIN)} == set(registry.names("learners"))
 
 
-@pytest.mark.parametrize("case", STEPPING, ids=str)
+@pytest.mark.parametrize("case", [STEPPING[0], STEPPING[2]], ids=str)
 def test_on_several_workers(case):
     """Four episodes on two threads, in second order."""
     learner = case.learn(encoder_of("bert"), inner_steps=1, first_order=False)

@@ -9,10 +9,7 @@ from metasearch.training.outer_gradients import OuterGradients
 CASES = [
     Case("maml"),
     Case("maml-align", sizes=(3, 2, 2)),
-    Case("fine-tune"),
     Case("distill", "translations", (4,)),
-    Case("ema", "translations", (4,)),
-    Case("entailment", "entailments", (4,)),
 ]
 
 
@@ -22,10 +19,7 @@ def in_bf16(learner, episodes):
         return outer(learner, episodes, OuterGradients(learner.encoder))
 
 
-@pytest.mark.parametrize(
-    ("case", "family"),
-    [*zip(CASES, ["bert", "mpnet", "tiny"] * 2, strict=True), (CASES[0], "mpnet"), (CASES[0], "tiny")],
-)
+@pytest.mark.parametrize(("case", "family"), [*zip(CASES, ["bert", "mpnet", "tiny"], strict=True)])
 def test_the_gradient_is_near_that_of_float32(case, family):
     encoder = encoder_of(family, torch.float32)
     learner = case.learn(encoder, inner_steps=2)
@@ -66,7 +60,7 @@ def test_attention_of_packed_texts_is_in_float32_and_the_rest_is_not(monkeypatch
 @pytest.mark.parametrize(
     ("case", "checkpointing"),
     [
-        *((Case("maml"), way) for way in ("off", "layers", "gradcache")),
+        (Case("maml"), "gradcache"),
         (Case("maml-align", sizes=(3, 2, 2)), "layers"),
         (Case("reptile"), "off"),
     ],
@@ -77,7 +71,7 @@ def test_every_pass_has_the_weights_of_its_inner_step(case, checkpointing):
     A thread of its own is in no such context.
     """
     encoder = encoder_of("bert", torch.float32)
-    learner, episodes = case.learn(encoder, inner_steps=3), case.episodes()
+    learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
     with torch.autocast("cpu", torch.bfloat16):
         here, apart = (
             outer(learner, episodes, OuterGradients(encoder, workers=workers, checkpointing=checkpointing))

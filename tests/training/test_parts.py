@@ -12,7 +12,7 @@ from metasearch.training.packing.parts import cut
 
 EXACT = 1e-10
 WORDS = ["the", "key", "is", "under", "mat", "where", "does", "a", "cat", "sleep", "old", "house", "sea"]
-TEXTS = [" ".join(stream(0, "text", i).choice(WORDS, 4 + i % 37)) for i in range(90)]
+TEXTS = [" ".join(stream(0, "text", i).choice(WORDS, 4 + i % 37)) for i in range(45)]
 ORDERS = {"as they come": TEXTS, "longest first": sorted(TEXTS, key=len, reverse=True)}
 
 
@@ -51,7 +51,7 @@ def off(found, expected):
 
 @pytest.mark.parametrize(
     ("output", "order", "workers"),
-    [("pooled", "as they come", 2), ("sentence", "longest first", 3), ("embedding", "as they come", 3)],
+    [("pooled", "as they come", 2), ("embedding", "longest first", 3)],
 )
 def test_the_gradient_in_parts_is_that_in_one(encoder, output, order, workers):
     texts = ORDERS[order]
@@ -68,11 +68,10 @@ def output_of(encoder, text):
         return encoder.embedder(encoder.features([text], "text"), "pooled")[0].numpy()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(encoder, workers):
+def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(encoder):
     encoder.embedder.train()
     try:
-        parts = Parts(PackedEncoder(encoder, workers=workers), TEXTS, "pooled")
+        parts = Parts(PackedEncoder(encoder, workers=2), TEXTS, "pooled")
         found = parts.outputs(parts.batch.cut(trained(encoder)))
         assert encoder.embedder.training
     finally:

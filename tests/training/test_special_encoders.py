@@ -51,8 +51,8 @@ def words_of(encoder):
 
 
 def assert_same(encoder, case=MAML, first_order=False, count=1):
-    """Assert that both ways have the same gradient, of two inner steps; return the notes and the gradient."""
-    learner = case.learn(encoder, inner_steps=2, first_order=first_order)
+    """Assert that both ways have the same gradient, of one inner step; return the notes and the gradient."""
+    learner = case.learn(encoder, inner_steps=1, first_order=first_order)
     plain, found = on_both(learner, case.episodes(count))
     assert found.loss.item() == pytest.approx(plain.loss.item(), rel=EXACT)
     assert error(found, plain) < EXACT
@@ -72,10 +72,9 @@ def test_mpnet_is_sliced_but_not_packed():
     assert sparse(found) == {"word_embeddings.weight"}
 
 
-@pytest.mark.parametrize("first_order", [True, False])
-def test_a_frozen_word_table_has_no_gradient(bert, first_order):
+def test_a_frozen_word_table_has_no_gradient(bert):
     words_of(bert).requires_grad_(False)
-    notes, found = assert_same(bert, first_order=first_order)
+    notes, found = assert_same(bert)
     assert notes == ()
     assert not sparse(found)
     assert not [name for name in found.given if "word_embeddings" in name]
@@ -102,14 +101,13 @@ def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
     assert (rows > 0).sum() > 1000
 
 
-@pytest.mark.parametrize("padding", [1, 278])
-def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert, padding):
-    words_of(bert).padding_idx = padding
+def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert):
+    padding = words_of(bert).padding_idx = 278
     notes, found = assert_same(bert)
     assert notes == ()
     table = found.dense["model.0.model.embeddings.word_embeddings.weight"]
     assert not table[padding].any()
-    assert table[0].any() == (padding != 0)
+    assert table[0].any()
 
 
 def test_a_backbone_that_no_list_names_is_packed_and_sliced():
@@ -150,15 +148,6 @@ class Named(Transformer):
         return {**features, "token_embeddings": features["token_embeddings"] * weights}
 
 
-class OfColumns(Pooling):
-    """A mean of tokens for texts side by side; of packed texts it makes one vector."""
-
-    def forward(self, features):
-        hidden, mask = features["token_embeddings"], features.get("attention_mask")
-        weights = torch.ones_like(hidden[..., :1]) if mask is None else mask.unsqueeze(-1).to(hidden)
-        return {**features, "sentence_embedding": (hidden * weights).sum(1) / weights.sum(1)}
-
-
 class Last(Pooling):
     """The last column, which is padding in all texts but the longest where padding is on the right."""
 
@@ -175,7 +164,6 @@ def weigh_words(encoder):
 SPECIAL = {
     "a custom first module": (FirstHeavy, None, {"padded", "rows"}),
     "a custom first module that reads numbers of words": (Named, None, {"rows"}),
-    "a subclass of the pooling": (Transformer, lambda e: [OfColumns(HIDDEN)], {"padded", "rows"}),
     "a pooling that reads padding": (Transformer, lambda e: [Last(HIDDEN)], {"padded", "rows"}),
     "a convolution": (Transformer, lambda e: [CNN(HIDDEN, 6), Pooling(18)], {"padded"}),
     "weights of words": (Transformer, lambda e: [weigh_words(e), Pooling(HIDDEN)], {"padded", "rows"}),
@@ -183,7 +171,7 @@ SPECIAL = {
 """The class of the first module, the modules behind it, and the notes that are expected."""
 
 
-@pytest.mark.parametrize(("name", "side"), zip(SPECIAL, ["left", "right"] * 3, strict=True))
+@pytest.mark.parametrize(("name", "side"), [*zip(SPECIAL, ["left", "right", "left", "right", "left"], strict=True)])
 def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, name, side):
     first, behind, expected = SPECIAL[name]
     bert.model[0].__class__ = first
@@ -196,7 +184,7 @@ def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, 
 @pytest.mark.parametrize("mode", ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
 def test_every_way_of_pooling_is_packed(bert, mode):
     pooled = altered(bert, [Pooling(HIDDEN, pooling_mode=mode)])
-    notes, _ = assert_same(pooled)
+    notes, _ = assert_same(pooled, first_order=True)
     assert notes == ()
 
 
@@ -262,10 +250,8 @@ def test_a_dense_layer_behind_the_pooling_is_packed(bert):
 @pytest.mark.parametrize(
     ("options", "first_order"),
     [
-        ({"student_inner_steps": 0}, False),
-        ({"student_inner_steps": 3}, True),
-        ({"kd_reduction": "mean", "task_reduction": "sum"}, True),
-        ({"kd_reduction": "mean", "detach_teacher": True}, False),
+        ({"student_inner_steps": 0, "kd_reduction": "mean", "detach_teacher": True}, False),
+        ({"student_inner_steps": 3, "kd_reduction": "mean", "task_reduction": "sum"}, True),
     ],
     ids=str,
 )

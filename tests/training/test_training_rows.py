@@ -94,8 +94,7 @@ def test_a_word_table_with_a_gradient_of_rows_is_trained_as_with_the_whole_one(s
         assert max(terms["grad"] for terms in told[0]) > settings["clip"]
 
 
-@pytest.mark.parametrize("settings", ROW_SETTINGS)
-@pytest.mark.parametrize("killed_at", [1, 8])
+@pytest.mark.parametrize(("settings", "killed_at"), [*zip(ROW_SETTINGS, [1, 8, 8], strict=True)])
 def test_training_by_rows_resumes_to_the_same_bits(tmp_path, settings, killed_at):
     whole, dying, resumed = (Words(by_rows=True) for _ in range(3))
     outer, store = Outer(lr=0.05, **settings), CheckpointStore(tmp_path)

@@ -10,7 +10,7 @@ from metasearch.pipelines.factory import load_encoder
 
 pytestmark = pytest.mark.slow  # a browser is begun
 
-SCREENS = [(width, scheme) for width in (1200, 390) for scheme in ("light", "dark")]
+SCREENS = [(1200, "light"), (390, "dark")]
 BEES = "/?q=How+do+bees+tell+each+other+where+the+flowers+are%3F"
 EVIL = "Where is <img src=x onerror=alert(1)> & why? <script>alert(1)</script>"
 TOKEN = "a-token-of-the-tests"

@@ -72,20 +72,19 @@ def test_a_wrong_body_is_refused(served, path, content, status, says):
     assert says in message
 
 
-SCHEMAS = {schemas.EmbeddingsRequest: (EMBED, {"input": "a"}), schemas.SearchRequest: (SEARCH, {"query": "a"})}
-
-
-def optional_keys():
-    for schema in schemas.Body.__subclasses__():
-        path, body = SCHEMAS[schema]
-        yield from ((path, body, key) for key, field in schema.model_fields.items() if not field.is_required())
-
-
-@pytest.mark.parametrize(("path", "body", "key"), list(optional_keys()))
-def test_null_in_an_optional_key_is_the_same_as_leaving_it_out(served, path, body, key):
-    rest = {name: value for name, value in body.items() if name != key} or {"queries": ["a"]}
-    assert served.post(path, {**rest, key: None}) == served.post(path, rest)
-    assert served.post(path, rest)[0] == 200
+@pytest.mark.parametrize(
+    ("schema", "path", "body"),
+    [
+        (schemas.EmbeddingsRequest, EMBED, {"input": "a"}),
+        (schemas.SearchRequest, SEARCH, {"query": "a"}),
+        (schemas.SearchRequest, SEARCH, {"queries": ["a"]}),
+    ],
+)
+def test_null_in_an_optional_key_is_the_same_as_leaving_it_out(served, schema, path, body):
+    optional = [key for key, field in schema.model_fields.items() if not field.is_required()]
+    status, expected = served.post(path, body)
+    assert status == 200
+    assert served.post(path, dict.fromkeys(optional) | body) == (status, expected)
 
 
 def test_null_in_an_unknown_key_is_refused_like_any_value(served):
