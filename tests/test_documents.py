@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from functools import cache
 
 import click
 import pytest
@@ -20,6 +21,7 @@ NOT_OURS = {"--no-deps", "--editable", "--extra", "--arms", "--axis"}
 """Flags of other programs that the prose names."""
 
 
+@cache
 def flags_of(name):
     """Return the flags that a command's help lists; it does not list the old names of an option."""
     command = main.get_command(None, name)

@@ -54,6 +54,11 @@ def absolute(node, package):
     return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
 
 
+def called(node):
+    """Return the last name of what a call calls; None where it has none."""
+    return getattr(node.func, "attr", getattr(node.func, "id", None))
+
+
 def imports_of(source, package):
     """Return every module that a source imports, at any depth and under any condition, as (dotted name, line)."""
     found = []
@@ -64,7 +69,7 @@ def imports_of(source, package):
             origin = absolute(node, package)
             parts = [f"{origin}.{alias.name}" for alias in node.names] if origin == "metasearch" else [origin]
             found += [(part, node.lineno) for part in parts]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
             found += [(part.value, node.lineno) for part in node.args if isinstance(part, ast.Constant)]
     return found
 

@@ -43,16 +43,24 @@ def fits(learner, mode):
     return LIBRARY.mode(mode).links in registry.load("learners", learner).LEARNER.links
 
 
-def runs(task):
-    """Return every mode with one learner, and every learner with one mode of each number of links."""
-    modes = [mode for mode in LIBRARY.names("mode") if applies(LIBRARY.task(task), LIBRARY.mode(mode))]
-    fitting = [(mode, learner) for mode in modes for learner in LEARNERS if fits(learner, mode)]
-    by_mode = {mode: (task, mode, learner) for mode, learner in fitting}
-    by_learner = {(learner, LIBRARY.mode(mode).links): (task, mode, learner) for mode, learner in fitting}
-    return dict.fromkeys([*by_mode.values(), *by_learner.values()])
+def runs():
+    """Return every mode with one learner, every learner with a mode of each number of links, and with scored pairs."""
+    fitting = [
+        (task, mode, learner)
+        for task in TASKS
+        for mode in LIBRARY.names("mode")
+        if applies(LIBRARY.task(task), LIBRARY.mode(mode))
+        for learner in LEARNERS
+        if fits(learner, mode)
+    ]
+    by_learner = {(task, learner): (task, mode, learner) for task, mode, learner in fitting}
+    by_links = {(learner, LIBRARY.mode(mode).links): (task, mode, learner) for task, mode, learner in reversed(fitting)}
+    found = dict.fromkeys([*by_learner.values(), *by_links.values()])
+    modes = {mode for _, mode, _ in found}
+    return [*found, *{mode: (task, mode, learner) for task, mode, learner in fitting if mode not in modes}.values()]
 
 
-RUNS = [run for task in TASKS for run in runs(task)]
+RUNS = runs()
 MISFITS = [(mode, learner) for mode in LIBRARY.names("mode") for learner in LEARNERS if not fits(learner, mode)]
 
 

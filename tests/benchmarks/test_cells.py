@@ -23,6 +23,8 @@ from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.train import TrainRun
 
+pytestmark = pytest.mark.slow  # a run is made
+
 OPTIONS = {"task": "demo", "learner": "fine-tune", "recipe": None, "epochs": None, "include": (), "data": None}
 
 

@@ -87,6 +87,7 @@ def test_sizes_of_a_configuration_need_no_weights(tmp_path):
         assert table["whole model"][1::2] == ["53,759,232", "205.1", "102.5"]
 
 
+@pytest.mark.slow
 def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_path):
     corpus = tmp_path / "corpus"
     corpus.mkdir()

@@ -110,6 +110,7 @@ def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
         assert row[3:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", "2 of 2"]
 
 
+@pytest.mark.slow
 def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
     found = read_study([whole[0]], task="few")
     assert [arm.label for arm in found.arms] == ["assistant, before", *(name.replace("-", " ") for name in FOLDERS)]
@@ -121,6 +122,7 @@ def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
     assert found.runs[0].facts["device"] == "cpu"
 
 
+@pytest.mark.slow
 def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners(whole):
     stored = RunFolder.open(whole[0], DistillConfig)[1].config.recipe.stages
     expected = [
@@ -134,6 +136,7 @@ def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners
         assert Distill.Options.model_validate(stored[name].options) == options
 
 
+@pytest.mark.slow
 def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whole):
     report = (whole[0] / "report.md").read_text()
     for head in ("map@20 (test)", "map (test)", "pearson (test)", "spearman (test)"):
@@ -146,11 +149,13 @@ def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whol
         ]
 
 
+@pytest.mark.slow
 def test_a_stage_trains_on_all_pairs_but_those_of_sources_in_dev(whole):
     report = (whole[0] / FOLDERS[0] / "report.md").read_text()
     assert f"{2 * PAIRS - 2 * DEV} pairs of en with de, tr from 2 files, {2 * DEV} for dev" in report
 
 
+@pytest.mark.slow
 def test_the_student_has_a_narrow_table_half_the_layers_and_no_pooler(whole):
     assistant, student = (load_encoder(str(whole[0] / f / "model"), device="cpu") for f in FOLDERS[::3])
     words, hidden, bottleneck, layers = len(student.model.tokenizer), tiny.DIMENSIONS, 16, LAYERS

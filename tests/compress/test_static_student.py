@@ -15,7 +15,7 @@ from metasearch.compress.static import make_static
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError
 
-KINDS = ("bert", "xlm-roberta", "distilbert", "mpnet", "electra", "modernbert")
+KINDS = ("xlm-roberta", "mpnet", "modernbert")
 TEXTS = ["Where is the key?", "the key", "a mat by the old door"]
 
 

@@ -17,7 +17,7 @@ def depth(encoder):
     return transformer_of(encoder.model).config.num_hidden_layers
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "mpnet", "modernbert"])
 def test_vectors_are_those_of_an_encoder_whose_other_layers_do_nothing(kind):
     encoder = make(kind)
     last = depth(encoder)

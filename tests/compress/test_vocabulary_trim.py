@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models
 from transformers import BertTokenizer
 
-from helpers.backbones import CONFIGS, make, shrunk
+from helpers.backbones import make, shrunk
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.compress._replace import word_table
 from metasearch.compress._tokenizer_json import cut, greedy, needed
@@ -113,7 +113,9 @@ def test_tokens_of_prompts_are_kept():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "bottleneck"), list(zip(CONFIGS, itertools.cycle([None, 4]), strict=False)))
+@pytest.mark.parametrize(
+    ("kind", "bottleneck"), [("bert", None), ("xlm-roberta", 4), ("electra-narrow", None), ("modernbert", 4)]
+)
 def test_every_backbone_and_its_compressed_student_can_be_trimmed(kind, bottleneck, tmp_path):
     encoder = make(kind)
     if bottleneck:

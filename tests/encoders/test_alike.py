@@ -73,9 +73,7 @@ def test_each_role_has_the_vectors_of_its_method_before_and_after_saving(tmp_pat
 @pytest.mark.parametrize(
     ("name", "line", "saved"),
     [
-        ("cosine", None, "cosine"),
         ("dot product of unit vectors", None, "dot"),
-        ("dot product", "m: vectors are normalised: its similarity 'dot' becomes cosine", "cosine"),
         ("euclidean", "m: vectors are normalised: its similarity 'euclidean' becomes cosine", "cosine"),
         ("manhattan of unit vectors", "m: its similarity 'manhattan' becomes cosine", "cosine"),
     ],

@@ -55,8 +55,11 @@ def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_save
     assert_alike(encoder, opened(tmp_path / "saved"))
 
 
+REPLACED = ("query and passage", "all three of a candidate", "an empty default", "a default that is the query's")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("prompts", "role"), list(zip(PUBLISHED, cycle(ROLES), strict=False)))
+@pytest.mark.parametrize(("prompts", "role"), list(zip(REPLACED, cycle(ROLES), strict=False)))
 def test_a_prompt_that_is_replaced_is_saved_and_leaves_those_of_other_roles_alone(prompts, role, tmp_path):
     encoder = make("bert")
     table, default = PUBLISHED[prompts]

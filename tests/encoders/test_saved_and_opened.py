@@ -42,14 +42,12 @@ def with_prompts(prompts, folder):
 
 MADE = {
     "bert": lambda folder: make("bert"),
-    "xlm-roberta": lambda folder: make("xlm-roberta"),
     "mpnet": lambda folder: make("mpnet"),
     "static": lambda folder: make_static(make("bert"), "words"),
     "compressed": lambda folder: make_student(make("bert"), bottleneck=4, recurrent=3),
     "int8": stored,
     "neutral": neutralised,
     "prompts": partial(with_prompts, {"question": "q: ", "candidate": "c: ", "text": "t: "}),
-    "no prompts": partial(with_prompts, {"question": "", "candidate": ""}),
 }
 
 

@@ -19,7 +19,7 @@ from metasearch.encoders.builtin import tiny
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export
 
-pytestmark = needs_onnx
+pytestmark = [needs_onnx, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,6 @@ def folder(encoder, tmp_path_factory):
     return path
 
 
-@pytest.mark.slow
 def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp_path):
     monkeypatch.setattr(check, "TOLERANCE", 0.0)
     with pytest.raises(EncoderError, match=r"numbers differ by .* of which 0e\+00 is allowed"):
@@ -73,11 +72,9 @@ def damage(name, content):
 @pytest.mark.parametrize(
     ("break_it", "says"),
     [
-        (damage("metasearch.json", b"{"), "metasearch.json: the file: "),
         (damage("metasearch.json", b"{}"), "metasearch.json: name: Field required"),
         (damage("tokenizer.json", b"{}"), "tokenizer.json: cannot be read: "),
         (damage("onnx/model.onnx", b"no graph"), "model.onnx: onnxruntime cannot load it: "),
-        (lambda folder: (folder / "onnx/model.onnx").unlink(), "model.onnx: onnxruntime cannot load it: "),
         (lambda folder: (folder / "metasearch.json").unlink(), "metasearch.json: No such file"),
     ],
 )

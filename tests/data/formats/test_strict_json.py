@@ -14,6 +14,7 @@ from metasearch.errors import DataError
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=3), inside, max_size=3),
+    max_leaves=10,
 )
 
 
