@@ -1,8 +1,5 @@
 """The ablations of the multilingual encoder: what each arm trains, in which order, and the tables of what came out."""
 
-from dataclasses import replace
-from statistics import fmean
-
 import numpy as np
 import pytest
 
@@ -10,7 +7,6 @@ from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, abla
 from benchmarks.paper import distillation_papers as papers
 from metasearch.cli.distill import command, configure
 from metasearch.errors import DataError
-from metasearch.evaluation.metrics.correlation import spearman
 from metasearch.runs.per_query_results import QueryResults
 
 
@@ -79,42 +75,6 @@ def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, exp
     assert {key: value for key, value in differs.items() if key not in idle} == expected
 
 
-OF_MINI = [name for name in ablation_arms.STUDIES["mini"].arms if ablation_arms.ARMS[name].stages]
-
-
-@pytest.mark.parametrize("name", OF_MINI)
-def test_every_arm_of_the_small_study_is_a_recipe_with_its_stages(places, name):
-    small = replace(places, origin="mini")
-    flags = ablation_arms.flags_of(name, ablation_arms.Steps(20, 30, 10), small)
-    if name == "assistant":
-        assert flags == []
-        return
-    recipe, arm = recipe_of(name, small), ablation_arms.ARMS[name]
-    assert recipe.chosen == arm.stages
-    for stage in arm.stages:
-        steps = 30 if stage == "embedding" else 10
-        found = recipe.stages[stage].budget
-        assert (found.batch, found.steps) == (32, steps * arm.passes)
-    if "{assistant}" in arm.start and arm.recipe == "compress-small":
-        shape = recipe.student.bottleneck, recipe.student.recurrent, recipe.student.repeats
-        assert shape == (64, 2, 1 if name == "without-both" else 2)
-
-
-def test_an_arm_is_compared_with_the_one_that_its_study_names():
-    def figures(low, high):
-        return dict.fromkeys(study.tests, ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d"))
-
-    study = ablation_arms.STUDIES["mini"]
-    found = {"full": figures(0.5, 0.5), "bool": figures(0.3, 0.4), "similarity": figures(0.2, 0.2)}
-    rows = ablation_rows.difference_rows(found, study.against)
-    named = {(row["arm"], row["against"], row["metric"], round(row["value"], 9)) for row in rows}
-    assert named == {("bool", "full", test, -0.15) for test in study.tests}
-    arms = ablation_rows.arm_rows(found, {}, study.tests)
-    lines = ablation_tables.difference_table([*arms, *rows], "mini").splitlines()
-    # `similarity` is compared with an arm that is not there.
-    assert [line.split("|")[1].strip() for line in lines[2:]] == ["full", "bool"]
-
-
 def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average():
     for each in papers.ORDERINGS:
         assert {each.better, each.worse} <= set(ablation_arms.ARMS)
@@ -135,18 +95,6 @@ def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them
     assert (zero.value, zero.interval().low, zero.interval().high) == (0, 0, 0)
     with pytest.raises(DataError, match="other test data"):
         found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other", 100))
-
-
-def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
-    rng = np.random.default_rng(0)
-    names = ("ar-ar", "es-es", "en-en", "ar-en", "tr-en", "es-en")
-    cells = {name: ("pairs", name, "") for name in names}
-    columns = {(side, *cell): rng.normal(size=30) for cell in cells.values() for side in ("predicted", "gold")}
-    results = QueryResults({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
-    each = {name: spearman(columns["predicted", *cell], columns["gold", *cell]) for name, cell in cells.items()}
-    for test, of in {"STS mono": names[:3], "STS cross": names[3:], "STS 2017": names}.items():
-        figure = ablation_scores.figure(results, ablation_arms.TESTS[test], "d", 100)
-        assert figure.value == pytest.approx(fmean(each[n] for n in of))
 
 
 def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():

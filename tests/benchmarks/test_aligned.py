@@ -17,23 +17,6 @@ def steps(out, data, corpora=aligned.CORPORA):
     return {step.done.name: step for step in aligned.steps("demo", data, corpora, ["--seed", "1"], 0.25, out)}
 
 
-def test_the_encoder_learns_from_itself_without_its_language(tmp_path, monkeypatch):
-    called = []
-    monkeypatch.setattr(aligned, "metasearch", lambda *words: called.append(list(map(str, words))))
-    for name in ("trimmed", "neutral", "report.md"):
-        steps(tmp_path, tmp_path)[name].run()
-    (tmp_path / "run").mkdir()
-    steps(tmp_path, tmp_path)["report.md"].run()
-    corpus, words, trimmed, neutral, run = (
-        str(tmp_path / name) for name in ("corpus", "words", "trimmed", "neutral", "run")
-    )
-    assert called[0] == ["compress", "e5", "--trim-vocab", corpus, "--trim-vocab", words, "-o", trimmed]
-    assert called[1] == ["neutralise", trimmed, "--texts", corpus, "-o", neutral]
-    assert called[2][:7] == ["distill", "--recipe", "align", "--teacher", neutral, "--student", neutral]
-    assert called[2][7:] == ["--corpus", corpus, "--seed", "1", "-o", run]
-    assert called[3] == ["distill", "--resume", run]  # a stopped run goes on
-
-
 def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_path, capsys):
     data = small_data(tmp_path / "data")
     shutil.copytree(shipped() / "demo", data / "demo")

@@ -73,20 +73,6 @@ def test_other_parts_train_at_the_best_point_of_the_grid():
     assert len(chosen) == 3 * 3 * 2 * 5 * 3  # labels × learners × losses × folds × seeds
 
 
-def test_more_steps_count_in_the_part_that_is_beyond_the_grid_alone():
-    grid = [
-        row("maml", dev={"16": 0.5}, test={}, steps=16),
-        row("maml", dev={"16": 0.5, "64": 0.6}, test={}, steps=64, rate=1e-4),
-    ]
-    assert best_points(grid, "tiny") == {("maml", "infonce"): (1e-3, 16)}
-    assert best_points(grid, "tiny", 64) == {("maml", "infonce"): (1e-4, 64)}
-    lines = alignment_tables.grid_table(grid, "tiny").splitlines()[2:]
-    assert [[cell.strip() for cell in line.split("|")[2:6]] for line in lines] == [
-        ["InfoNCE", "0.001", "16", "50.00"],
-        ["InfoNCE, up to 64 steps", "0.0001", "64", "60.00"],
-    ]
-
-
 def test_differences_are_over_folds_with_seeds_averaged():
     gains = [0.01, 0.01, 0.02, 0.03, 0.03]
     rows = [
@@ -105,21 +91,3 @@ def test_differences_are_over_folds_with_seeds_averaged():
     assert [cell.strip() for cell in line.strip("|").split("|")] == ["maml", "InfoNCE", "42.00", interval, interval, ""]
     # A fold without three seeds is no fold.
     assert len(alignment_tables.fair_table(rows[1:], "tiny").splitlines()) == 3
-
-
-@pytest.mark.slow
-def test_cells_of_a_fold_start_from_the_same_weights(tmp_path, monkeypatch):
-    from benchmarks.paper import alignment
-
-    load = ms.load_benchmark
-    monkeypatch.setattr(
-        alignment.ms, "load_benchmark", lambda *_, **how: load("demo", "mono-bi-multi", fold=how["fold"])
-    )
-    bench = alignment.Bench("", tmp_path, "cpu", "tiny", "projection", 0)
-    cell = Cell("align", "infonce", 1e-3, 2, labels=4, **OWN)
-    first, _, again = (bench.train(each) for each in (cell, Cell("maml", "margin1", 1e-2, 2, labels=4, **OWN), cell))
-    assert first["test"] == again["test"] != first["untrained"]
-    assert first["kd_share"] == again["kd_share"] > 0
-    curve = bench.train(Cell("maml", "infonce", 1e-3, 4, dev=True, labels=4, **OWN))
-    assert list(curve["dev"]) == ["0", "1", "2", "4"]
-    assert curve["test"] == {}

@@ -75,15 +75,6 @@ def test_a_join_has_2_to_5_sentences_of_one_corpus_and_its_translation_the_same_
     assert {len(one.source.split()) // 3 for one in made} == {2, 3, 4, 5}
 
 
-def test_the_same_english_joins_serve_all_languages_that_have_the_sentences():
-    lines = [*parallel(40), *parallel(40, ("fr",), corpus="flores")]
-    by_language = {code: [] for code in ("de", "el", "fr")}
-    for one in joined.joined(lines, joined.Settings()):
-        by_language[one.language].append(one.source)
-    assert by_language["de"] == by_language["el"]
-    assert not set(by_language["fr"]) & set(by_language["de"])
-
-
 def test_what_a_distillation_of_the_seed_holds_out_is_in_no_join(tmp_path):
     """The corpus and its joins are read together, as by `metasearch distill`."""
     folder = written(tmp_path / "corpus", de=[f"english {i}\tdeutsch {i}\tntrex" for i in range(60)])

@@ -51,13 +51,3 @@ def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_fol
     # Of differences 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
     assert columns[2:6] == ["2", "60.00 ± 14.14", "neutral+fine-tune:trans", "+15.00 [-48.53, +78.53]"]
     assert columns[6:] == ["60.00", "60.00", "60.00"]
-
-
-def test_what_has_a_row_is_not_run_again_and_studies_are_of_one_task_and_of_folds_that_lack_the_same():
-    rows = [row("merge", 0, 0.5), row("mined", 0, 0.5), row("merge", 2, 0.5), row("german", 1, 0.5)]
-    assert rivals.missing(rows, ["german", "merge", "mined"], [0, 1, 2, 3], seed=0) == [
-        (("german",), [0, 2, 3]),
-        (("merge", "mined"), [1, 3]),
-        (("mined",), [2]),
-    ]
-    assert rivals.missing(rows, ["merge"], [0], seed=1) == [(("merge",), [0])]

@@ -2,12 +2,10 @@
 
 from dataclasses import fields
 
-import pytest
-
 import metasearch as ms
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import grid, small_studies
-from benchmarks.paper.small_study_tables import losses, of_encoder, points_table
+from benchmarks.paper.small_study_tables import of_encoder, points_table
 from metasearch.errors import NonFiniteError
 
 
@@ -15,14 +13,6 @@ def test_one_value_is_changed_at_a_time_and_the_base_stands_once():
     found = grid.points("trans", "x", "maml", ["outer.lr=1e-5,1e-4", "dropout=true"], ["outer.lr=1e-4"])
     assert [point.changes for point in found] == [(), ("outer.lr=1e-5",), ("dropout=true",)]  # 1e-4 is the base
     assert [point.recipe.outer.lr for point in found] == [1e-4, 1e-5, 1e-4]
-
-
-def test_crossed_axes_have_every_value_of_one_with_every_one_of_the_other():
-    axes = ["outer.lr=1e-5,1e-4", "options.inner_lr=1e-3,1e-2,1e-1"]
-    found = grid.points("trans", "x", "maml", axes, [], crossed=True)
-    pairs = {(point.recipe.outer.lr, point.recipe.options["inner_lr"]) for point in found}
-    assert pairs == {(outer, inner) for outer in (1e-5, 1e-4) for inner in (1e-3, 1e-2, 1e-1)}
-    assert len(found) == 2 * 3  # the base, 1e-5 and 1e-3, is one of them
 
 
 def test_a_point_is_known_again_by_its_settings_and_not_by_the_name_of_its_recipe():
@@ -41,18 +31,6 @@ def test_the_points_of_the_kept_rows_are_known_again():
         base = [*pace, *row["changes"]]
         (point,) = grid.points(row["mode"], row["encoder"], row["learner"], [], base)
         assert point.key(**{name: row[name] for name in shared}) == row["key"]
-
-
-@pytest.mark.parametrize(
-    ("loss", "named"),
-    [
-        ({"margin": 0.2}, []),
-        ({"name": "triplet"}, ["triplet"]),
-        ({"name": ["infonce", "cosine-mse"]}, ["infonce", "cosine-mse"]),
-    ],
-)
-def test_a_point_is_told_by_every_loss_that_it_names(loss, named):
-    assert losses({"recipe": {"loss": loss}}) == named
 
 
 def test_a_loss_that_is_not_finite_is_kept_as_a_finding(monkeypatch):

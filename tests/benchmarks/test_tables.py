@@ -4,9 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import tables
-from benchmarks.common.rows import append_new_rows, latest_rows, read_rows
 from benchmarks.paper import maml_align_paper, study_tables
-from benchmarks.speed import speed_tables
 from metasearch.errors import ConfigError
 
 
@@ -37,18 +35,6 @@ def test_a_figure_that_no_row_gives_is_named_with_its_document(tmp_path, monkeyp
 def test_a_table_that_there_is_not_is_an_error_with_the_nearest_name():
     with pytest.raises(ConfigError, match=r"docs/a\.md: there is no table 'lareqa-sumary'.* 'lareqa-summary'"):
         tables.filled("<!-- table: lareqa-sumary -->\n<!-- end of table -->", "docs/a.md")
-
-
-def test_rows_that_are_there_are_not_appended_again(tmp_path):
-    path = tmp_path / "results" / "rows.jsonl"
-    append_new_rows(path, [{"a": 1, "value": 5}], lambda row: row["a"])
-    append_new_rows(path, [{"a": 1, "value": 6}, {"a": 2, "value": 7}], lambda row: row["a"])
-    assert read_rows(path) == [{"a": 1, "value": 5}, {"a": 2, "value": 7}]
-
-
-def test_of_rows_that_were_measured_again_the_last_counts():
-    rows = [{"a": 1, "value": 5}, {"a": 2, "value": 7}, {"a": 1, "value": 6}]
-    assert latest_rows(rows, lambda row: row["a"]) == [rows[2], rows[1]]
 
 
 @pytest.mark.parametrize(
@@ -89,16 +75,3 @@ def test_an_order_holds_where_the_interval_says_so(value, low, high, verdict):
     line = study_tables.orders_table(rows).splitlines()[2]
     assert "| -10.0 |" in line  # 47.0 less 57.0
     assert line.endswith(f"{verdict} |")
-
-
-def test_a_target_is_shown_with_its_direction():
-    shared = {"case": "c", "shape": "A1", "low": 1.0, "high": 3.0, "value": 2.0, "rounds": 3}
-    rows = [
-        {**shared, "metric": "times x", "target": 1, "holds": True},
-        {**shared, "metric": "memory over x", "target": 1, "holds": False},
-        {**shared, "metric": "peak MiB", "target": None, "holds": None},
-    ]
-    cells = [
-        [cell.strip() for cell in line.split("|")[3:-1]] for line in speed_tables.targets_table(rows).splitlines()[2:]
-    ]
-    assert cells == [["times x", "2 (1 to 3)", ">= 1", "yes"], ["memory over x", "2 (1 to 3)", "<= 1", "no"]]

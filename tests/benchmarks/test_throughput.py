@@ -1,13 +1,9 @@
 """The benchmark of the outer step compares like with like and counts as it says. No time is asserted."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from benchmarks.speed import cases, gemm_limit, race, shapes, targets
-from metasearch.config.library import load_recipe
-from metasearch.pipelines.factory import resolved
+from benchmarks.speed import gemm_limit, race, shapes
 
 
 @pytest.fixture(autouse=True)
@@ -24,24 +20,6 @@ def _no_garbage_collection(monkeypatch):
 def small(learner, shape="B", rounds=1):
     """Return what a learner computes on a small shape."""
     return shapes.Setting.of("small", shape, "tiny", learner, rounds)
-
-
-def test_every_target_of_a_case_is_of_a_case_and_shape_that_there_is():
-    assert {case for case, _, _ in targets.TARGETS} <= set(cases.CASES)
-    assert {shape for _, _, shape in targets.TARGETS} <= set(shapes.SCALES["full"].shapes)
-    assert set(shapes.SCALES["small"].shapes) == set(shapes.SCALES["full"].shapes)
-
-
-def test_a_row_holds_the_median_against_its_target_from_the_right_side(monkeypatch):
-    monkeypatch.setattr(targets, "TARGETS", {("c", "times", "A"): (">=", 2), ("c", "memory", "A"): ("<=", 2)})
-    assert targets.row("c", "A", "times", [9, 1, 2], rounds=3) == {
-        **{"case": "c", "shape": "A", "metric": "times", "value": 2, "low": 1, "high": 9},
-        **{"target": 2, "holds": True, "rounds": 3},
-    }
-    assert targets.row("c", "A", "times", [1.9])["holds"] is False
-    assert targets.row("c", "A", "memory", [1.9])["holds"] is True
-    assert targets.row("c", "A", "memory", [2.1])["holds"] is False
-    assert targets.row("c", "B", "times", [9])["target"] is targets.row("c", "B", "times", [9])["holds"] is None
 
 
 def test_the_operations_of_a_step_are_those_of_its_distinct_texts_without_padding():
@@ -141,12 +119,3 @@ def test_a_peer_with_another_gradient_ends_the_race(constants, tmp_path):
     with pytest.raises(race.DifferentGradient, match=r"'1.0' and '1.001' differ by 1.0e-03"):
         race.race(jobs(1.0, 1.001), rounds=2, apart=False, folder=tmp_path)
     assert asked == [(1.0, 0), (1.001, 0)]
-
-
-@pytest.mark.parametrize("learner", ["maml", "maml-align"])
-def test_the_full_scale_has_the_papers_shapes(learner):
-    recipe, full = resolved(load_recipe(learner)), shapes.SCALES["full"]
-    assert full.assignments == ()
-    assert (recipe.episodes.k, recipe.episodes.q, recipe.episodes.n_neg) == (8, 4, 3)
-    assert (recipe.options["inner_steps"], recipe.budget.meta_batch, full.batch) == (5, 4, 4)
-    assert replace(full.shapes["A1"].encoder, learned=0) == shapes.Random(250_002, 0, 128, 3, 4)

@@ -2,7 +2,6 @@
 
 import io
 import logging
-import os
 import re
 
 import pytest
@@ -14,9 +13,8 @@ from metasearch.cli import _progress
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.score import ScoreRun
-from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.study.plan import Cell
-from metasearch.pipelines.study.status import CellStatus, StatusBoard
+from metasearch.pipelines.study.status import StatusBoard
 from metasearch.runs.callbacks import Callback
 
 
@@ -75,66 +73,6 @@ def test_without_a_terminal_there_is_a_line_in_ten_seconds_and_the_last(clock, c
     ]
 
 
-def test_a_part_that_takes_less_than_ten_seconds_has_no_line(clock, capsys):
-    with _progress.ProgressBar("evaluate") as shown:
-        for second in range(1, 10):
-            clock[0] = 100.0 + second
-            shown.on_encode("mini on test of demo", second, 9)
-        shown.on_encode("mini on dev of demo", 12, 12)
-    assert capsys.readouterr().err == ""
-
-
-def test_there_is_no_estimate_of_the_time_left_before_a_step_was_timed(clock, capsys):
-    with _progress.ProgressBar("maml") as shown:
-        for step in (1, 2, 3):
-            clock[0] += 20
-            shown.on_step(step, 5, "meta-train", {"loss": 0.5})
-    # The first step warms up. Steps 2 and 3 took 20 seconds each; 3 steps are left, then 2.
-    assert capsys.readouterr().err.splitlines()[:3] == [
-        "maml: 1/5 steps [00:00<?], meta-train loss 0.5",
-        "maml: 2/5 steps [00:20<01:00], meta-train loss 0.5",
-        "maml: 3/5 steps [00:40<00:40], meta-train loss 0.5",
-    ]
-
-
-def test_a_count_without_a_known_total_has_no_estimate(clock, capsys):
-    with _progress.ProgressBar("prepare") as shown:
-        for lines in (0, 1000, 2000):
-            clock[0] += 20
-            shown.on_prepare("lines read", lines, 0)
-    assert capsys.readouterr().err.splitlines()[0] == "prepare: 1000 lines read [00:20]"
-
-
-def test_dev_scores_are_lines(capsys):
-    shown = _progress.ProgressBar("maml")
-    for step, best in ((0, True), (5, True), (10, False)):
-        shown.on_dev(step, 0.25, best)
-    assert capsys.readouterr().err.splitlines() == [
-        "maml: step 0 dev 25.00 (before)", "maml: step 5 dev 25.00 (best so far)", "maml: step 10 dev 25.00",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("said", "steps", "expected"),
-    [
-        ("metasearch: scoring zero-shot on test of demo\n", False, "begins"),
-        ("zero-shot: zero-shot on test of demo: 3000/12000 texts [00:10<00:30]\n", False, "3000/12000 texts"),
-        ("maml: zero-shot on test of demo: 12000/12000 texts [00:40<00:00]\n", True, "step 2/9"),
-    ],
-)
-def test_a_cell_is_as_far_as_its_process_last_said(tmp_path, said, steps, expected):
-    study = StudyFolder(tmp_path)
-    study.at("cell").mkdir(parents=True)
-    study.log("cell").write_text(said, encoding="utf-8")
-    if steps:
-        (study.at("cell") / "log.jsonl").write_text('{"step": 2, "total": 9}\n', encoding="utf-8")
-        os.utime(study.log("cell"), (1, 1))
-    config = nested(ScoreConfig, task="demo", encoder="tiny")
-    status = CellStatus(Cell("cell", "score", "cell", {"cell": config}), "running")
-    status.follow(study)
-    assert _progress.progress(status) == expected
-
-
 def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch, capsys):
     monkeypatch.setattr(_progress.sys.stderr, "isatty", lambda: True, raising=False)
     with _progress.ProgressBar("maml") as shown:
@@ -179,13 +117,3 @@ def test_a_study_is_never_taller_than_the_terminal_and_shows_what_is_urgent(heig
         ["c98", "failed"],
         ["c0", "waiting"],
     ]
-
-
-def test_that_a_study_is_stopping_is_said_once(capsys):
-    shown, lines = board(2, c0="running"), _progress.Lines()
-    lines.ticked(shown)
-    assert capsys.readouterr().err == ""
-    shown.stopping = True
-    lines.ticked(shown)
-    lines.ticked(shown)
-    assert capsys.readouterr().err.count("Ctrl-C again stops at once") == 1

@@ -5,7 +5,6 @@ import pytest
 from helpers.declarations import RECIPE, problems
 from metasearch.config import yaml
 from metasearch.config.recipe import Outer, Recipe
-from metasearch.errors import ConfigError
 
 CHILD = "include: small\nrecipe: child\nouter: {eps: 1e-6}\n"
 
@@ -21,13 +20,6 @@ def test_an_included_file_may_include_another(write):
     write(CHILD, "child")
     found = yaml.read(write("include: child\nrecipe: grandchild\nouter: {lr: 2e-3}\n", "grandchild"), Recipe)
     assert (found.recipe, found.learner, found.outer) == ("grandchild", "maml", Outer(lr=2e-3, eps=1e-6))
-
-
-def test_files_that_include_each_other_are_refused(write):
-    write("include: second\nrecipe: first\n", "first")
-    path = write("include: first\nrecipe: second\n", "second")
-    (message,) = problems(path)
-    assert message.endswith("first.yaml: include: second.yaml includes itself")
 
 
 @pytest.mark.parametrize("name", ["../small", "/small", "sub/small", "", "."])
@@ -61,13 +53,6 @@ def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write,
     assert message.startswith(f"--set: {problem}")
 
 
-@pytest.mark.parametrize("text", ["outer: &a [*a]\n", "outer: &a {lr: *a}\n", "outer: " + 3000 * "[" + 3000 * "]"])
-def test_a_file_that_nests_without_end_is_refused(write, text):
-    path = write(text)
-    with pytest.raises(ConfigError, match=f"^{path}:1: "):
-        yaml.read(path, Recipe)
-
-
 def bomb(levels):
     """Return lists of ten aliases of the list before, so that the last one stands for 10 ** levels texts."""
     lines = ["a0: &a0 text"]
@@ -91,23 +76,6 @@ def test_what_is_written_is_read_back(write, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("recipe: a: b\n", 1),
-        ("recipe: small\nouter: {lr: 1\n", 3),
-        ("recipe: small\n\tlearner: maml\n", 2),
-        ("recipe: small\nlearner: *nowhere\n", 2),
-        ("recipe: small\n---\nrecipe: other\n", 2),
-        ("recipe: small\ndescription: bell \x07\n", 2),
-    ],
-)
-def test_what_is_no_yaml_is_refused_with_its_line(write, text, line):
-    path = write(text)
-    (message,) = problems(path)
-    assert message.startswith(f"{path}:{line}: not YAML: ")
-
-
-@pytest.mark.parametrize(
     "text",
     ["arrangements: [en_en -> en_{de,en}]\n", "arrangements: [de_de -> de_en,\n  en_en -> en_{de,en}]\n"],
 )
@@ -121,11 +89,3 @@ def test_aliases_in_the_place_of_a_key_are_refused_at_once(write):
     assert problems(path)[0].startswith(f"{path}:1: a4.")
     path = write("a: &a [b]\n? *a\n: x\n")
     assert problems(path) == [f"{path}:1: expected a text as a key, got a list or a mapping"]
-
-
-@pytest.mark.parametrize(
-    ("text", "key"), [('recipe: "a\\0b"\n', "recipe"), ('episodes:\n  k: ["\\x00"]\n', "episodes.k.0")]
-)
-def test_a_nul_character_is_refused_with_its_line_and_key(write, text, key):
-    path = write(text)
-    assert problems(path) == [f"{path}:{text.count(chr(10))}: {key}: NUL character"]

@@ -1,7 +1,7 @@
 """Rows and tables of scores, as they are written to files and pasted."""
 
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.runs.markdown import by_language, markdown, matrix
+from metasearch.runs.markdown import by_language, matrix
 
 
 def row(measure, language, value, count=2, pool="multilingual", candidates="all", **more):
@@ -14,21 +14,6 @@ def row(measure, language, value, count=2, pool="multilingual", candidates="all"
         "count": count,
         **more,
     }
-
-
-def test_rows_are_the_scores_and_their_means():
-    scores = (
-        Score("map", "multilingual", "ar", "all", 0.5, 2),
-        Score("map", "multilingual", "el", "all", 1.0, 1),
-        Score("map", "monolingual", "ar", "ar", 0.25, 2),
-    )
-    assert list(Evaluation(scores).rows()) == [
-        row("map", "ar", 0.5),
-        row("map", "el", 1.0, count=1),
-        row("map", "ar", 0.25, pool="monolingual", candidates="ar"),
-        row("map", "mean", (0.5 + 1.0) / 2, count=2 + 1),
-        row("map", "mean", 0.25, pool="monolingual", candidates=""),
-    ]
 
 
 REPORTED = [
@@ -69,13 +54,4 @@ def test_a_matrix_has_questions_down_and_candidates_across():
         "| -------------------------- | ----: | -----: |",
         "| ar                         | 75.00 |  50.00 |",
         "| el                         | 25.00 | 100.00 |",
-    ]
-
-
-def test_markdown_sets_the_first_columns_left_and_the_others_right():
-    assert markdown(["a", "name", "n"], [["x", "long name", "1"], ["yyyy", "b", "1000"]], left=2).split("\n") == [
-        "| a    | name      |    n |",
-        "| ---- | --------- | ---: |",
-        "| x    | long name |    1 |",
-        "| yyyy | b         | 1000 |",
     ]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.evaluation.report.charts import Estimate, Row, Series, heatmap, interval_chart, line_chart
-from metasearch.evaluation.report.svg import clean, shorten, width
+from metasearch.evaluation.report.svg import clean
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 ANY = st.text(max_size=30) | st.sampled_from(
@@ -99,24 +99,7 @@ def test_a_heat_map_is_well_formed_whatever_is_in_it(text, rows, diverging):
     check(drawn(heatmap(Table("m", text, (text,), (text, "b"), lines), text, text, diverging)))
 
 
-@given(ANY, st.floats(0, 400))
-def test_a_shortened_text_is_no_wider_than_asked_and_on_one_line(text, pixels):
-    short = shorten(text, pixels)
-    assert short in ("…", "") or width(short) <= pixels
-    assert len(short.splitlines()) <= 1
-
-
 # --- lines ------------------------------------------------------------------------------------------------------------
-
-RUN = ((0.0, 1.0), (5.0, 2.0))
-
-
-def test_a_line_chart_has_a_line_for_each_series_and_thin_ones_below_them():
-    root = drawn(line_chart("t", "", [Series("a", RUN, (RUN, RUN)), Series("b", RUN)], "loss"))
-    css = classes(root, "path")
-    assert ["thin" in names for names in css[:2]] == [True, True]
-    assert sum("mean" in names for names in css) == 2
-    assert {"a", "b", "outer step", "loss"} <= set(texts(root))
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------

@@ -13,12 +13,6 @@ SOME = st.lists(
 )
 
 
-def test_ticks_by_hand():
-    assert axis([0, 10], 0, 100).ticks == (0, 2, 4, 6, 8, 10)
-    assert axis([0.57, 0.61], 0, 100, count=4).ticks == (0.57, 0.58, 0.59, 0.6, 0.61)
-    assert axis([-11.5, 1.1], 0, 100, count=6).ticks == (-12, -10, -8, -6, -4, -2, 0, 2)
-
-
 @given(SOME, st.integers(2, 12))
 def test_an_axis_holds_all_values_with_round_ticks_evenly_spaced(values, count):
     made = axis(values, 0, 100, count)
@@ -38,9 +32,3 @@ def test_labels_tell_the_ticks_apart(values):
     labels = [made.label(tick) for tick in made.ticks]
     assert len(set(labels)) == len(labels)
     assert [float(label.replace("−", "-")) for label in labels] == pytest.approx(list(made.ticks), abs=made.step / 100)
-
-
-@pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.inf]])
-def test_an_axis_of_nothing_is_an_error(values):
-    with pytest.raises(ValueError, match="finite"):
-        axis(values, 0, 1)

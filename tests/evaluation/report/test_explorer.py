@@ -88,10 +88,6 @@ class TestTheQuestions:
         assert [q.id for q in swapped.questions] == [q.id for q in explorer.questions]
         assert swapped.questions[0].difference == -explorer.questions[0].difference
 
-    def test_pairs_are_the_baseline_and_each_other_learner(self, study):
-        found = explorers(study, study.arm("maml"))
-        assert [(e.baseline, e.other) for e in found] == [("maml", "zero-shot"), ("maml", "fine-tune")]
-
     def test_only_folds_of_both_are_compared(self, tmp_path):
         folder = write_study(tmp_path / "study", {"zero-shot": 0.5, "maml": 2.0}, unfinished=("maml/fold-1-seed-0",))
         study = read_study([folder])
@@ -119,11 +115,6 @@ class TestTheRankings:
                 below = [h.rank for h in side.below]
                 assert below == sorted(below)
                 assert all(rank > DEPTH for rank in below)
-
-    def test_scores_are_known_as_far_as_candidates_were_kept(self, explorer):
-        below = [h for q in explorer.questions for v in q.versions for h in v.sides[0].below]
-        assert {h.score is None for h in below if h.rank > 20} == {True}
-        assert {h.score is None for h in below if h.rank <= 20} == {False}
 
 
 class TestTheSection:

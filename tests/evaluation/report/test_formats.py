@@ -3,7 +3,6 @@
 import json
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,10 +133,3 @@ def test_no_text_breaks_the_rows_of_a_markdown_table(table):
     assert len(rows) == 2 + len(table.lines)
     assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows} == {len(table.heads) + len(table.columns) + 1}
     assert [note.count("\n") for note in notes] == [len(table.notes) - 1] * bool(table.notes)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("map@20", "map-20"), ("MAML (trans)", "maml-trans"), ("ар/../x", "x"), ("", "table")]
-)
-def test_a_slug_is_safe_in_files_links_and_labels(name, expected):
-    assert formats.slug(name) == expected

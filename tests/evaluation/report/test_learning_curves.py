@@ -1,13 +1,12 @@
 """Learning curves: what the runs of an arm logged, averaged, smoothed and thinned."""
 
-import math
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.report.sections.learning import average_runs, dev_chart, history, loss_chart, thinned
+from metasearch.evaluation.report.sections.learning import average_runs, dev_chart, history, thinned
 from metasearch.evaluation.study.arms import Arm
 
 
@@ -52,27 +51,3 @@ def test_dev_scores_are_drawn_times_100_each_run_thin_and_the_mean_thick():
     assert root.find("desc").text == ("maml, 2: first 50.00, last 65.00, best 65.00, best at step 5, last step 5.")
     assert count(root, "thin") == 2
     assert [chart.values.shown(cell) for cell in chart.values.lines[0].cells] == ["50.00", "65.00", "65.00", "5", "5"]
-
-
-def test_a_loss_of_one_term_has_one_picture_and_of_two_three():
-    two = [{"step": 1, "phase": "meta-train", "loss": 1.5, "task": 1.0, "kd": 0.5, "grad": 2.0, "lr": 1.0}]
-    assert len(panels(loss_chart(0, history(arm(), [steps([3.0, 2.0])])).svg)) == 1
-    assert len(panels(loss_chart(0, history(arm(), [two])).svg)) == 3
-
-
-def test_losses_are_averaged_over_the_runs_that_reached_a_step():
-    found = history(arm(), [steps([4.0, 2.0, 1.0]), steps([2.0, 1.0])])
-    assert found.losses["loss", "meta-train"] == {1: [4.0, 2.0], 2: [2.0, 1.0], 3: [1.0]}
-    table = loss_chart(0, found).values
-    assert [table.shown(cell) for cell in table.lines[0].cells] == [f"{(4 + 2) / 2:g}", "1", "1", "3"]
-
-
-def test_events_that_are_no_numbers_are_left_out():
-    events = [
-        {"step": 1, "phase": "a", "loss": "x"},
-        {"step": 2, "dev": None},
-        {"step": 3, "dev": math.nan},
-        {"step": 4},
-    ]
-    found = history(arm(), [events])
-    assert (found.dev, found.losses) == ([()], {})

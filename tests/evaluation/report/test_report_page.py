@@ -77,11 +77,6 @@ def report(text="text", html=""):
     return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)
 
 
-def test_the_main_table_is_that_of_the_scores_wherever_they_stand():
-    sections = (Section("of-a-plug-in", "P", tables=(table("other"),)), Section("scores", "S", tables=(table("map"),)))
-    assert Report("t", (), (), sections).main == table("map")
-
-
 def html_table(table):
     """Return a table as the page has it."""
     return str(environment().get_template("table.html.j2").module.table(table))
@@ -130,13 +125,6 @@ def test_headings_go_down_one_level_at_a_time_and_links_lead_somewhere():
     assert {found["href"][1:] for found in parsed.all("a")} == {"content", "results", "more"}
     assert {"content", "results", "more", "chart", "main"} == set(ids)
     assert parsed.all("a")[0] == {"class": "skip", "href": "#content"}
-
-
-def test_a_chart_has_a_name_a_caption_and_its_values_as_a_table():
-    parsed = Parsed(page(report("a difference")))
-    assert len(parsed.all("svg")) == len(parsed.all("figcaption")) == len(parsed.all("details")) == 1
-    assert parsed.all("svg")[0]["role"] == "img"
-    assert len(parsed.all("table")) == 2  # of the chart, and of the section
 
 
 def test_a_table_has_a_caption_and_scopes_and_shows_places_marks_and_notes():

@@ -61,14 +61,6 @@ def test_a_learner_that_lacks_folds_is_named_and_ranked_with_none():
     assert any(note.startswith("maml has 3 of 5 folds (not 2, 3).") for note in table.notes)
 
 
-def test_the_spread_over_the_seeds_of_an_only_fold_stands_not_among_spreads_over_folds():
-    scores = {("zero-shot", None, fold, 0): {"ar": 0.1 + 0.1 * fold} for fold in (0, 1)}
-    scores |= {("maml", "trans", 0, seed): {"ar": 0.1 * seed} for seed in (1, 3)}
-    table = main_table(study_of(scores), SELECTION)
-    assert shown(table, "zero-shot", "–") == ["15.00", f"15.00 ± {100 * stdev([0.1, 0.2]):.2f}"]
-    assert shown(table, "maml", "trans") == ["20.00", "20.00"]
-
-
 def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
     modes = ("mixt", "mono-bi-multi", "mono-bi", "trans", "bi-multi")
     scores = {("maml", mode, 0, 0): {"ar": 0.1} for mode in modes}
@@ -95,13 +87,3 @@ def test_folds_and_seeds_have_tables_of_their_own():
     assert shown(folds, "maml", "trans") == ["11.00", "21.00", f"16.00 ± {stdev([11, 21]):.2f}"]
     assert seeds.columns == ("seed 0", "seed 1", "mean")
     assert shown(seeds, "maml", "trans") == ["15.00", "17.00", f"16.00 ± {stdev([15, 17]):.2f}"]
-
-
-def test_a_seed_that_lacks_a_fold_has_no_value_and_its_learner_no_place():
-    folds_and_seeds = [(fold, seed) for fold in (0, 1) for seed in (0, 1, 2)]
-    scores = {("maml", "trans", *at): {"ar": 0.9} for at in folds_and_seeds if at != (1, 1)}
-    scores |= {("reptile", "trans", *at): {"ar": 0.1} for at in folds_and_seeds}
-    scores |= {("meta-sgd", "trans", *at): {"ar": 0.2} for at in folds_and_seeds}
-    table = seed_table(study_of(scores), SELECTION)
-    assert shown(table, "maml", "trans") == ["90.00", "", "90.00", "90.00 ± 0.00"]
-    assert places(table, "mean") == ["", "second", "best"]
