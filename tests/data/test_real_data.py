@@ -55,10 +55,6 @@ def test_lareqa_has_the_questions_and_test_candidates_of_table_2_in_every_langua
         assert candidates(lareqa[fold].split.test) == tested
 
 
-def test_lareqa_has_every_sentence_of_xquad_r_in_its_pool(lareqa):
-    assert candidates(lareqa[0].data) == (1222, 1276, 1234, 1244, 1219, 852, 1167)
-
-
 def test_lareqa_splits_48_articles_and_neither_they_nor_answers_straddle(lareqa):
     for benchmark, articles in zip(lareqa, ARTICLES, strict=True):
         groups = [set(part.groups) for part in parts(benchmark)]
@@ -66,14 +62,6 @@ def test_lareqa_splits_48_articles_and_neither_they_nor_answers_straddle(lareqa)
         assert len(set.union(*groups)) == sum(articles) == 48
         for part in parts(benchmark):
             assert set(part.answers) == {question.id for question in part.questions}
-
-
-def test_every_lareqa_question_has_one_answer_in_each_of_seven_languages(lareqa):
-    """So seven candidates of the multilingual pool are relevant to it."""
-    answers = lareqa[0].data.answers
-    assert len(answers) == 1190
-    for by_language in answers.values():
-        assert {code: len(found) for code, found in by_language.items()} == dict.fromkeys(LANGUAGES, 1)
 
 
 def test_semeval_folds_are_150_50_and_50_in_each_language_pair(stsb):
@@ -103,9 +91,9 @@ def test_stsb_multi_mt_has_5749_1500_and_1379_rows_in_every_language_pair(real_d
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fold", [0, 4])
-def test_translations_of_lareqa_are_none_of_dev_and_test(real_data, fold):
+def test_translations_of_lareqa_are_none_of_dev_and_test(real_data):
     """The authors' T-Train had all 1190 questions in train, whatever the fold."""
+    fold = 4
     train, dev, test = parts(load_benchmark("lareqa-sentences-oracle", fold=fold, data=str(real_data)))
     held = {question.id for part in (dev, test) for question in part.questions}
     asked = {code: {q.id for q in found} for code, found in train.questions_by_language.items()}
@@ -119,42 +107,9 @@ def test_lareqa_fold_0_has_the_train_and_dev_candidates_of_table_2(lareqa):
     assert candidates(lareqa[0].split.dev) == (255, 256, 254, 252, 262, 178, 248)
 
 
-def test_lareqa_texts_are_one_line_and_longer_than_their_sentence(lareqa):
-    for candidate in lareqa[0].data.candidates:
-        assert "\n" not in candidate.text + candidate.shown
-        assert candidate.shown.strip()
-        assert len(candidate.text) > len(candidate.shown)
-
-
 def test_candidate_ids_are_unique_in_all_of_lareqa(lareqa):
     ids = [candidate.id for candidate in lareqa[0].data.candidates]
     assert len(ids) == len(set(ids)) == 1222 + 1276 + 1234 + 1244 + 1219 + 852 + 1167
-
-
-@pytest.mark.slow
-def test_translations_of_stsb_give_all_arrangements_of_the_paper(real_data, tmp_path):
-    """Table 4: `ar_ar -> ar_es -> ar_{ar,en,es}` is drawn from the 150 English pairs of train, translated twice."""
-    benchmark = load_benchmark("stsb", data=str(real_data))
-    texts = {
-        text
-        for pair in benchmark.data.pairs
-        for text, tag in zip(pair.texts, pair.languages, strict=True)
-        if tag == "en"
-    }
-    for path in (real_data / "semeval2017").iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    for language in ("ar", "es"):
-        lines = "".join(f"{text}\t{language} {text}\n" for text in sorted(texts))
-        (tmp_path / f"en-{language}.tsv").write_text(lines, encoding="utf-8")
-    translated = load_benchmark("stsb-translated", mode="mono-bi-multi", data=str(tmp_path))
-    arrangements = [str(one) for one in translated.task.arrangements["mono -> bi -> multi"]]
-    assert arrangements == [
-        "en_en -> en_ar -> en_{ar,en,es}",
-        "ar_ar -> ar_es -> ar_{ar,en,es}",
-        "es_es -> es_ar -> es_{ar,en,es}",
-    ]
-    counts = [sum(set(pair.languages) == {"ar", "es"} for pair in part.pairs) for part in parts(translated)]
-    assert counts == [150, 0, 0]
 
 
 @pytest.mark.slow

@@ -107,28 +107,12 @@ def test_whatever_is_kept_is_read_back_to_the_bit(tmp_path, kept):
     assert facts == FACTS
 
 
-def test_a_run_keeps_one_file_for_each_task_encoder_and_part(tmp_path):
-    assert query_results_path(tmp_path, "demo", "maml", "test") == tmp_path / "queries" / "demo.maml.test.npz"
-    assert query_results_path(tmp_path, "demo-sts", "1 assistant", "test").name == "demo-sts.1 assistant.test.npz"
-
-
 @pytest.mark.parametrize("label", ["../../elsewhere", "/some/model", "org/model", "à la carte", ".."])
 def test_a_label_that_is_a_path_leads_out_of_no_folder(tmp_path, label):
     path = query_results_path(tmp_path, "demo", label, "test")
     assert path.resolve().parent == tmp_path.resolve() / "queries"
     small().save(path, FACTS)
     assert equal(load(path)[0], small())
-
-
-@pytest.mark.slow
-def test_a_file_that_is_cut_off_anywhere_is_a_damaged_one(tmp_path):
-    path = tmp_path / "kept.npz"
-    small().save(path, FACTS)
-    whole = path.read_bytes()
-    for end in range(len(whole)):
-        path.write_bytes(whole[:end])
-        with pytest.raises(DataError, match=r"kept.npz: damaged, or not a file of kept questions \(.+\)"):
-            load(path)
 
 
 @pytest.mark.slow

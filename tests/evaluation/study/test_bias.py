@@ -10,9 +10,6 @@ from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
 from metasearch.evaluation.study.bias import (
-    Bias,
-    BiasFigures,
-    mean,
     measure_arm_bias,
     measure_bias,
     measure_ranking_bias,
@@ -67,12 +64,6 @@ def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
     assert measure_arm_bias(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
 
 
-def test_the_top_is_the_pool_where_that_is_smaller():
-    found = measure_ranking_bias(ranking(answers=3), 20)
-    assert found.observed == pytest.approx(np.full((2, 2), 3 / 6))
-    assert math.isnan(found.figures.bias)
-
-
 def test_a_ranking_by_hand():
     """One Arabic question, answered by ar0 and de0; the order is de1, ar1, ar0, de2, ar2, de0."""
     pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in ("ar", "de") for i in range(3)]
@@ -86,26 +77,6 @@ def test_a_ranking_by_hand():
     # AP@3 is (1/3) / 2. Without ar1 and ar2, ar0 is on rank 2 and de0 on 4; without de1 and de2, on 2 and 4, too.
     assert found.lost == pytest.approx(np.array([[(1 / 2 - 1 / 3) / 2] * 2]))
     assert found.figures.excess == pytest.approx(0)
-
-
-def test_a_question_language_without_candidates_has_a_line_of_shares_and_no_figures():
-    found = measure_ranking_bias(ranking(own=2, asked=("ar", "de", "th")), 2)
-    assert found.asked == ("ar", "de", "th")
-    assert found.observed.shape == (3, 2)
-    assert np.isnan(found.by_language).tolist() == [False, False, True]
-    assert found.figures.bias == pytest.approx(found.by_language[:2].mean())
-
-
-def bias(asked, languages, value):
-    square = np.full((len(asked), len(languages)), value)
-    return Bias(20, asked, languages, square, square, square, np.full(len(asked), value), BiasFigures(*[value] * 6))
-
-
-def test_a_language_that_a_fold_lacks_counts_where_it_is():
-    found = mean([bias(("ar",), ("ar", "de"), 0.2), bias(("ar", "de"), ("ar", "de"), 0.4)])
-    assert found.asked == ("ar", "de")
-    assert found.observed == pytest.approx(np.array([[0.3, 0.3], [0.4, 0.4]]))
-    assert found.by_language == pytest.approx([0.3, 0.4])
 
 
 def test_the_first_table_has_a_line_of_figures_for_each_arm(study):

@@ -139,22 +139,6 @@ def test_one_fold_and_seed_has_no_main_interval_and_its_mark_is_of_these_models(
     assert {each.mark for each in found.languages.values()} <= {"°", ""}
 
 
-def made_elsewhere(folder):
-    """Turn the runs of `maml` into scores of encoders that were made once with each seed, for all folds."""
-    for path in folder.glob("cells/maml/*/results.jsonl"):
-        rows = map(json.loads, path.read_text().splitlines())
-        path.write_text("".join(json.dumps({**row, "mode": None}) + "\n" for row in rows))
-    return read_study([folder])
-
-
-@pytest.mark.slow
-def test_students_that_all_folds_share_are_told_of_seeds_and_folds_and_one_of_them_has_no_main_interval(tmp_path):
-    alone = only(made_elsewhere(write_study(tmp_path / "one", ARMS)))
-    assert (alone.training, alone.mark) == (None, "°")
-    several = only(made_elsewhere(write_study(tmp_path / "three", ARMS, seeds=(1, 2, 3))))
-    assert several.training.over == "folds and seeds"
-
-
 def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
     found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2, 3))]))
     assert found.training.over == "seeds and questions"
@@ -186,21 +170,6 @@ def test_a_correlation_without_a_weighted_form_is_resampled_row_by_row_to_the_sa
     found = only(study, measure="spearman", resamples=100)
     assert (found.interval.low, found.interval.high) == pytest.approx((weighted.interval.low, weighted.interval.high))
     assert found.difference == pytest.approx(weighted.difference)
-
-
-def test_a_language_in_the_bilingual_pool_is_the_mean_over_its_candidate_languages(study):
-    found = only(study, pool="bilingual")
-    folds = [
-        np.mean([value for (language, _), value in each.values("map@20", "bilingual").items() if language == "de"])
-        for each in study.of(study.arm("maml"))
-    ]
-    assert found.languages["de"].value == pytest.approx(np.mean(folds))
-    assert found.test.n == 3 * 3
-
-
-def test_the_same_seed_gives_the_same_intervals_and_another_one_others(study):
-    assert compare(study, resamples=200) == compare(study, resamples=200)
-    assert only(study, seed=1).interval != only(study).interval
 
 
 def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign(study):

@@ -1,7 +1,6 @@
 """Runs and studies read back: what is there, what is missing, and what may not be put together."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -10,7 +9,7 @@ from helpers.studies import VERSIONS, Made, write_run, write_study
 from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.runs.per_query_results import QueryResults, query_results_path
+from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.rows import read_rows
 
 TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
@@ -112,16 +111,6 @@ def test_the_same_arm_of_two_studies_on_the_same_fold_is_two_arms_that_keep_all_
     assert where(found, "maml in a") == [(0, 0), (1, 0)]
     assert where(found, "maml in b") == [(1, 0), (2, 0)]
     assert where(found, "zero-shot") == [(0, 0), (1, 0), (2, 0)]
-
-
-def test_cells_of_two_studies_of_one_name_are_of_two_studies(tmp_path):
-    cells = []
-    for name in ("old", "new"):
-        made = study(tmp_path / name / "lareqa", {"maml": MAML})
-        cells += [path.parent for path in sorted(made.glob("cells/maml*/fold-0-seed-0/config.yaml"))]
-    assert len(cells) == 2
-    assert {run.source for run in read_study(cells).runs} == {"old/lareqa", "new/lareqa"}
-    assert {run.source for run in read_study([cells[0], cells[0].parents[2]]).runs} == {"lareqa"}
 
 
 def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_path):
@@ -247,30 +236,12 @@ def test_runs_of_different_versions_are_put_together_only_when_that_is_asked_for
     assert where(read_study([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
 
 
-def test_a_run_whose_own_scores_are_of_two_versions_is_named_once(tmp_path):
-    path = run(tmp_path / "r")
-    other = {"versions": VERSIONS | {"numpy": "1.0"}}
-    edit_rows(path / "results.jsonl", lambda row: row | (other if row["learner"] == "maml" else {}))
-    assert message(ConfigError, path).startswith(
-        f"scores of {path} cannot be compared: they were made with numpy 2.4.6"
-    )
-
-
 def test_runs_from_different_encoders_of_one_name_are_refused(tmp_path):
     one = run(tmp_path / "a")
     other = write_run(tmp_path / "b", Made(learner="fine-tune"), start=Made(9.0), **TINY)
     said = message(ConfigError, one, other)
     assert said.startswith(f"{one} and {other} cannot be compared: zero-shot map@20 on test is ")
     assert said.endswith("so 'tiny' is not the same encoder")
-
-
-def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
-    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
-    (path,) = (each.run.path / "queries").iterdir()
-    assert each.questions is each.questions
-    QueryResults().save(path, {})
-    os.utime(path, ns=(0, 0))
-    assert not each.questions.units
 
 
 def test_two_cells_of_a_study_that_are_the_same_are_refused(tmp_path):
