@@ -39,19 +39,6 @@ def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder)
     assert [line[:2] for line in first[6:]] == [[a, b] for a in ("maml", "fine-tune") for b in ("ar", "de", "el")]
 
 
-def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
-    text = " ".join(shown(folder, "--confidence", "0.9").split())
-    assert "Mean over languages, then over folds 0, 1, 2; ±: standard deviation over folds (n - 1)." in text
-    assert "the 90% interval over other folds, seeds and questions excludes 0 (Student's t over fold means" in text
-    assert "p (Holm), corrected for 2 comparisons, is below 0.1" in text
-    assert (
-        "90% interval of the trained models over other test questions (paired bootstrap over the articles of each fold"
-        in text
-    )
-    assert "two-sided paired t-test over 9 fold × language means" in text
-    assert "rejects too often and sets no mark" in text
-
-
 def test_json_has_everything_in_full_precision(folder):
     found = json.loads(shown(folder, "--json"))
     assert found == json.loads(shown(folder, "--format", "json"))

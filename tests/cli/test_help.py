@@ -1,4 +1,4 @@
-"""The help of every command: grouped, complete, in plain sentences; former names work and are not shown."""
+"""The help of every command: grouped and complete; former names work and are not shown."""
 
 import re
 
@@ -9,21 +9,6 @@ from metasearch.cli import SECTIONS, main
 from metasearch.cli._options import OLD_NAMES
 
 COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
-REFUSED = re.compile(
-    r"(?:about|above|across|after|against|along|among|an|and|around|as|at|before|below|beside|"
-    r"between|but|by|each|every|for|from|how|in|into|it|its|let|like|near|of|on|onto|or|"
-    r"over|per|since|so|that|their|them|there|these|they|this|those|through|to|toward|"
-    r"under|until|upon|what|when|where|whether|which|who|whose|with|within|without)\b",
-    flags=re.IGNORECASE,
-)
-"""Prepositions, pronouns and conjunctions: a help text is an imperative or a noun phrase, and begins with none."""
-
-
-HELPS = {
-    *(command.help for command in COMMANDS.values()),
-    *(option.help for each in COMMANDS.values() for option in each.params if isinstance(option, click.Option)),
-    *(summary for commands in SECTIONS.values() for summary in commands.values()),
-}
 
 
 def test_commands_are_listed_below_headings():
@@ -33,14 +18,6 @@ def test_commands_are_listed_below_headings():
                 for heading, commands in SECTIONS.items() for name in ("", *commands)]  # fmt: skip
     assert found[1:] == expected
     assert sorted(COMMANDS) == sorted(name for commands in SECTIONS.values() for name in commands)
-
-
-def test_help_texts_are_imperatives_or_noun_phrases_in_short_sentences():
-    assert all(HELPS)
-    assert [text for text in HELPS if REFUSED.match(text)] == []
-    prose = [re.sub(r"\x08\n.*?(\n\n|\Z)", "", text, flags=re.S) for text in HELPS]
-    sentences = [sentence for text in prose for sentence in re.split(r"(?<=[.!?])\s", text)]
-    assert [sentence for sentence in sentences if len(sentence.split()) > 40] == []
 
 
 @pytest.mark.parametrize(("old", "new"), OLD_NAMES.items())

@@ -7,7 +7,6 @@ import pytest
 
 from helpers.commands import metasearch
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.encoder import Encoder
 
 DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
 EN = ("The key is under the mat.", "The bus leaves at noon.")
@@ -126,19 +125,6 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
     assert error(*asked, "--expand", "--language=fr", code=2).startswith("no passage is in")
 
 
-def test_balance_measures_scores_from_the_best_of_their_language(docs):
-    metasearch("index", "docs", "--encoder=tiny", "--chunk-tokens=12", "-o", "faq.index")
-    asked = ("search", "faq.index", EN[0], "--json")
-    plain, even = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--balance"]))
-    for language in {hit["language"] for hit in plain}:
-        before, after = ([hit for hit in hits if hit["language"] == language] for hits in (plain, even))
-        assert [hit["text"] for hit in after] == [hit["text"] for hit in before][: len(after)]
-        assert after[0]["score"] == pytest.approx(before[0]["score"] / 2)
-    one = metasearch(*asked, "--balance", "--language=en")
-    assert "balance changes no order: all passages that are searched are in 'en'" in one.stderr
-    assert error(*asked, "--balance", "--language=fr", code=2).startswith("no passage is in")
-
-
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
@@ -174,18 +160,3 @@ def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, tmp_path):
     (tmp_path / "model").rename(tmp_path / "moved")
     assert "say with --encoder where it is" in error("search", "own", "key", code=6)
     assert "docs/en/faq.txt:1" in metasearch("search", "own", "key", "--encoder=moved").stdout
-
-
-def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
-    encode = Encoder.encode
-
-    def stopping(self, texts, *rest, **keys):
-        if "Stop." in texts:
-            raise KeyboardInterrupt
-        return encode(self, texts, *rest, **keys)
-
-    (docs / "rows.en.jsonl").write_text('{"text": "One."}\n{"text": "Stop."}\n', encoding="utf-8")
-    monkeypatch.setattr(Encoder, "encode", stopping)
-    monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 1)
-    said = error("index", "docs", "--encoder=tiny", "-o", "i", code=130)
-    assert said == "stopped; 3 of 4 new texts are encoded and kept, and the same command goes on"

@@ -13,7 +13,7 @@ from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.launchers import LauncherConfig
 from metasearch.data.formats import compressed_files
 from metasearch.data.formats.parquet import text_pairs
-from metasearch.errors import ConfigError, DataError, MetasearchError
+from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.study.launchers.base import open_launcher
 from metasearch.retrieval.index import exact_search
 
@@ -141,9 +141,3 @@ def test_the_base_install_is_what_the_code_imports_everywhere():
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "metasearch").rglob("*.py"))
     for name in names:
         assert re.search(rf"^\s*(import|from) {modules.get(name, name)}\b", source, re.M), name
-
-
-def test_errors_of_extras_have_an_exit_code():
-    with pytest.raises(MetasearchError) as found:
-        import_extra("no_such_package_here", "serve", "metasearch serve", DataError)
-    assert found.value.exit_code == 3

@@ -8,21 +8,12 @@ import pytest
 from metasearch.config import registry
 from metasearch.errors import ConfigError, nearest
 
-READERS = ["csv", "jsonl", "semeval2017", "sts-extended", "stsb-multi-mt", "xquad-r"]
-
 
 @pytest.mark.parametrize("kind", registry.KINDS)
 def test_base_and_private_modules_are_no_plug_ins(kind):
     names = registry.names(kind)
     assert names == sorted(names)
     assert not [name for name in names if name == "base" or name.startswith(("_", "-")) or "_" in name]
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_a_reader_is_loaded_by_name_and_keeps_the_contract(name):
-    module = registry.load("readers", name)
-    assert callable(module.read)
-    assert callable(module.files)
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from helpers.tags import NAMES, written
 from metasearch.data.documents.languages import find_folder_language, find_language, find_series, find_untagged
-from metasearch.data.documents.source import sources
 
 
 def told(stem, folder="", *siblings):
@@ -75,18 +74,3 @@ def test_a_folder_beside_one_with_a_tag_has_files_in_one_unknown_language():
     assert find_folder_language("docs", untagged, "fr") == "fr"
     assert told("git-rm", "und") == told("ar", "und") == "und"
     assert told("README.pt-br", "und") == "pt-BR"
-
-
-def test_the_pages_of_tldr_are_in_the_languages_of_their_folders(tmp_path):
-    names = [
-        f"{folder}/common/{name}.md" for folder in ("pages", "pages.de", "pages.zh_TW") for name in ("git-rm", "ar")
-    ]
-    for name in names:
-        path = tmp_path / "tldr" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("# Page\n", encoding="utf-8")
-    assert [source.language for source in sources([tmp_path / "tldr"])] == ["und"] * 2 + ["de"] * 2 + ["zh-TW"] * 2
-    # A file is no sibling of a folder: `common.ts` is a program.
-    (tmp_path / "tldr" / "pages.de" / "common.ts").touch()
-    named = sources([tmp_path / "tldr/pages.de/common/ar.md", tmp_path / "tldr/pages"])
-    assert [source.language for source in named] == ["ar", "und", "und"]

@@ -16,10 +16,6 @@ def test_lines_are_counted_whatever_ends_them(name, end, tmp_path):
     assert shown(tmp_path / name, text, limit=12) == [(1, "First line."), (3, "Third line."), (4, "Fourth.")]
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path):
-    assert shown(tmp_path / "a.txt", b"\xef\xbb\xbfHello.") == [(1, "Hello.")]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 2**18])
 @pytest.mark.parametrize(
     ("text", "says"),
@@ -36,11 +32,6 @@ def test_a_byte_that_is_no_text_is_named_with_its_place(size, text, says, tmp_pa
     with pytest.raises(DataError) as caught:
         shown(tmp_path / "a.txt", text)
     assert str(caught.value) == f"{tmp_path}/a.txt{says}"
-
-
-def test_a_packed_file_is_read(tmp_path):
-    (passage,) = passages_of(tmp_path / "faq.de.txt.gz", "Hallo.")
-    assert (passage.text, passage.language, passage.file) == ("Hallo.", "de", f"{tmp_path}/faq.de.txt.gz")
 
 
 def test_markdown_stays_as_it_is_written(tmp_path):
@@ -63,11 +54,6 @@ def test_front_matter_tells_language_and_title_and_is_no_text(tmp_path):
 def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
     (passage,) = passages_of(tmp_path / "a.md", text)
     assert (passage.line, passage.text, passage.language) == (1, text.rstrip(), "und")
-
-
-def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(content, "_SIZE", 3)
-    assert shown(tmp_path / "a.txt", "ab\r\nü\r\nc", limit=2) == [(1, "ab"), (2, "ü"), (3, "c")]
 
 
 @pytest.mark.parametrize(

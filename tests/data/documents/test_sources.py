@@ -112,23 +112,3 @@ def test_the_folder_that_is_named_tells_a_language_and_those_above_it_do_not(tmp
     for named in (tmp_path / "is" / "de", Path(), tmp_path / "is/de/a.txt", Path("../de")):
         assert {source.language for source in sources([named])} == {"de"}
     assert {source.language for source in sources([tmp_path / "is/de/b"])} == {""}
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read_is_named(folder):
-    put(folder, "a.txt", "secret/b.txt")
-    (folder / "secret").chmod(0)
-    try:
-        assert unreadable(folder) == ({"docs/secret": "docs/secret: cannot be read: Permission denied"}, ["docs/a.txt"])
-        with pytest.raises(DataError, match=r"docs/secret: cannot be read: Permission denied"):
-            sources([folder / "secret"])
-    finally:
-        (folder / "secret").chmod(0o700)
-
-
-def test_the_digest_of_a_file_that_is_gone_is_an_error(folder):
-    put(folder, "a.txt")
-    (source,) = sources([folder])
-    source.path.unlink()
-    with pytest.raises(DataError, match=r"docs/a\.txt: cannot be read"):
-        source.digest  # noqa: B018
