@@ -79,7 +79,7 @@ def serialised():
     return "".join(train_tokenizer(corpus(), SIZE, kind).backend_tokenizer.to_str() for kind in ("unigram", "bpe"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_texts_give_the_same_bytes_in_every_process():
     code = "import sys; sys.path[:0] = ['tests', 'tests/compress']; from test_vocabulary import *; print(serialised())"
     environment = {**os.environ, "RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "1", "PYTHONUTF8": "1"}

@@ -1,9 +1,5 @@
 """Encoders by their name on the model hub: from its cache without network, and never another encoder."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 from click.testing import CliRunner
 from huggingface_hub.errors import RepositoryNotFoundError
@@ -48,14 +44,11 @@ def test_a_hub_that_answers_is_asked_once_and_loading_says_what_is_wrong(monkeyp
     assert len(asked) == 1
 
 
-@pytest.mark.slow
-def test_a_checkpoint_in_the_cache_of_the_hub_needs_no_network(tmp_path):
-    cached = tmp_path / "hub" / "models--nobody--cached"
+def test_a_checkpoint_in_the_cache_of_the_hub_needs_no_network(tmp_path, monkeypatch, caplog):
+    cached = tmp_path / "models--nobody--cached"
     tiny.build().save(cached / "snapshots" / ("0" * 40))
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text("0" * 40)
-    code = "from metasearch.encoders.open import open_checkpoint; print(open_checkpoint('nobody/cached').size)"
-    environment = os.environ | {"HF_HOME": str(tmp_path)}
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert said.stdout == f"{tiny.build().size}\n"
-    assert "Retrying" not in said.stderr
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert opened.open_checkpoint("nobody/cached").size == tiny.build().size
+    assert "Retrying" not in caplog.text

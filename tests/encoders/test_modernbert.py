@@ -10,6 +10,7 @@ from helpers.commands import metasearch
 from metasearch.compress.export import check
 from metasearch.compress.merging import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.config import yaml
 from metasearch.encoders.open import open_checkpoint
 from metasearch.training.packing.plan import packing_plan
 
@@ -97,5 +98,6 @@ def test_it_is_trained_from_a_folder_without_padding(folder, tmp_path):
     given = ["--task", "demo", "--mode", "mono-bi", "--learner", "maml", "--max-steps", 2, "--checkpointing", "layers"]
     said = metasearch("train", "--encoder", folder, *given, "-o", tmp_path / "run").stderr
     assert "padded" not in said
+    assert yaml.tree(tmp_path / "run" / "config.yaml")["config"]["compute"]["checkpointing"] == "layers"
     trained = open_checkpoint(str(tmp_path / "run" / "model"), LENGTHS)
     assert differ(trained, make("modernbert")) > 1e-5

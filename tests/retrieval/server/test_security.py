@@ -91,13 +91,13 @@ def locked(searcher):
 
 
 class TestTheToken:
-    @pytest.mark.parametrize("path", ["/index", "/metrics", "/v1/models", "/nowhere"])
     @pytest.mark.parametrize("sent", [None, "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer \xfc"])
-    def test_is_asked_for(self, locked, path, sent):
-        status, headers, body = locked.send("GET", path, headers={"authorization": sent} if sent else {})
-        assert status == 401
-        assert headers["www-authenticate"].startswith("Bearer")
-        assert TOKEN.encode() not in body
+    def test_is_asked_for(self, locked, sent):
+        for path in ("/index", "/metrics", "/v1/models", "/nowhere") if sent is None else ("/index",):
+            status, headers, body = locked.send("GET", path, headers={"authorization": sent} if sent else {})
+            assert status == 401
+            assert headers["www-authenticate"].startswith("Bearer")
+            assert TOKEN.encode() not in body
 
     def test_opens(self, locked):
         assert locked.get("/index", authorization=f"Bearer {TOKEN}")[0] == 200
