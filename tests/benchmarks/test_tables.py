@@ -19,6 +19,7 @@ def test_every_table_stands_in_a_document():
     assert {block[2] for text in texts for block in tables.TABLE.finditer(text)} == set(tables.TABLES)
 
 
+@pytest.mark.slow
 def test_a_figure_that_no_row_gives_is_named_with_its_document(tmp_path, monkeypatch):
     (tmp_path / "benchmarks").mkdir()
     text = (tables.ROOT / "benchmarks" / "TABLES.md").read_text(encoding="utf-8")

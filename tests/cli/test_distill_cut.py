@@ -22,6 +22,7 @@ def run(place):
     return place / "run"
 
 
+@pytest.mark.slow
 def test_the_model_says_to_what_its_vectors_may_be_cut(run):
     for folder in (run / "model", run / "1-assistant" / "model"):
         settings = json.loads((folder / "config_sentence_transformers.json").read_text())

@@ -81,6 +81,7 @@ def test_the_columns_of_semeval_are_in_the_languages_that_the_reader_says(stsb):
             assert share > 0.7 if found[0].languages[column] == code else share == 0
 
 
+@pytest.mark.slow
 def test_stsb_multi_mt_has_5749_1500_and_1379_rows_in_every_language_pair(real_data):
     found = load_benchmark("stsb-mt", data=str(real_data))
     expected = (5749, 1500, 1379)

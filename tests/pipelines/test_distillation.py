@@ -37,6 +37,7 @@ def test_the_second_stage_can_compare_every_token_and_leaves_the_layers_as_they_
         assert weight.equal(kept[name]), name
 
 
+@pytest.mark.slow
 def test_a_student_learns_what_the_last_layer_gives_at_every_token(place, tmp_path):
     """Of fewer layers and a narrower word table, its error is smaller after four steps."""
     chosen = small("student", options__output="states", options__target="own", monitor="accuracy", outer__lr=1e-3)

@@ -57,6 +57,7 @@ def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
     np.testing.assert_array_equal(few.encode(questions, "question"), expected)
 
 
+@pytest.mark.slow
 def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vectors():
     config = nested(ScoreConfig, task="demo-oracle", encoder="tiny", trim=("task",), device="cpu")
     benchmark = load_benchmark("demo-oracle")

@@ -63,6 +63,7 @@ def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
     assert [at_the_start] == before
 
 
+@pytest.mark.slow
 def test_runs_are_compared_by_any_of_the_measures(run):
     measure = "recall@5"
     result = metasearch("compare", run, "--measure", measure, "--resamples", "200", "--json")

@@ -30,6 +30,8 @@ SMALL = [
 ]
 FEW = NeutralSettings(texts=40)
 
+pytestmark = pytest.mark.slow  # three runs are made
+
 
 def run_of(*changes, **keys):
     recipe = load_recipe("maml-tiny", [*SMALL, *changes])
@@ -143,7 +145,6 @@ class Stop(Callback):
             kill()
 
 
-@pytest.mark.slow
 def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, tmp_path):
     when = "after"
     with pytest.raises(Killed):

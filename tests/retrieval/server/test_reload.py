@@ -30,6 +30,7 @@ def test_new_passages_are_found_without_a_restart(folder):
         assert [hit["text"] for hit in hits] == ["Bees dance.", "The key is under the mat."]
 
 
+@pytest.mark.slow
 def test_an_index_that_cannot_be_opened_is_reported_once_and_the_old_one_stays(folder, caplog):
     caplog.set_level(logging.WARNING, "metasearch.retrieval.server.service")
     with running(open_searcher(folder / "index", device="cpu"), reload=0.05) as server:
