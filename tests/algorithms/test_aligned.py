@@ -211,7 +211,7 @@ def settings(align):
     return Loss(name="infonce", temperature=HEAT, align=align, align_weight=WEIGHT, align_temperature=OWN_HEAT)
 
 
-@pytest.mark.parametrize(("align", "first_order"), zip(ALIGNS, (True, False), strict=True))
+@pytest.mark.parametrize(("align", "first_order"), [*zip(ALIGNS, (True, False), strict=True)])
 def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_order):
     """Two inner steps on the support, in float64; `learned` holds the fast gradient to the reference, too."""
     encoder, episodes, rate = SmallEncoder(), [translated("a", 4), translated("b", 3)], 0.6

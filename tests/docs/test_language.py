@@ -16,12 +16,11 @@ def messages_and_docstrings():
     """Yield the place, kind and text of every error message and of every docstring's first line."""
     for path in sorted((ROOT / "metasearch").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
             if isinstance(node, ast.Raise):
                 parts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-                yield where, "message", " ".join(part for part in parts if isinstance(part, str))
-            elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
-                yield where, "docstring", text.splitlines()[0]
+                yield f"{path}:{node.lineno}", "message", " ".join(part for part in parts if isinstance(part, str))
+            elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
+                yield f"{path}:{getattr(node, 'lineno', 1)}", "docstring", text.splitlines()[0]
 
 
 @pytest.mark.parametrize("page", PAGES)
