@@ -40,12 +40,12 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, jsonl, csv and tsv.
+    """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
 
     A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
-    when you give it again. Rows of jsonl, csv and tsv have a column `text`, and may have `title` and `language`. An
-    unreadable document of a folder is skipped with a warning, or keeps its former passages; an unreadable row is
-    skipped.
+    when you give it again. Rows are in jsonl, csv, tsv, parquet or arrow files. They have a column `text`, and may have
+    `title`, `language` and further fields, which `metasearch search --where` filters by. An unreadable document of a
+    folder is skipped with a warning, or keeps its former passages; an unreadable row is skipped.
 
     \b
     Examples:

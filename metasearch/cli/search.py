@@ -57,6 +57,7 @@ def command(
     Examples:
       metasearch search help.index "Where is the key?"
       metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top-k 3
+      metasearch search shop.index "light rain coat" --where "price<80" --where brand=Nordlicht
       metasearch search help.index --json < questions.txt
       metasearch search help.index "Where is the key?" --rerank BAAI/bge-reranker-v2-m3
     """
@@ -97,6 +98,7 @@ def _json(query: str, hits: Sequence["Hit"]) -> str:
             "line": hit.passage.line,
             "text": hit.passage.text,
             "places": hit.places,
+            "fields": hit.passage.fields,
         }
         for hit in hits
     ]

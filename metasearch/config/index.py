@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from metasearch.config.base import Count, Flag, Length, Positive, Renamed, Settings
+from metasearch.config.conditions import list_conditions
 from metasearch.config.languages import Language, normalise_tag
 from metasearch.config.recipe import ROLE_NAMES, Role
 
@@ -41,7 +42,7 @@ class IndexSettings(Settings):
     titles: bool = True
     """Put a document's title before each of its passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"
-    """Column with the text in jsonl, csv and tsv; by default text."""
+    """Column with the text in files of rows; by default text."""
     neutral: bool = False
     """Remove language bias from the embeddings; off by default."""
     prompts: Annotated[Mapping[Annotated[Role, Renamed(ROLE_NAMES)], str], Flag(name="--prompt")] = {}
@@ -86,3 +87,5 @@ class SearchSettings(RankingSettings):
         tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")
     ] = ()
     """Language of hits, such as de; repeatable."""
+    where: Annotated[tuple[str, ...], BeforeValidator(list_conditions), Flag(metavar="CONDITION")] = ()
+    """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""

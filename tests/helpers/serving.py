@@ -13,9 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from metasearch.config.library import shipped
+from metasearch.data.documents.passage import Passage
 from metasearch.encoders.pool_scores import balance as balanced
 from metasearch.encoders.pool_scores import expanded
 from metasearch.errors import ConfigError
+from metasearch.retrieval.index.base import Hit
 from metasearch.retrieval.server.app import build_app
 from metasearch.retrieval.server.schemas import Limits
 from metasearch.retrieval.server.security import Hosts
@@ -24,20 +26,6 @@ from metasearch.retrieval.server.service import Service
 
 K1, B, RANKS = 1.5, 0.75, 60
 """Parameters of BM25 (Robertson & Zaragoza 2009) and of reciprocal rank fusion (Cormack et al. 2009)."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    text: str
-    file: str
-    line: int
-    language: str
-
-
-@dataclass(frozen=True)
-class Hit:
-    score: float
-    passage: Passage
 
 
 def demo_passages(*languages):
@@ -60,7 +48,7 @@ class MemorySearcher:
         self.vectors = encoder.encode([passage.text for passage in self.passages], "candidate")
         self.languages = dict(sorted(Counter(passage.language for passage in self.passages).items()))
 
-    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False, balance=False, rerank=0):
+    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False, balance=False, rerank=0, where=()):
         assert not rerank
         allowed = np.array([not languages or passage.language in languages for passage in self.passages])
         vectors = expanded(self.vectors, self.codes) if expand else self.vectors

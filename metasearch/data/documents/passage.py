@@ -1,8 +1,9 @@
 """Sections, which readers find in documents, and passages, which a search finds."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from metasearch.config.languages import UNKNOWN
 
@@ -21,6 +22,7 @@ class Section:
         marks: offsets in the text, ascending, from which on it stands in another line, and that line. None where each
             line end of the text begins the next line of the file.
         markdown: whether headings, lists and code are marked as in Markdown.
+        fields: further fields of a row: values that JSON can hold.
     """
 
     text: str
@@ -29,6 +31,7 @@ class Section:
     title: str = ""
     marks: Sequence[tuple[int, int]] | None = None
     markdown: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self, offsets: Iterable[int]) -> Iterator[int]:
         """Yield the line of each offset; they ascend."""
@@ -54,9 +57,11 @@ class Passage:
         file: the document as users see it, with forward slashes: the path as it was given, then that within the folder.
         line: the line of the file, from 1, in which the passage begins.
         language: a tag such as `de` or `zh-Hant`; `und` where it is not known.
+        fields: further fields of the row, such as its `id` or `price`.
     """
 
     text: str
     file: str
     line: int
     language: str = UNKNOWN
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -64,7 +64,7 @@ def passages(source: Source, settings: Settings, notes: Notes | None = None) -> 
         lines = section.lines(offset for offset, _ in places)
         for (_, text), line in zip(pieces, lines, strict=True):
             count += 1
-            yield Passage(text, source.file, line, _language(section, text, source, settings))
+            yield Passage(text, source.file, line, _language(section, text, source, settings), section.fields)
     if not count:
         found.counts[NO_TEXT] += 1
     found.close(source.file)

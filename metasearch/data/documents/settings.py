@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 from metasearch.config.languages import parse_tag
 from metasearch.errors import ConfigError
 
-OTHER_COLUMNS = ("title", "language", "id")
-"""Columns of a row beside its text."""
+OTHER_COLUMNS = ("title", "language")
+"""Columns of a row that belong to its text; all others are further fields."""
 
 
 @dataclass(frozen=True)

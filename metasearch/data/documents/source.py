@@ -25,6 +25,8 @@ SUFFIXES = {
     ".jsonl": "rows",
     ".csv": "rows",
     ".tsv": "rows",
+    ".parquet": "rows",
+    ".arrow": "rows",
     ".pdf": "pdf",
     ".docx": "docx",
 }

@@ -4,7 +4,7 @@
 |---|---|
 | `.csv`, `.tsv` | cells by the names in the header; a TSV has no quotes |
 | `.jsonl` | a JSON object a line |
-| `.parquet` | rows of the table, with pyarrow |
+| `.parquet`, `.arrow` | rows of the table, with pyarrow |
 | folder | of a `datasets.Dataset` or of a `DatasetDict` with one split, as `save_to_disk` writes them, with pyarrow |
 | folder | of shards of one table, such as `train-00000-of-00002.parquet`, in the order of their names |
 | in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a pandas `DataFrame` |
@@ -38,7 +38,7 @@ _BATCH = 4096
 """Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _SHOWN = 40
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow")
 _SHARD = re.compile(r"-\d+-of-\d+")
 """What names of shards of one table differ in."""
 
@@ -164,11 +164,13 @@ def _file_rows(path: Path, columns: Mapping[str, str], reading: _Reading) -> Ite
         return _json_rows(path, reading)
     if kind == ".parquet":
         return _batches(path, _parquet_batches(path))
+    if kind == ".arrow":
+        return _batches(path, _arrow_stream(path))
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file or folder")
     raise DataError(
-        f"{path}: expected rows in .csv, .tsv, .jsonl (also packed as .gz or .zst), .parquet or a folder of datasets; "
-        f"got '{kind}'"
+        f"{path}: expected rows in .csv, .tsv, .jsonl (also packed as .gz or .zst), .parquet, .arrow or a folder of "
+        f"datasets; got '{kind}'"
     )
 
 
@@ -262,7 +264,6 @@ def _parquet_batches(path: Path) -> Iterator[Any]:
 
 def _arrow_batches(folder: Path) -> Iterator[Any]:
     """Yield the batches of a folder that `save_to_disk` wrote."""
-    arrow = import_extra("pyarrow", "corpora", f"{folder}", DataError)
     if (folder / "dataset_dict.json").is_file():
         splits = _declared(folder / "dataset_dict.json", "splits")
         if len(splits) != 1:
@@ -271,8 +272,15 @@ def _arrow_batches(folder: Path) -> Iterator[Any]:
     if not (folder / "state.json").is_file():
         raise DataError(f"{folder}: no folder of rows: no file of rows, nor a state.json as save_to_disk writes")
     for file in _declared(folder / "state.json", "_data_files"):
-        with arrow.memory_map(str(folder / file["filename"])) as content:
-            yield from arrow.ipc.open_stream(content)
+        yield from _arrow_stream(folder / file["filename"])
+
+
+def _arrow_stream(path: Path) -> Iterator[Any]:
+    """Yield the batches of a file that `save_to_disk` wrote."""
+    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
+    require_file(path)
+    with arrow.memory_map(str(path)) as content:
+        yield from arrow.ipc.open_stream(content)
 
 
 def _declared(path: Path, key: str) -> list[Any]:

@@ -105,12 +105,20 @@ class Kind:
                 )
 
 
+def fields_to_json(fields: Mapping[str, Any]) -> str:
+    """Return further fields as JSON, names in alphabetical order; the empty text for no fields."""
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if fields else ""
+
+
 def passage_keys(passages: Sequence[Passage]) -> Keys:
-    """Return the key of each passage, `(n, 16)`: of its text and language, not of its place.
+    """Return the key of each passage, `(n, 16)`: of its text, language and further fields, not of its place.
 
     Two passages with the same key have the same vector, so that one of them is encoded.
     """
     # With their lengths, so that no text can pass for a language and another text.
-    texts = (f"{len(each.language)}:{each.language}{len(each.text)}:{each.text}" for each in passages)
+    texts = (
+        f"{len(each.language)}:{each.language}{len(each.text)}:{each.text}{fields_to_json(each.fields)}"
+        for each in passages
+    )
     found = b"".join(hashlib.sha256(text.encode()).digest()[:KEY_BYTES] for text in texts)
     return np.frombuffer(found, np.uint8).reshape(-1, KEY_BYTES)

@@ -71,7 +71,9 @@ class Bm25:
             derived_arrays.keep(folder, key, kept, "the words of the index are counted again the next time")
         return cls(store, words, kept)
 
-    def search(self, queries: Sequence[str], top: int, languages: Collection[str] = ()) -> list[tuple[Rows, Scores]]:
+    def search(
+        self, queries: Sequence[str], top: int, languages: Collection[str] = (), where: Sequence[str] = ()
+    ) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows that have one of its words, and their scores, best first, `(K,)` each.
 
         Of equal scores the lower row comes first.
@@ -80,12 +82,13 @@ class Bm25:
             queries: texts.
             top: how many rows are wanted for each; K is fewer where fewer have a word.
             languages: of the rows to search; by default all.
+            where: conditions that the rows meet.
 
         Raises:
-            ConfigError: no row is in one of the languages.
+            ConfigError: no row is in one of the languages, or has one of the fields.
         """
         found = []
-        inside = self.store.rows_in(languages)
+        inside = self.store.rows_in(languages, where)
         for ids in self.words(list(queries)):
             known = [self._numbers[word] for word in ids if word in self._numbers]
             best = Best(1, top)

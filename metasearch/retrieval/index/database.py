@@ -25,19 +25,20 @@ from metasearch.retrieval.index.base import KEY_BYTES, SourceFile
 
 FILE = "index.sqlite"
 FORMAT = "metasearch index"
-SCHEMA = 3
+SCHEMA = 4
 """Changes whenever an index of this release cannot be read by the one before, or the other way round."""
 ROW = np.dtype([("id", "<i8"), ("key", "u1", (KEY_BYTES,)), ("language", "<i4"), ("step", "<f4")])
 """A passage in a block: its number in the table of passages, -1 of a deleted one; key; language; step of its codes."""
 REMEDY = "Put the file back, or call metasearch index with its documents again, which makes anew what is damaged"
 WHOLE = "Put the file back, or delete it and call metasearch index with its documents again"
 _PAGE = 2**14
+_FETCHED = 4096
 _TABLES = """
 CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS file (
     number INTEGER PRIMARY KEY, facts TEXT NOT NULL, ids BLOB NOT NULL, lines BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS passage (
-    id INTEGER PRIMARY KEY, language TEXT NOT NULL, text TEXT NOT NULL, crc INTEGER NOT NULL);
+    id INTEGER PRIMARY KEY, language TEXT NOT NULL, text TEXT NOT NULL, fields TEXT NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS block (number INTEGER PRIMARY KEY, rows BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS codes (block INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
 """
@@ -172,24 +173,39 @@ class Database:
         self._run("DELETE FROM block WHERE number = ?", (number,))
         self._run("DELETE FROM codes WHERE block = ?", (number,))
 
-    def text(self, number: int) -> str:
-        """Return the text of a passage."""
-        found = self._select("SELECT language, text, crc FROM passage WHERE id = ?", (number,))
-        if not found or not _sound(number, found[0][:2], found[0][2]):
+    def passage(self, number: int) -> tuple[str, dict[str, Any]]:
+        """Return the text and the further fields of a passage."""
+        found = self._select("SELECT language, text, fields, crc FROM passage WHERE id = ?", (number,))
+        if not found or not _sound(number, found[0][:3], found[0][3]):
             raise self.damaged(f"passage {number}")
-        return str(found[0][1].decode())
+        _, text, fields, _ = found[0]
+        return str(text.decode()), _read_fields(fields)
+
+    def fields(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield number and further fields of each passage that has some."""
+        with self._lock, self._errors():
+            rows = self._connection.execute("SELECT * FROM passage WHERE length(fields) > 0")
+        while True:
+            with self._lock, self._errors():
+                some = rows.fetchmany(_FETCHED)
+            for number, tag, text, fields, crc in some:
+                if not _sound_passage(number, tag, text, fields, crc):
+                    raise self.damaged(f"passage {number}")
+                yield number, _read_fields(fields)
+            if not some:
+                return
 
     def sound_passages(self) -> NDArray[np.int64]:
         """Return the numbers of all passages that are as they were written, ascending."""
         with self._errors():
-            rows = self._connection.execute("SELECT id, language, text, crc FROM passage ORDER BY id")
-            return np.array([i for i, tag, text, crc in rows if _sound_passage(i, tag, text, crc)], np.int64)
+            rows = self._connection.execute("SELECT * FROM passage ORDER BY id")
+            return np.array([number for number, *rest in rows if _sound_passage(number, *rest)], np.int64)
 
-    def write_passages(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        """Write new passages: number, language and text."""
+    def write_passages(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
+        """Write new passages: number, language, text and further fields as JSON."""
         self._run_each(
-            "INSERT INTO passage VALUES (?, ?, ?, ?)",
-            ((i, tag, text, _crc(i, tag.encode(), text.encode())) for i, tag, text in rows),
+            "INSERT INTO passage VALUES (?, ?, ?, ?, ?)",
+            ((i, tag, text, more, _crc(i, tag.encode(), text.encode(), more.encode())) for i, tag, text, more in rows),
         )
 
     def delete_passages(self, ids: Iterable[int]) -> None:
@@ -263,9 +279,14 @@ def _sound(number: Any, values: tuple[Any, ...], crc: Any) -> bool:
     return typed and _crc(number, *values) == crc
 
 
-def _sound_passage(number: int, tag: Any, text: Any, crc: Any) -> bool:
+def _sound_passage(number: int, tag: Any, text: Any, fields: Any, crc: Any) -> bool:
     """Return the same as `_sound`, in a third of the time: an update of an index asks it of each passage."""
     try:
-        return bool(zlib.crc32(b"%d,%b%d,%b" % (len(tag), tag, len(text), text), number & 0xFFFFFFFF) == crc)
+        content = b"%d,%b%d,%b%d,%b" % (len(tag), tag, len(text), text, len(fields), fields)
+        return bool(zlib.crc32(content, number & 0xFFFFFFFF) == crc)
     except TypeError:  # a damaged type
         return False
+
+
+def _read_fields(content: bytes) -> dict[str, Any]:
+    return dict(json.loads(content)) if content else {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
+from metasearch.config.conditions import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SourceFile
 from metasearch.retrieval.index.contents import Contents, is_in
 from metasearch.retrieval.index.database import FILE, WHOLE, Block, Database
 from metasearch.retrieval.index.exact_search import Groups, processors, search_int8
+from metasearch.retrieval.index.fields import SHOWN, Column
 from metasearch.retrieval.index.folder import checked_state, read_state, require_index
 from metasearch.retrieval.index.quantise import Quantised, Queries
 
@@ -121,6 +124,7 @@ class LocalStore:
         top: int = 10,
         groups: Sequence[Collection[str]] = ((),),
         expanded: bool = False,
+        where: Sequence[str] = (),
     ) -> list[tuple[Rows, Scores]]:
         """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
 
@@ -132,9 +136,10 @@ class LocalStore:
             top: how many rows are wanted for each.
             groups: languages whose rows are ranked apart; an empty one has all languages.
             expanded: whether the second vectors of the rows are searched.
+            where: conditions on further fields (`metasearch.config.conditions`); other rows are not ranked.
 
         Raises:
-            ConfigError: no row is in one of the languages, or `top` is below 1.
+            ConfigError: no row is in one of the languages or has one of the fields, or `top` is below 1.
             NonFiniteError: a vector is not finite.
             ValueError: a language is in two of the groups.
         """
@@ -145,7 +150,11 @@ class LocalStore:
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")
         chosen = self.groups(groups)
-        sizes = [sum(self.languages[tag] for tag in set(languages) or self.languages) for languages in groups]
+        if where:
+            chosen = np.where(self._meets(where), chosen, -1).astype(np.int16)
+            sizes = np.bincount(chosen[chosen >= 0], minlength=len(groups)).tolist()
+        else:
+            sizes = [sum(self.languages[tag] for tag in set(languages) or self.languages) for languages in groups]
         wanted = [min(top, size) for size in sizes]
         if not any(wanted) or not len(vectors):
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
@@ -176,9 +185,39 @@ class LocalStore:
         self._last = key, found
         return found
 
-    def rows_in(self, languages: Collection[str]) -> NDArray[np.bool_]:
-        """Return which rows are in some languages, `(R,)`; `ConfigError` for a language that no row is in."""
-        return np.asarray(self.groups([languages]) >= 0)
+    def rows_in(self, languages: Collection[str], where: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """Return which rows are in some languages and meet all conditions, `(R,)`.
+
+        Raises:
+            ConfigError: no row is in one of the languages, or has one of the fields.
+        """
+        inside = np.asarray(self.groups([languages]) >= 0)
+        return inside & self._meets(where) if where else inside
+
+    def _meets(self, where: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which rows meet all conditions, `(R,)`."""
+        conditions = map(Condition.parse, where)
+        meets = [self._column(each.name).meets(each, len(self)) for each in conditions]
+        return np.asarray(np.logical_and.reduce(meets), np.bool_)
+
+    def _column(self, name: str) -> Column:
+        """Return a field of all rows, which is read when it is first asked for."""
+        if name not in self._columns:
+            raise ConfigError(f"no passage has the field '{name}'.{nearest(name, islice(self._columns, SHOWN))}")
+        column = self._columns[name]
+        if column is None:
+            found = [(number, fields[name]) for number, fields in self._database.fields() if name in fields]
+            rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
+            column = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
+            self._columns[name] = column
+        if not len(column):
+            raise ConfigError(f"the field '{name}' has no text, number or boolean to filter by")
+        return column
+
+    @cached_property
+    def _columns(self) -> dict[str, Column | None]:
+        """The fields of all passages by name; None of one that was not read yet."""
+        return {name: None for _, fields in self._database.fields() for name in fields}
 
     def vectors(self) -> NDArray[np.float32]:
         """Return the vectors of all rows as they are stored, `(R, D)`."""
@@ -201,13 +240,14 @@ class LocalStore:
 
     def texts(self) -> Iterator[str]:
         """Yield the texts of all rows, in their order; `RunFolderError` where one is damaged."""
-        yield from (self._database.text(int(number)) for number in self._contents.ids[self._contents.first])
+        yield from (self._database.passage(int(number))[0] for number in self._contents.ids[self._contents.first])
 
     def _passage(self, row: int, place: int) -> Passage:
         own = self._contents
         file = own.files[int(np.searchsorted(own.ends, place, side="right"))]
         tag = self.state["languages"][int(self._row_languages[row])]
-        return Passage(self._database.text(int(own.ids[place])), file.path, int(own.lines[place]), tag)
+        text, fields = self._database.passage(int(own.ids[place]))
+        return Passage(text, file.path, int(own.lines[place]), tag, fields)
 
     @cached_property
     def _contents(self) -> Contents:

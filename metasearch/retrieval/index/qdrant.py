@@ -20,18 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
+from metasearch.config.conditions import Condition
 from metasearch.config.extras import import_extra
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores
+from metasearch.retrieval.index.fields import numbers_in
 
 DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
-FORMAT, SCHEMA = "metasearch collection", 1
+FORMAT, SCHEMA = "metasearch collection", 2
 KEY_VARIABLE = "QDRANT_API_KEY"
 K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
 _ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
 _LANGUAGES = 10_000
+_BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 _SCROLLED = 4096
 
 Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
@@ -82,13 +85,15 @@ class Point:
     def payload(self, mark: int) -> dict[str, Any]:
         """Return it as the payload of a point; `mark` tells whether its vectors are current."""
         found = {**asdict(self.passage), "places": self.places}
+        numbers = {name: numbers_in(value) for name, value in self.passage.fields.items()}
+        found["numbers"] = {name: all_of_it for name, all_of_it in numbers.items() if all_of_it}
         content = "\x00".join(str(value) for value in found.values())
         return {**found, "digest": zlib.crc32(content.encode(), mark)}
 
     @classmethod
     def read(cls, payload: Mapping[str, Any]) -> "Point":
         """Return a point from its payload."""
-        passage = Passage(payload["text"], payload["file"], int(payload["line"]), payload["language"])
+        passage = Passage(*(payload[name] for name in ("text", "file", "line", "language", "fields")))
         return cls(passage, int(payload["places"]))
 
 
@@ -168,6 +173,7 @@ class QdrantStore:
         top: int = 10,
         groups: Sequence[Collection[str]] = ((),),
         expanded: bool = False,
+        where: Sequence[str] = (),
     ) -> list[tuple[Rows, Scores]]:
         """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
 
@@ -176,9 +182,10 @@ class QdrantStore:
             top: how many rows are wanted for each.
             groups: languages whose rows are ranked apart; an empty one has all languages.
             expanded: whether the second vectors are searched.
+            where: conditions on further fields, which hits meet.
 
         Raises:
-            ConfigError: no passage is in one of the languages, or there are no second vectors.
+            ConfigError: no passage is in one of the languages or has one of the fields, or there are no second vectors.
             NonFiniteError: a vector is not finite.
             RunFolderError: the server cannot be reached or refuses.
         """
@@ -189,7 +196,7 @@ class QdrantStore:
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:
-            ranked = self._ranked(vectors.tolist(), using, top, languages)
+            ranked = self._ranked(vectors.tolist(), using, top, languages, where)
             width = min((len(rows) for rows, _ in ranked), default=0)
             pairs = [(rows[:width], scores[:width]) for rows, scores in ranked]
             shape = (len(pairs), width)
@@ -198,14 +205,14 @@ class QdrantStore:
         return found
 
     def search_words(
-        self, words: Words, queries: Sequence[str], top: int, languages: Collection[str]
+        self, words: Words, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str] = ()
     ) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         sparse = [
             self._models.SparseVector(indices=(unique := np.unique(cut)).tolist(), values=np.ones(len(unique)).tolist())
             for cut in words(list(queries))
         ]
-        return self._ranked(sparse, WORDS, top, languages)
+        return self._ranked(sparse, WORDS, top, languages, where)
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has.
@@ -222,16 +229,17 @@ class QdrantStore:
         return [(points[row].passage, points[row].places) for row in wanted]
 
     def _ranked(
-        self, queries: Sequence[Any], using: str, top: int, languages: Collection[str]
+        self, queries: Sequence[Any], using: str, top: int, languages: Collection[str], where: Sequence[str]
     ) -> list[tuple[Rows, Scores]]:
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")
         for language in sorted(set(languages) - self.languages.keys()):
             raise ConfigError(f"no passage is in language '{language}'.{nearest(language, self.languages)}")
-        models, inside = self._models, None
+        models, conditions = self._models, [self._condition(Condition.parse(text)) for text in where]
         if languages:
-            condition = models.FieldCondition(key="language", match=models.MatchAny(any=sorted(set(languages))))
-            inside = models.Filter(must=[condition])
+            tags = models.MatchAny(any=sorted(set(languages)))
+            conditions.append(models.FieldCondition(key="language", match=tags))
+        inside = models.Filter(must=conditions) if conditions else None
         requests = [models.QueryRequest(query=query, using=using, limit=top, filter=inside) for query in queries]
         with errors(self.address):
             answers = self._client.query_batch_points(self.address.collection, requests=requests) if requests else []
@@ -242,6 +250,25 @@ class QdrantStore:
             rows = np.array([point.id for point in points], np.int64)
             found.append((rows, np.array([point.score for point in points], np.float32)))
         return found
+
+    def _condition(self, condition: Condition) -> Any:
+        """Return a condition as Qdrant takes it, with the meaning that it has in a local index (`Column`)."""
+        if condition.name not in self.state["fields"]:
+            near = nearest(condition.name, self.state["fields"])
+            raise ConfigError(f"no passage has the field '{condition.name}'.{near}")
+        models, number = self._models, condition.number
+        if condition.operator in _BOUNDS:
+            bound = models.Range(**{_BOUNDS[condition.operator]: number})
+            return models.FieldCondition(key=f'numbers."{condition.name}"', range=bound)
+        key, values = f'fields."{condition.name}"', [models.MatchValue(value=condition.value)]
+        if condition.value in ("true", "false"):
+            values.append(models.MatchValue(value=condition.value == "true"))
+        if isinstance(number, int):
+            values.append(models.MatchValue(value=number))
+        equal = [models.FieldCondition(key=key, match=value) for value in values]
+        if number is not None and abs(number) <= 2**53:
+            equal.append(models.FieldCondition(key=key, range=models.Range(gte=number, lte=number)))
+        return models.Filter(**{"should" if condition.operator == "=" else "must_not": equal})
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from metasearch.config.extras import import_extra
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index import qdrant
 from metasearch.retrieval.index.base import Kind
+from metasearch.retrieval.index.fields import scalars
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, Point, Words, errors
 
@@ -73,8 +74,10 @@ def copy_to_qdrant(
     mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())
     there, length = qdrant.scroll_digests(client, address), float(before["length"])
     changed: list[int] = []
+    fields: dict[str, None] = {}
     for rows in _parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
+            fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
             if there.get(int(numbers[row])) != Point(passage, places).payload(mark)["digest"]:
                 changed.append(row)
     sent = 0
@@ -88,7 +91,7 @@ def copy_to_qdrant(
     for ids in _parts(gone):
         with errors(address):
             client.delete(address.collection, points_selector=models.PointIdsList(points=list(ids)), wait=True)
-    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded}
+    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
     with errors(address):
         client.update_collection(address.collection, metadata=state)
     return CopyResult(len(store), sent, len(gone))
@@ -100,7 +103,7 @@ def _create(client: Any, address: Address, models: Any, store: LocalStore, words
     lengths = [len(cut) for part in _parts(rows.tolist()) for cut in words([p.text for p, _ in store.passages(part)])]
     state = {
         "format": qdrant.FORMAT, "schema": qdrant.SCHEMA, "kind": asdict(store.kind), "length": float(np.mean(lengths)),
-        "contents": "", "arrays": "", "expanded": False,
+        "contents": "", "arrays": "", "expanded": False, "fields": [],
     }  # fmt: skip
     vector = models.VectorParams(size=store.kind.dimension, distance=models.Distance.DOT, on_disk=True)
     sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)

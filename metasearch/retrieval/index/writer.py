@@ -22,7 +22,7 @@ from safetensors.numpy import save
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import LOCK, held
-from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows
+from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json
 from metasearch.retrieval.index.contents import is_in, key_words
 from metasearch.retrieval.index.database import FILE, FORMAT, ROW, SCHEMA, Block, Database
 from metasearch.retrieval.index.folder import OLD_FILE, OLD_FOLDERS, checked_state, exists
@@ -251,7 +251,10 @@ class IndexWriter(LocalStore):
         with self._database.transaction():
             self._database.write_state(state)
             self._write_block(blocks, block, codes)
-            self._database.write_passages((i, each.language, each.text) for i, each in zip(ids, passages, strict=True))
+            self._database.write_passages(
+                (number, each.language, each.text, fields_to_json(each.fields))
+                for number, each in zip(ids, passages, strict=True)
+            )
         self.state = state
         self._written.update(blocks)
         self._next_id += len(block)
@@ -300,7 +303,7 @@ class IndexWriter(LocalStore):
 
 _OF_CONTENTS = (
     "files", "languages", "quantised", "_contents", "_rows", "_row_languages", "_blocks", "_written", "_known",
-    "_next_id", "places_by_file", "_ids_by_file",
+    "_next_id", "places_by_file", "_ids_by_file", "_columns",
 )  # fmt: skip
 """Cached properties of a store that change with its documents."""
 

@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.conditions import list_conditions
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder
@@ -81,6 +83,7 @@ class Searcher:
         expand: bool = False,
         balance: bool = False,
         rerank: int = 0,
+        where: Any = (),
     ) -> list[list[Hit]]:
         """Return the best passages of each query, the best first.
 
@@ -95,31 +98,39 @@ class Searcher:
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
             rerank: passages of each query, at least `top`, that the cross-encoder reads; the score of a hit is then the
                 raw score of the cross-encoder. 0 reranks none.
+            where: conditions on further fields, all of which hits meet: `["price<10", "topic=news"]`, or a mapping for
+                equal values, `{"topic": "news"}` (`metasearch.config.conditions`).
 
         Raises:
-            ConfigError: no passage is in one of the languages, `top` is below 1, the index cannot be expanded, or there
-                is no reranker or it would read fewer passages than are wanted.
+            ConfigError: no passage is in one of the languages or has one of the fields, a condition is wrong, `top` is
+                below 1, the index cannot be expanded, or there is no reranker or it would read fewer passages than are
+                wanted.
             RunFolderError: a passage of the index is damaged.
         """
         if not queries:
             return []
         if rerank:
             self.require_rerankable(top, rerank)
-            first = self.search(queries, top=rerank, languages=languages, hybrid=hybrid, expand=expand, balance=balance)
+            how = {"languages": languages, "hybrid": hybrid, "expand": expand, "balance": balance, "where": where}
+            first = self.search(queries, top=rerank, **how)
             return [self._rerank(query, hits)[:top] for query, hits in zip(queries, first, strict=True)]
         languages = [normalise_tag(language) for language in languages]
+        try:
+            conditions = list_conditions(where)
+        except ValueError as error:
+            raise ConfigError(f"where: {error}") from None
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self._vectors.encode(queries, QUERY)
         searched = self._apart(languages) if balance else ()
         if searched:
-            each = self._near(vectors, wanted, [[tag] for tag in searched], expand)
+            each = self._near(vectors, wanted, [[tag] for tag in searched], expand, conditions)
             ranked = [merged(found, wanted) for found in zip(*each, strict=True)]
         else:
-            ranked = self._near(vectors, wanted, [languages], expand)[0]
+            ranked = self._near(vectors, wanted, [languages], expand, conditions)[0]
         if hybrid:
-            by_words = self._by_words(queries, wanted, languages)
+            by_words = self._by_words(queries, wanted, languages, conditions)
             ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
         return [self._hits(*found) for found in ranked]
 
@@ -144,12 +155,17 @@ class Searcher:
             require_expandable(self.store)
 
     def _near(
-        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expand: bool
+        self,
+        vectors: NDArray[np.float32],
+        top: int,
+        groups: Sequence[Collection[str]],
+        expand: bool,
+        where: Sequence[str],
     ) -> list[list[tuple[Rows, Scores]]]:
         """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
         if expand and isinstance(self.store, LocalStore):
             give_expanded(self.store)
-        return [list(zip(*found, strict=True)) for found in self.store.search(vectors, top, groups, expand)]
+        return [list(zip(*found, strict=True)) for found in self.store.search(vectors, top, groups, expand, where)]
 
     def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
         found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
@@ -163,12 +179,14 @@ class Searcher:
             log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
         return searched
 
-    def _by_words(self, queries: Sequence[str], top: int, languages: Collection[str]) -> list[tuple[Rows, Scores]]:
+    def _by_words(
+        self, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str]
+    ) -> list[tuple[Rows, Scores]]:
         if isinstance(self.store, QdrantStore):
-            return self.store.search_words(self.cut_words, queries, top, languages)
+            return self.store.search_words(self.cut_words, queries, top, languages, where)
         if self._words is None:
             self._words = Bm25.of(self.store, self.cut_words, self.encoder.fingerprint)
-        return self._words.search(queries, top, languages)
+        return self._words.search(queries, top, languages, where)
 
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the numbers of the words of texts: tokens of the encoder, which has some for every language."""

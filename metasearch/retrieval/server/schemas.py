@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
+from metasearch.config.conditions import list_conditions
 from metasearch.config.index import RankingSettings, RerankSettings
 from metasearch.config.recipe import ROLE_NAMES, Role
 from metasearch.errors import nearest
@@ -111,6 +112,10 @@ class SearchRequest(Body, RankingSettings):
     top: Annotated[int, Field(ge=1)] | None = None
     languages: Texts = []
     rerank: bool | Annotated[int, Field(ge=1)] = False
+    where: Annotated[
+        tuple[str, ...],
+        BeforeValidator(list_conditions, json_schema_input_type=list[str] | dict[str, str | float | bool]),
+    ] = ()
     truncate: bool = True
 
     @model_validator(mode="after")
@@ -159,6 +164,7 @@ class FoundPassage(BaseModel):
     line: int
     language: str
     text: str
+    fields: dict[str, Any]
 
 
 class QueryHits(BaseModel):

@@ -144,7 +144,7 @@ class Service:
                 raise RequestError(422, "cannot_expand", f"expand: {error}", "expand") from None
         rerank = self._count_reranked(body.rerank, top)
         ranking = {name: getattr(body, name) for name in RankingSettings.model_fields}
-        work = SearchSettings(top=top, languages=tuple(languages), rerank=rerank, **ranking)
+        work = SearchSettings(top=top, languages=tuple(languages), rerank=rerank, where=body.where, **ranking)
         results = await self._ask(request, work, "question", body.texts)
         truncated = self._require_whole("queries", results, "question", body.truncate)
         return schemas.SearchAnswer(
@@ -287,6 +287,7 @@ def _describe_hit(hit: Hit) -> schemas.FoundPassage:
         line=passage.line,
         language=passage.language,
         text=passage.text,
+        fields=dict(passage.fields),
     )
 
 

@@ -5,7 +5,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from helpers.browser import CONTRAST, chromium, visited
-from helpers.serving import MemorySearcher, Passage, demo_passages, running
+from helpers.serving import MemorySearcher, demo_passages, running
+from metasearch.data.documents.passage import Passage
 from metasearch.pipelines.factory import load_encoder
 
 pytestmark = pytest.mark.slow  # a browser is begun

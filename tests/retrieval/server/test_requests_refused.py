@@ -53,6 +53,9 @@ def told(answer):
         (SEARCH, {"queries": ["a"] * 9}, 422, "queries: 9 texts"),
         (SEARCH, {"query": ""}, 422, "blank"),
         (SEARCH, {"query": "\u200b\ufeff"}, 422, "queries[0]: the text is blank"),
+        (SEARCH, {"query": "a", "where": ["price"]}, 422, "where: 'price': expected NAME=VALUE"),
+        (SEARCH, {"query": "a", "where": {"price": [1]}}, 422, "where: 'price': expected a text, a number or a bool"),
+        (SEARCH, {"query": "a", "where": ["a=b"] * 33}, 422, "where: 33 conditions; 32 at most"),
         # Of many wrong items or keys one is reported: a message for each would take seconds.
         (SEARCH, {"queries": ["a", 0, *[None] * 99]}, 422, "queries[1]: input should be a valid string (got 0)"),
         (SEARCH, {"query": "a", "languages": [[]] * 99}, 422, "languages[0]: input should be a valid string (got [])"),

@@ -1,8 +1,13 @@
-"""Rows of named fields: CSV, TSV and JSON lines."""
+"""Rows of named fields: CSV, TSV, JSON lines, Parquet and Arrow files."""
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date, time
+from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from metasearch.config.languages import parse_tag
 from metasearch.data.documents.content import lines
@@ -20,12 +25,12 @@ from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 # | `text`, or as `column` of the settings says | the text |
 # | `title` | stands before each passage of the text |
 # | `language` | a tag such as `de` |
-# | `id` | not read: a passage is found by file and line |
-#
-# Further fields are not read, either, which the notes count.
+# | others | kept with the passages, returned with hits, and filtered by |
 
 BLANK = "rows without text, left out"
-_MOST = 20
+_LONGEST = 2**14
+"""Characters of a further field, which each passage of its row keeps."""
+_COUNTED = 20
 """Fields that are counted each by itself; objects may name any number."""
 
 
@@ -38,12 +43,6 @@ def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: N
         settings: name the field with the text.
         notes: of the document.
     """
-    for name in row:
-        if name in (settings.column, *OTHER_COLUMNS):
-            continue
-        note = f"rows with '{name[:40]}', which is not read"
-        known = note in notes.counts or len(notes.counts) < _MOST
-        notes.counts[note if known else "rows with other fields, which are not read"] += 1
     try:
         text, title, language = (_field(row, name) for name in (settings.column, "title", "language"))
     except ValueError as error:
@@ -57,7 +56,40 @@ def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: N
         tag = "" if blank(language) else parse_tag(language)
     except ValueError as error:
         notes.add("language ignored", f"{where}: language: {error}")
-    return Section(text, language=tag, title="" if blank(title) else " ".join(title.split()))
+    fields = _further_fields(row, settings, notes)
+    return Section(text, language=tag, title="" if blank(title) else " ".join(title.split()), fields=fields)
+
+
+def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) -> dict[str, Any]:
+    """Return the fields that do not belong to the text, as JSON holds them; the notes count those that it cannot."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in (settings.column, *OTHER_COLUMNS) or value is None or value != value:  # NaN stands for none
+            continue
+        try:
+            content = json.dumps({name: value}, ensure_ascii=False, allow_nan=False, default=_plain_value)
+            content.encode()
+        except (TypeError, ValueError, RecursionError):
+            _count(notes, f"rows without their field '{name[:40]}', which JSON cannot hold")
+        else:
+            if len(content) <= _LONGEST:
+                found |= json.loads(content)
+            else:
+                _count(notes, f"rows without their field '{name[:40]}', of more than {_LONGEST:,} characters")
+    return found
+
+
+def _plain_value(value: object) -> str | float:
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError
+
+
+def _count(notes: Notes, note: str) -> None:
+    known = note in notes.counts or len(notes.counts) < _COUNTED
+    notes.counts[note if known else "rows without another field, which is too long or JSON cannot hold"] += 1
 
 
 def _field(row: Mapping[str, object], name: str) -> str:
@@ -76,7 +108,7 @@ def _field(row: Mapping[str, object], name: str) -> str:
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield the text of each row that has one; `DataError` if no row has the column with the text."""
-    column, is_table = settings.column, suffix_of(path) != ".jsonl"
+    column, is_table = settings.column, suffix_of(path) in (".csv", ".tsv")
 
     def damaged(place: str, reason: str) -> None:
         notes.skip_row(f"{place}: {reason}")
@@ -94,7 +126,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         if is_table:
             before = takewhile(lambda name: name != column, row.values)
             line = row.line + sum(row.values[name].count("\n") for name in before)
-            yield Section(section.text, line, section.language, section.title)
+            yield replace(section, line=line)
         else:
             # Line ends of the text are written as \n: all of it stands in one line.
-            yield Section(section.text, row.line, section.language, section.title, marks=())
+            yield replace(section, line=row.line, marks=())
