@@ -174,18 +174,12 @@ class TuneRun(Run[TuneConfig]):
         log.info("plan: %s", plan)
         if self.limit is not None:
             plan = plan.within(self.limit)
-        aligned = self._align(callback) if any(step.aligned for step in plan.steps) else None
+        # A step that was scored before --time dropped it may be kept.
+        done = (self.files.path / "aligned" / "model").is_dir()
+        aligned = self._align(callback) if done or any(step.aligned for step in plan.steps) else None
         self.steps = {str(step): step for step in steps}
-        self.workshop = Workshop(
-            self.encoder,
-            encode_all(self.encoder, self.labels.everything, callback),
-            self.config.encoder.name,
-            languages,
-            aligned,
-            self.config.device,
-            self.config.encoder.trust_remote_code,
-            self.config.seed,
-        )
+        vectors = encode_all(self.encoder, self.labels.everything, callback)
+        self.workshop = Workshop(self.config, self.encoder, vectors, languages, aligned)
         for benchmark in benchmarks[: plan.folds]:
             if benchmark.fold >= LEAST_FOLDS and self._late(plan, benchmark.fold):
                 break
@@ -289,31 +283,22 @@ class TuneRun(Run[TuneConfig]):
         return [f'Search: metasearch search {index} "..."{option}']
 
     def _facts(self) -> dict[str, str]:
-        languages = ", ".join(sorted(self.labels.data.languages))
-        folds = self.labels.benchmark.task.folds.k if self.labels.benchmark else 0
         return {
             "encoder": self.encoder.name,
             "labels": self.labels.data.describe(),
-            "languages": languages,
-            "folds": str(folds),
+            "languages": ", ".join(sorted(self.labels.data.languages)),
             "seed": str(self.config.seed),
             "versions": describe_versions(versions()),
         }
 
     def _mean_rows(self, choice: Choice) -> list[Row]:
-        """Return the mean scores over folds of the base encoder and of what is kept, for the header of the card."""
+        """Return the mean scores of the base encoder and of what is kept, for the header of the card."""
         kept, base = choice.kept, choice.standings[0]
-        facts: Row = {
-            "task": "labels",
-            "split": "test",
-            "measure": choice.measure,
-            "language": MEAN,
-            "candidates": "all",
-        }
-        facts |= {"pool": kept.pool, "data": self.labels.data.fingerprint, "seed": self.config.seed}
-        folds = f"0-{choice.folds - 1}"
+        facts: Row = {"task": "labels", "split": "test", "measure": choice.measure, "language": MEAN}
+        facts |= {"candidates": "all", "pool": kept.pool, "fold": f"0-{choice.folds - 1}"}
+        facts |= {"data": self.labels.data.fingerprint, "seed": self.config.seed}
         named = (("base encoder", base), ("tuned", kept))
-        return [{**facts, "fold": folds, "learner": name, "value": each.mean.mean} for name, each in named]
+        return [{**facts, "learner": name, "value": each.mean.mean} for name, each in named]
 
     # Documents.
 

@@ -12,8 +12,8 @@ from metasearch.config.library import Library
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.postprocessing import LEAST, NeutralSettings
 from metasearch.config.recipe import Recipe
-from metasearch.config.run import Device
 from metasearch.config.task import applies, resolve
+from metasearch.config.tune import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
 from metasearch.data.texts_by_language import tagged_of
@@ -101,24 +101,18 @@ class Workshop:
     """Makes and scores the encoders of the steps.
 
     Attributes:
+        config: encoder, device and seed.
         encoder: the base encoder, which is never changed.
         vectors: its vectors.
-        name: from which it is loaded again for each training.
         languages: in the estimate of the projection.
         aligned: folder of the encoder that was aligned on translations; None where there is none.
-        device: where encoders run.
-        trust_remote_code: run Python code that comes with the encoder.
-        seed: of episodes.
     """
 
+    config: TuneConfig
     encoder: Encoder
     vectors: CachedEncoder
-    name: str
     languages: tuple[str, ...] = ()
     aligned: Path | None = None
-    device: Device = "auto"
-    trust_remote_code: bool = False
-    seed: int = 0
 
     def score(
         self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback = SILENT
@@ -138,16 +132,16 @@ class Workshop:
             DataError: there are too few labels to train on.
             Interrupted: by Ctrl-C or SIGTERM.
         """
-        name = str(self.aligned) if step.aligned else self.name
-        encoder = factory.load_encoder(
-            name, benchmark.task.max_length, device=self.device, trust_remote_code=self.trust_remote_code
-        )
+        config, start = self.config, self.config.encoder
+        if step.aligned:
+            start = start.model_copy(update={"name": str(self.aligned)})
+        encoder = factory.load_encoder(start, benchmark.task.max_length, device=config.device)
         if step.projected and not step.aligned:
             append(encoder, self._project(benchmark, callback))
         if step.learner:
-            trained, recipe = prepare(step, benchmark, self.name)
+            trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
-            outcome = factory.fit(learner, trained, recipe, seed=self.seed, callback=callback)
+            outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback)
             if outcome.reason == "interrupted":
                 raise interrupted(f"stopped after step {outcome.steps}")
         return encoder
