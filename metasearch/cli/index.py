@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _options, _settings
 from metasearch.config.index import IndexSettings
-from metasearch.errors import ConfigError, quoted
+from metasearch.errors import quoted
 
 
 @_options.command("index")
@@ -24,6 +24,19 @@ from metasearch.errors import ConfigError, quoted
     help="Copy the index into a collection of Qdrant: qdrant://HOST:PORT/COLLECTION.",
 )
 @click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
+@click.option(
+    "--vectors",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write passages and vectors to a .parquet file, for another database.",
+)
+@click.option(
+    "--vectors-dtype",
+    type=click.Choice(["float16", "float32"]),
+    default="float16",
+    show_default=True,
+    help="Precision of the vectors in FILE.",
+)
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
 @click.option("--prune", is_flag=True, help="Remove documents that were not named from the index, even if they exist.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
@@ -33,6 +46,8 @@ def command(
     encoder: str | None,
     address: str | None,
     expand: bool,
+    vectors: Path | None,
+    vectors_dtype: Any,
     strict: bool,
     prune: bool,
     device: Any,
@@ -53,29 +68,24 @@ def command(
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
+      metasearch index help-pages -o help.index --vectors help.parquet
     """
-    from metasearch.retrieval.index.qdrant import Address, connect, read_state
+    if vectors is None:
+        _settings.reject_unused_options("vectors_dtype", why="no vectors are written; give --vectors FILE")
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.pipelines.search import index_documents
 
     settings = _options.given(IndexSettings, asked)
-    if address is not None:
-        target = Address.parse(address)
-        read_state(connect(target), target)  # what cannot be written is an error before anything is encoded
-    elif expand:
-        raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
-
-    from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.search import copy_index, index_documents
-
-    copied = None
+    how: dict[str, Any] = {"to": address, "expand": expand, "vectors": vectors, "precision": vectors_dtype}
     with ProgressBar("index") as bar:
-        done = index_documents(documents, output, encoder, settings, device, trust_remote_code, prune, strict, bar)
-        if address is not None:
-            copied = copy_index(output, address, expand, device, encoder, trust_remote_code, bar)
+        done = index_documents(
+            documents, output, encoder, settings, device, trust_remote_code, prune, strict, bar, **how
+        )
+    copied = done.copied
     if as_json:
         from dataclasses import asdict
 
-        counts = {"index": str(output), **asdict(done), **({"copied": asdict(copied)} if copied else {})}
-        click.echo(json.dumps(counts, ensure_ascii=False))
+        click.echo(json.dumps({"index": str(output), **asdict(done)}, ensure_ascii=False))
         return
     languages = ", ".join(f"{tag} {count:,}" for tag, count in done.languages.items())
     unread = f"{done.skipped:,} documents, {done.skipped_rows:,} rows; kept as indexed before: {done.kept:,} documents"
@@ -86,5 +96,6 @@ def command(
         f"passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
         f"{f'copied: {copied.sent:,} passages sent, {copied.deleted:,} deleted' + chr(10) if copied else ''}"
+        f"{f'vectors: {quoted(vectors)}' + chr(10) if vectors else ''}"
         f'search: metasearch search {quoted(address or output)} "..."'
     )

@@ -1,18 +1,23 @@
 """Indexes and searches by the names of folders and encoders."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings
 from metasearch.config.run import Device
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines import factory
+from metasearch.retrieval.index import qdrant
 from metasearch.retrieval.index.folder import read_kind
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address
 from metasearch.retrieval.index.qdrant_copy import CopyResult, copy_to_qdrant
+from metasearch.retrieval.index.vectors_file import Precision, require_writable, write_vectors
 from metasearch.retrieval.search.expansion import expand as give_expanded
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
@@ -31,8 +36,15 @@ def index_documents(
     drop: bool = False,
     strict: bool = False,
     callback: Callback = SILENT,
+    *,
+    to: str | None = None,
+    expand: bool = False,
+    vectors: Path | None = None,
+    precision: Precision = "float16",
 ) -> UpdateResult:
     """Make an index one of exactly these documents; see `metasearch.retrieval.search.update`.
+
+    Then copy it to a collection of Qdrant, of which only what differs is sent, or to a file of vectors, if asked.
 
     Args:
         paths: files and folders.
@@ -44,15 +56,28 @@ def index_documents(
         drop: whether documents of the index that are still there, and were not named, leave it.
         strict: whether a document, row or language that cannot be read is an error; else a warning.
         callback: hears of the progress.
+        to: address of a collection of Qdrant, such as `qdrant://localhost:6333/help`.
+        expand: copy expanded vectors to the collection, too, for `metasearch search --expand`.
+        vectors: file that ends in `.parquet` (`metasearch.retrieval.index.vectors_file`).
+        precision: of the vectors in the file.
 
     Raises:
-        ConfigError: a key is unknown, a value is wrong or another than that of the index, or a document of the index is
-            not named.
+        ConfigError: a key is unknown, a value is wrong or another than that of the index, a document of the index is
+            not named, or the index cannot be copied: a wrong address or name, a missing extra, `expand` without `to`.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
             none with text; or too few passages for a neutral index.
-        EncoderError: the encoder cannot be loaded, or the index has vectors of another one.
-        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
+        EncoderError: the encoder cannot be loaded, or the index or the collection has vectors of another one.
+        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it; or the
+            server cannot be reached, or another program made the collection.
     """
+    # What cannot be copied is an error before anything is encoded.
+    target = Address.parse(to) if to is not None else None
+    if target:
+        qdrant.read_state(qdrant.connect(target), target)
+    elif expand:
+        raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
+    if vectors:
+        require_writable(vectors)
     kind = read_kind(folder)
     before = kind.settings if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
@@ -61,42 +86,21 @@ def index_documents(
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
-    return update(folder, paths, loaded, settings, known_as, drop, strict, callback)
+    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback)
+    if target or vectors:
+        store = LocalStore.open(folder)
+        copied = _copy(store, target, loaded, expand, callback) if target else None
+        if vectors:
+            write_vectors(store, vectors, precision, partial(callback.on_encode, "vectors"))
+        result = replace(result, copied=copied)
+    return result
 
 
-def copy_index(
-    folder: Path,
-    address: str,
-    expand: bool = False,
-    device: Device = "auto",
-    encoder: str | None = None,
-    trust_remote_code: bool = False,
-    callback: Callback = SILENT,
-) -> CopyResult:
-    """Make a collection of Qdrant a copy of an index; only what differs is sent.
-
-    Args:
-        folder: of the index.
-        address: of the collection, such as `qdrant://localhost:6333/help`.
-        expand: whether the collection has expanded vectors, too, for `metasearch search --expand`.
-        device: where the encoder runs, whose tokenizer cuts texts into words.
-        encoder: where the encoder is, if no longer where it was.
-        trust_remote_code: run Python code that comes with the encoder.
-        callback: hears of the progress.
-
-    Raises:
-        ConfigError: the address is wrong, the extra `qdrant` is not installed, or the index cannot be expanded.
-        EncoderError: the collection has vectors of another encoder.
-        RunFolderError: the index is damaged, the server cannot be reached, or another program made the collection.
-    """
-    target, searcher = Address.parse(address), open_searcher(folder, device, encoder, trust_remote_code)
-    store = searcher.store
-    if not isinstance(store, LocalStore):
-        raise ConfigError(f"{folder}: expected the folder of an index to copy")
+def _copy(store: LocalStore, target: Address, encoder: Encoder, expand: bool, callback: Callback) -> CopyResult:
     if expand:
         give_expanded(store)
     return copy_to_qdrant(
-        store, target, searcher.cut_words, expand, lambda done, total: callback.on_encode("copied", done, total)
+        store, target, Searcher(store, encoder).cut_words, expand, partial(callback.on_encode, "copied")
     )
 
 

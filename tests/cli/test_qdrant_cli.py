@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
+from metasearch.pipelines import factory
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
@@ -43,9 +44,12 @@ def hits(output):
     return [(hit["file"], hit["text"]) for hit in json.loads(output.splitlines()[-1])["hits"]]
 
 
-def test_a_collection_is_searched_as_its_folder_is(run, tmp_path):
+def test_a_collection_is_searched_as_its_folder_is(run, tmp_path, monkeypatch):
     index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS, "--expand"]
+    loads, load = [], factory.load_encoder
+    monkeypatch.setattr(factory, "load_encoder", lambda *args, **keys: loads.append(args) or load(*args, **keys))
     assert "copied: 4 passages sent, 0 deleted" in run(*index)
+    assert loads == [("tiny",)]
     for options in ([], ["--balance"], ["--hybrid"], ["--expand", "--language", "de"]):
         asked = ["Where is the key?", "--json", "--top-k", "2", *options]
         assert hits(run("search", ADDRESS, *asked)) == hits(run("search", "help.index", *asked)), options

@@ -14,6 +14,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Kind, passage_keys
+from metasearch.retrieval.index.qdrant_copy import CopyResult
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
@@ -42,6 +43,7 @@ class UpdateResult:
         skipped: documents and folders that cannot be read.
         kept: documents that cannot be read now, and stay as they were indexed.
         skipped_rows: rows that cannot be read, in documents that are new or changed.
+        copied: what a copy to a collection of Qdrant did.
     """
 
     documents: int
@@ -54,6 +56,7 @@ class UpdateResult:
     skipped: int
     kept: int
     skipped_rows: int
+    copied: CopyResult | None = None
 
 
 def update(
