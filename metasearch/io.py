@@ -260,7 +260,7 @@ def kept() -> list[Path]:
 
 def _make(folder: Path, make: Callable[[Path], None]) -> None:
     if folder.exists():
-        log.warning("%s was changed or is not whole: it is made again", folder)
+        log.warning("%s was changed or is incomplete: making it again", folder)
         shutil.rmtree(folder)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as place:
         new = Path(place) / folder.name

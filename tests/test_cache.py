@@ -56,7 +56,7 @@ def test_a_changed_one_is_made_again_and_a_line_says_so(name, damage, caplog):
     with caplog.at_level(logging.WARNING):
         assert cached("a", make) == folder
     assert make.times == 2
-    assert caplog.messages == [f"{folder} was changed or is not whole: it is made again"]
+    assert caplog.messages == [f"{folder} was changed or is incomplete: making it again"]
     assert (folder / "weights").read_bytes() == b"1234"
     assert not (folder / "new").exists()
 

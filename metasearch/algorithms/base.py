@@ -75,8 +75,8 @@ class Learner(ABC):
     def __init__(self, encoder: Encoder, loss: Loss, options: Any, targets: Targets | None = None) -> None:
         if not any(weight.requires_grad for weight in encoder.embedder.parameters()):
             raise EncoderError(
-                f"{encoder.name}: all of its weights are frozen (requires_grad is False), so that nothing can be "
-                "trained; call model.requires_grad_(True) before making an encoder of the model"
+                f"{encoder.name}: all of its weights are frozen (requires_grad is False), so nothing can be trained; "
+                "call model.requires_grad_(True) before making an encoder from the model"
             )
         self.encoder = encoder
         self.set_losses = losses_of(loss)

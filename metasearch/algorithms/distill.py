@@ -52,7 +52,7 @@ class Distill(TextLearner):
         _require_whole_texts(options)
         contrast = contrast_of(options)
         if options.source_share < 1 and contrast and "source" in contrast.columns:
-            raise ConfigError(f"options.source_share: contrast {options.contrast} needs every source read, which is 1")
+            raise ConfigError(f"options.source_share: contrast {options.contrast} reads every source; set it to 1")
         return TargetSpec(options.output, translations=options.target == "own")
 
     @classmethod
@@ -114,7 +114,7 @@ class Distill(TextLearner):
     def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:
         if self.targets is None:
             raise ConfigError(
-                "learner 'distill' needs a frozen encoder to learn from; a stage names it under `against`"
+                "learner 'distill' needs a frozen encoder to learn from; name it in the stage under `against`"
             )
         vectors = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
         if vectors.shape[-1] != outputs.shape[-1]:
@@ -139,7 +139,7 @@ def _require_whole_texts(options: DistillOptions) -> None:
         return
     if options.target == "source":
         raise ConfigError(
-            f"options.output: {options.output} of a translation have no counterpart; it needs options.target: own"
+            f"options.output: {options.output} of a translation have no counterpart; set options.target: own"
         )
     of_texts = {
         f"options.contrast: '{options.contrast}'": options.contrast != "none",

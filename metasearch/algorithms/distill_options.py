@@ -44,7 +44,7 @@ class DistillOptions(FrozenConfig):
     def _check_name(cls, kind: str) -> str:
         kinds = [n.removeprefix(CONTRAST) for n in registry.names("losses") if n.startswith(CONTRAST)]
         if kind not in ("none", *kinds):
-            raise ValueError(f"no such contrastive loss.{nearest(kind, ['none', *kinds])}")
+            raise ValueError(f"unknown contrastive loss.{nearest(kind, ['none', *kinds])}")
         return kind
 
     @field_validator("dimensions")

@@ -76,7 +76,7 @@ class EMA(TextLearner):
         """Raise `ConfigError` where no step of the training would update the teacher."""
         if options.every > total_steps:
             raise ConfigError(
-                f"options.every={options.every}: the training ends after {total_steps} steps; choose less"
+                f"options.every={options.every}: training ends after {total_steps} steps; choose a smaller number"
             )
 
     def begin(self, total_steps: int) -> None:

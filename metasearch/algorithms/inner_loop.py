@@ -53,7 +53,7 @@ def maml() -> tuple[Any, Any]:
         if spec is None:
             from metasearch.algorithms import stand_in
 
-            log.info("inner loop: the built-in MAML, as learn2learn is not installed; the results are the same")
+            log.info("inner loop: built-in MAML (learn2learn is not installed; the results are the same)")
             return stand_in.MAML, stand_in.maml_update
         sys.modules["learn2learn"] = importlib.util.module_from_spec(spec)  # this does not run its code
     from learn2learn.algorithms.maml import MAML, maml_update

@@ -238,7 +238,7 @@ def _require_values(args: list[str], ctx: click.Context) -> None:
     for before, arg in pairwise(args):
         if arg == "" or re.fullmatch("--[a-z-]+=", arg):
             name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
-            raise click.UsageError(f"{name} is empty; leave it out, or give it a value", ctx)
+            raise click.UsageError(f"{name} is empty; omit it or give it a value", ctx)
 
 
 @click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -282,7 +282,7 @@ def listed(flag: str, written: str | None) -> list[str]:
     """
     found = [name.strip() for name in written.split(",")] if written is not None else []
     if not all(found):
-        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
+        raise ConfigError(f"--{flag} {written}: expected names separated by commas")
     return list(dict.fromkeys(found))
 
 

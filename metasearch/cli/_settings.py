@@ -64,7 +64,7 @@ def reject_conflicting_options(what: str = "run", allowed: Collection[str] = ())
     others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", "trackers", *allowed})
     if others:
         flags = ", ".join(given[name] for name in others)
-        raise ConfigError(f"--resume goes on with a {what} as it was configured; leave out {flags}")
+        raise ConfigError(f"--resume continues a {what} as configured; omit {flags}")
 
 
 def reject_unused_options(*names: str, why: str) -> None:
@@ -72,7 +72,7 @@ def reject_unused_options(*names: str, why: str) -> None:
 
     Args:
         names: of their parameters.
-        why: they would, and what else to say, such as `no task is read; say --task, too`.
+        why: they would, and what else to say, such as `no task is read; pass --task`.
     """
     given = _given_options()
     idle = [given[name] for name in names if name in given]

@@ -53,7 +53,7 @@ def command(
     # Before the imports that take seconds: where it cannot be written, or read by --scored, that is said at once.
     claim_file(output)
     if output.suffix != ".csv":
-        raise ConfigError(f"-o {output}: a CSV file is written; give it a name that ends in .csv")
+        raise ConfigError(f"-o {output}: expected a name that ends in .csv")
     read_name(output)
 
     from metasearch.cli._progress import ProgressBar

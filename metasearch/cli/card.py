@@ -74,7 +74,7 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
         click.echo(planned.shown())
     if planned.skipped:
         names = ", ".join(planned.skipped)
-        click.echo(f"metasearch: these files are not sent; allow one with --allow: {names}", err=True)
+        click.echo(f"metasearch: files not sent (allow one with --allow): {names}", err=True)
     if planned.licence == UNKNOWN:
         say = f"metasearch card {quoted(model)} --licence ID --write"
         click.echo(f"metasearch: the card states no licence; set one with: {say}", err=True)
@@ -84,7 +84,7 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
         return
     done = hub.push(planned)
     if done.others:
-        click.echo(f"metasearch: files there that are not the model's stay: {', '.join(done.others)}", err=True)
+        click.echo(f"metasearch: other files in the repository stay: {', '.join(done.others)}", err=True)
     if as_json:
         click.echo(json.dumps({"plan": planned.tree(), "pushed": done.tree()}, ensure_ascii=False))
     else:

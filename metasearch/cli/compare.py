@@ -102,7 +102,7 @@ def command(
     study, arm = _read(paths, task, any_version, baseline, compared)
     comparison = compare(study, arm, **compared)
     if as_json and click.get_current_context().get_parameter_source("shown") == ParameterSource.COMMANDLINE:
-        log.warning("--format %s does nothing beside --json", shown)
+        log.warning("--format %s has no effect with --json", shown)
     if as_json or shown == "json":
         click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":

@@ -47,7 +47,7 @@ def command(
     from metasearch.compress.texts import text_files
 
     if sizes_only == (output is not None):
-        raise ConfigError("say where the student goes with -o DIR, or --sizes-only to write nothing; one of them")
+        raise ConfigError("pass either -o DIR for the student or --sizes-only")
     asked = Plan.model_validate(_options.tree(Plan, plan))
     asked.check(writes=not sizes_only)
     if output is not None:

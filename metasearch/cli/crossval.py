@@ -85,7 +85,7 @@ def command(
     added to it. A cell that fails is named with its log, and the others go on.
 
     Three seeds tell what a learner does from what a seed does. A study that is there keeps its own unless --seeds names
-    others; --seeds 0 is a third of the work, for a trial.
+    others; --seeds 0 takes a third of the time.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def command(
     if resume is not None:
         reject_conflicting_options("study", ("jobs", "launcher", "launcher_settings", "dry_run"))
     elif output is None:
-        raise ConfigError("-o STUDY is missing: the folder of the study; or --resume STUDY")
+        raise ConfigError("pass -o STUDY (the folder of the study) or --resume STUDY")
     folder = resume or output
     assert folder is not None
     place = place_of(launcher, launcher_settings)
@@ -186,7 +186,7 @@ def _said_idle(config: StudyConfig, folder: Path) -> StudyConfig:
 
     for key in ("max_steps", "keep_models"):
         if getattr(config, key) and not (config.trained or config.distilled or StudyFolder(folder).reached):
-            log.warning("--%s does nothing: nothing is trained", key.replace("_", "-"))
+            log.warning("--%s has no effect: nothing is trained", key.replace("_", "-"))
     return config
 
 

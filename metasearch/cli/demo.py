@@ -55,4 +55,4 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
         # Not loaded before: a run that fails has no use for it.
         with ProgressBar("index") as bar:
             search = index_articles(folder, folder / LEARNERS[-1][0] / "model", task, flags["device"], bar)
-        click.echo(f"search the articles with the last of them: {search}", err=as_json)
+        click.echo(f"search the articles with the last encoder: {search}", err=as_json)

@@ -78,7 +78,7 @@ def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") ->
         if prompt and role not in ROLES[task.kind]:
             own = " and ".join(map(public_name, ROLES[task.kind]))
             named = public_name(role)
-            raise ConfigError(f"--prompt {named}=…: the texts of task '{task.task}' have no such role; it has {own}")
+            raise ConfigError(f"--prompt {named}=…: task '{task.task}' has no such role; it has {own}")
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def command(
     asked = Form.model_validate(_options.tree(Form, form))
     asked.check(scored=task is not None)
     if task is None:
-        reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; say --task, too")
+        reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; pass --task")
     # Before torch is imported: a folder that is not empty is told at once.
     claim(output)
 

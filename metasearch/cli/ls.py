@@ -41,7 +41,7 @@ def command(kind: str | None, include: Sequence[str]) -> None:
         for name, text in entries:
             click.echo(f"  {name.ljust(width)}  {text}")
         if shown == "encoders":
-            click.echo("  Any sentence-transformers or transformers checkpoint is one, too, by hub name or folder.")
+            click.echo("  Any sentence-transformers or transformers checkpoint works too, by hub name or folder.")
 
 
 def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
@@ -90,7 +90,7 @@ def show(
     from metasearch.config.run import DataConfig
 
     if mode is None:
-        reject_unused_options("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
+        reject_unused_options("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; pass --mode")
     library = Library(include)
     kind = next((kind for kind in _DECLARED if name in library.names(kind)), None)
     if kind is None:
@@ -100,7 +100,7 @@ def show(
     click.echo(yaml.dump(declared.model_dump(mode="json", exclude_none=kind != "distillation")))
     if mode is not None:
         if kind != "task":
-            raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
+            raise ConfigError(f"--mode needs a task; '{name}' is a {kind}")
         ref = DataConfig(task=name, fold=fold, data=data, include=tuple(include))
         for line in _episode(ref, mode, recipe, seed, episode):
             click.echo(line)

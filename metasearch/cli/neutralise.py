@@ -61,11 +61,9 @@ def command(
 
     claim(output)
     if bool(texts) == bool(task):
-        raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
+        raise ConfigError("pass either --texts PATH or --task TASK")
     if not (task or tasks):
-        reject_unused_options(
-            "fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too"
-        )
+        reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; pass --task or --evaluate")
     settings = _options.check(NeutralSettings, asked, "neutralise")
     names = dict.fromkeys([*filter(None, [task]), *tasks])
     part: dict[str, Any] = {"fold": fold, "fold_seed": fold_seed, "data": data, "include": include}

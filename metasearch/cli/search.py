@@ -86,7 +86,7 @@ def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
     for query, cut in zip(queries, searcher.encoder.is_truncated(queries, QUERY), strict=True):
         if cut:
             shown = _printable(query)[:40]
-            log.warning("the query '%s…' was searched for by its first %d tokens; its end was not read", shown, limit)
+            log.warning("the query '%s…' was truncated at %d tokens", shown, limit)
 
 
 def _json(query: str, hits: Sequence["Hit"]) -> str:
@@ -129,7 +129,7 @@ def _printable(text: str) -> str:
 def _check_query(text: str) -> str:
     """Return a query without white space at its ends; `ConfigError` where it is blank or not UTF-8."""
     if blank(text):
-        raise ConfigError("the query is blank; say what to search for")
+        raise ConfigError("the query is blank")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -146,7 +146,7 @@ def _asked_queries() -> Iterator[list[str]]:
         DataError: a line is not UTF-8.
     """
     if sys.stdin is None:  # its descriptor is closed
-        raise ConfigError("there is no query, and no standard input to read one from")
+        raise ConfigError("no query given, and standard input is closed")
     return _typed() if sys.stdin.isatty() else _piped()
 
 

@@ -57,11 +57,11 @@ def command(
     from metasearch.compress.texts import read_texts, text_files
 
     if encoder is None and initial is not None:
-        raise ConfigError("--init says where an encoder's rows come from; name the encoder with --encoder")
+        raise ConfigError("--init needs an encoder; name it with --encoder")
     if encoder is None:
-        reject_unused_options("seed", "trust_remote_code", why="no encoder is written; say --encoder, too")
+        reject_unused_options("seed", "trust_remote_code", why="no encoder is written; pass --encoder")
     if encoder is not None and max_length is not None:
-        raise ConfigError("--max-length goes without --encoder: an encoder keeps its own")
+        raise ConfigError("--max-length cannot be combined with --encoder, which keeps its own")
     claim(output)
     files = text_files(texts)
 

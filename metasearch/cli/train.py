@@ -65,7 +65,7 @@ def configure(
     flags["encoder"] = flags["encoder"] or task.encoder
     keys = [each.partition("=")[0].strip() for each in assignments]
     if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
-        raise ConfigError(f"--epochs {epochs} and --set {same} say the same thing; leave one of them out")
+        raise ConfigError(f"--epochs {epochs} and --set {same} set the same value; omit one")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, flags["encoder"], learner, recipe, changes, flags["include"])
     return _settings.configure(RunConfig, flags, beside=bool(task.data), recipe=chosen)

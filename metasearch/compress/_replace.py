@@ -19,7 +19,7 @@ def word_table(model: Any) -> nn.Embedding:
     embedding = model.get_input_embeddings()
     table = getattr(embedding, "table", embedding)
     if not isinstance(table, nn.Embedding):
-        raise EncoderError(f"its word table is a {type(table).__name__}; expected an Embedding")
+        raise EncoderError(f"its embedding matrix is a {type(table).__name__}; expected an Embedding")
     return table
 
 
@@ -96,7 +96,7 @@ def _move_positions(model: Any, pad: int) -> None:
         if before == pad:
             continue
         if native_config(model).model_type == "mpnet":
-            raise EncoderError(f"MPNet needs a tokenizer in which padding is token {before}; here it is {pad}")
+            raise EncoderError(f"MPNet needs a tokenizer with padding token {before}; here it is {pad}")
         old = module.position_embeddings
         weight = old.weight.detach()
         rows = weight.new_zeros(len(weight) + pad - before, weight.shape[1])

@@ -65,9 +65,9 @@ def resolve_shares(count: int, alpha: float | None, shares: Sequence[float] | No
             negative, or do not sum to 1.
     """
     if count < 2:
-        raise ConfigError("name two encoders or more; there is nothing to merge one with")
+        raise ConfigError("name at least two encoders")
     if alpha is not None and shares is not None:
-        raise ConfigError("--alpha and --weights say the same in two ways; use one of them")
+        raise ConfigError("use either --alpha or --weights")
     if alpha is not None:
         if count != 2:
             raise ConfigError(f"--alpha is for two encoders; for {count} pass --weights, or neither for equal shares")

@@ -69,9 +69,9 @@ def merge(
     for group in group_layers(source.config, layers):
         found = fitter.fit(group, getattr(config, _neurons(config)))
         names = f"layer {group[0] + 1}" if len(group) == 1 else f"layers {group[0] + 1} to {group[-1] + 1}"
-        log.info(f"{names}: {100 * found.left:.1f} % of the variance of the output is not made up for")
+        log.info(f"{names}: {100 * found.left:.1f} % of the output variance is lost")
     if found.tokens < _TOKENS * getattr(config, _neurons(config)):
-        log.warning(f"layers were fitted on {found.tokens:,} tokens, too few to say much about other texts; give more")
+        log.warning(f"layers were fitted on {found.tokens:,} tokens, too few for other texts; give more")
     made = copy.deepcopy(source)
     put_layers(made, nn.ModuleList(copy.deepcopy(fitter.below)))
     # Its modules share this object and would not see a new one.
@@ -89,8 +89,8 @@ def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
     changed = backbone_config(config)
     if changed.model_type in _GATED:
         raise EncoderError(
-            f"layers of '{changed.model_type}' cannot be merged or get fewer neurons, as their feed-forward blocks are "
-            "gated; --layers, --bottleneck, --trim-vocab and --static are possible"
+            f"layers of '{changed.model_type}' have gated feed-forward blocks: --merge and --feed-forward are not "
+            "possible; --layers, --bottleneck, --trim-vocab and --static are possible"
         )
     if layers is not None:
         changed.num_hidden_layers = len(group_layers(config, layers))
@@ -113,7 +113,9 @@ def group_layers(config: Any, layers: Layers | None) -> list[range]:
     starts = [0, *ends[:-1]]
     if ends[-1] != depth or any(start >= end for start, end in zip(starts, ends, strict=True)):
         written = ",".join(map(str, ends))
-        raise ConfigError(f"merge {written}: expected rising numbers from 1 to {depth}, of which the last is {depth}")
+        raise ConfigError(
+            f"merge {written}: expected increasing numbers from 1 to {depth}, of which the last is {depth}"
+        )
     return [range(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
@@ -125,7 +127,7 @@ def _neurons(config: Any) -> str:
 def _drawn(texts: Iterable[str], seed: int) -> list[str]:
     distinct = list(dict.fromkeys(texts))
     if not distinct:
-        raise DataError("there are no texts that layers could be fitted on")
+        raise DataError("no texts to fit layers on")
     if len(distinct) <= TEXTS:
         return distinct
     return [distinct[i] for i in stream(seed, "merging").choice(len(distinct), TEXTS, replace=False)]
@@ -175,11 +177,11 @@ def chosen_layers(config: Any, layers: Layers) -> list[int]:
         return [1 + round(i * (depth - 1) / max(1, count - 1)) for i in range(count)]
     for before, number in zip([0, *layers], layers, strict=False):
         if not before < number <= depth:
-            raise ConfigError(f"layers {_join(layers)}: expected rising numbers from 1 to {depth}")
+            raise ConfigError(f"layers {_join(layers)}: expected increasing numbers from 1 to {depth}")
     if layers[0] != 1 and first_stays_first(backbone):
         raise ConfigError(
-            f"layers {_join(layers)}: layer 1 of '{backbone.model_type}' has to stay, as no other one reads words "
-            f"without a LayerNorm before it; choose {_join((1, *layers[1:]))}"
+            f"layers {_join(layers)}: layer 1 of '{backbone.model_type}' has to stay: only it reads words without a "
+            f"LayerNorm before it; choose {_join((1, *layers[1:]))}"
         )
     return list(layers)
 

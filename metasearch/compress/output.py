@@ -27,7 +27,7 @@ def claim(folder: Path) -> None:
         partial = _partial(folder)
         if partial.exists():
             raise RunFolderError(
-                f"{partial} exists: another call writes {folder} now, or one was killed; delete it if none runs"
+                f"{partial} exists: another process writes {folder}, or one was killed; delete it if none runs"
             )
 
 

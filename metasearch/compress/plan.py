@@ -80,37 +80,34 @@ class Plan(Settings):
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         self._check_static()
         if self.vocabulary is not None and not self.trim:
-            raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Name texts with --trim-vocab")
+            raise ConfigError(f"vocabulary {self.vocabulary}: name texts with --trim-vocab to count tokens")
         if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
             raise ConfigError(
-                "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "
+                "nothing to compress: pass --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "
                 "--trim-vocab"
             )
         if self.layers is not None and self.merge is not None:
-            raise ConfigError("--layers leaves layers out and --merge puts them together; choose one of them")
+            raise ConfigError("use either --layers or --merge")
         if writes and self.fits and not self.texts:
             name, value = ("feed-forward", self.feed_forward) if self.merge is None else ("merge", self.merge)
             written = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            raise ConfigError(f"{name} {written}: fitted on which texts? Name some with --texts")
+            raise ConfigError(f"{name} {written}: name texts to fit on with --texts")
         if self.texts and not self.fits and self.static is None and not self.weighs_words:
             if self.bottleneck is not None:
-                raise ConfigError("--texts weigh words for --init svd; a random word table has no use for them")
-            raise ConfigError(
-                "--texts are what layers are fitted on, or say how frequent words are: say --merge, --feed-forward, "
-                "--bottleneck or --static, too"
-            )
+                raise ConfigError("--texts weights words for --init svd; a random embedding matrix does not use them")
+            raise ConfigError("--texts needs --merge, --feed-forward, --bottleneck or --static")
         if self.repeats is not None and self.recurrent is None:
-            raise ConfigError(f"repeats {self.repeats}: which layers? Say how many recurrent ones to keep, too")
+            raise ConfigError(f"repeats {self.repeats}: needs the number of recurrent layers")
         check_initial(self.initial, self.bottleneck)
 
     def _check_static(self) -> None:
         if self.static is None:
             if self.dimensions is not None:
-                raise ConfigError(f"dimensions {self.dimensions}: they are those of word vectors; say --static, too")
+                raise ConfigError(f"dimensions {self.dimensions}: needs --static")
             return
         if self.shrinks or self.slims:
             raise ConfigError(
-                "--static makes word vectors, which have no layers: leave out --bottleneck, --recurrent, --repeats, "
+                "--static makes static embeddings without layers: omit --bottleneck, --recurrent, --repeats, "
                 "--layers, --merge and --feed-forward"
             )
 
@@ -119,4 +116,4 @@ def check_initial(initial: str, bottleneck: int | None) -> None:
     """Raise `ConfigError` where a way to begin is unknown, or there is no bottleneck to begin."""
     require_known("initial", initial, get_args(Initial))
     if initial == "random" and bottleneck is None:
-        raise ConfigError("initial random is for a bottleneck; without one, the assistant's word table is kept")
+        raise ConfigError("initial: random needs a bottleneck; without one, the assistant's embedding matrix is kept")

@@ -153,7 +153,7 @@ def count_tokens(tokenise: Tokenise, texts: Iterable[str], size: int) -> Tensor:
         numbers = [number for row in tokenise(batch) for number in row]
         counts += torch.bincount(torch.tensor(numbers, dtype=torch.long), minlength=size)
     if not counts.any():
-        raise DataError("there are no texts whose words could be counted")
+        raise DataError("no texts to count words in")
     return counts
 
 

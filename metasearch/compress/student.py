@@ -55,7 +55,7 @@ def make_student(
     """
     check_initial(initial, bottleneck)
     if bottleneck is None and recurrent is None and repeats is None:
-        raise ConfigError("nothing to compress: give a bottleneck, or how many recurrent layers to keep")
+        raise ConfigError("nothing to compress: give a bottleneck or a number of recurrent layers")
     source = transformer_of(assistant.model)
     config = student_config(source.config, bottleneck, recurrent, repeats)
     config._attn_implementation = source.config._attn_implementation

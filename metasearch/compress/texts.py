@@ -71,7 +71,7 @@ def _inside(folder: Path) -> list[Path]:
     others = [str(path.relative_to(folder)) for path in files if not _is_text(path)]
     if others:
         names = ", ".join(others[:3] + ["..."] * (len(others) > 3))
-        log.info("%s: %d files are no texts and are passed over: %s", folder, len(others), names)
+        log.info("%s: %d files are not texts and are skipped: %s", folder, len(others), names)
     return texts
 
 

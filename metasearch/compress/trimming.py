@@ -91,7 +91,7 @@ def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
     prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
     distinct = dict.fromkeys(map(remove_invisible, texts))
     if not distinct:
-        raise DataError("there are no texts whose vocabulary could be kept")
+        raise DataError("no texts to take the vocabulary from")
     # Prompts of other names stand alone: they may be put before any text later.
     return [prompt + text for prompt in prompts for text in distinct] + list(encoder.model.prompts.values())
 
@@ -133,7 +133,7 @@ def _check_numbers(encoder: Encoder, new: PreTrainedTokenizerBase, moved: dict[i
     names = encoder.model.tokenizer.get_vocab()
     wrong = [name for name, number in new.get_vocab().items() if moved.get(names[name]) != number]
     if len(new) != len(moved) or wrong:
-        raise EncoderError(f"{encoder.name}: its tokenizer numbers tokens in a way that cannot be trimmed: {wrong[:3]}")
+        raise EncoderError(f"{encoder.name}: its tokenizer cannot be trimmed: {wrong[:3]}")
 
 
 def _check_same(
@@ -147,7 +147,7 @@ def _check_same(
     for text, was, now in zip(inputs, before, after, strict=True):
         if [moved[number] for number in was] != now:
             raise EncoderError(
-                f"{encoder.name}: its tokenizer cannot be trimmed: it would cut this otherwise: {text!r}"
+                f"{encoder.name}: its tokenizer cannot be trimmed: it would split this text differently: {text!r}"
             )
 
 
@@ -169,9 +169,7 @@ def _say(
         f"the {kept:,} most frequent of {of:,} tokens are kept: a text of {means[0]:.1f} tokens has {means[1]:.1f} now"
     )
     if lost:
-        log.warning(
-            f"{lost:,} of {len(before):,} texts have a word that is unknown now; a larger --vocabulary keeps it"
-        )
+        log.warning(f"{lost:,} of {len(before):,} texts now have unknown words; a larger --vocabulary keeps them")
 
 
 # Chooses the tokens of a smaller vocabulary by how often texts have them.

@@ -128,7 +128,7 @@ def train_tokenizer(
     blank = _blank(lowercase)
     lines = [line for text in texts if (line := blank.normalizer.normalize_str(remove_invisible(text)))]
     if not lines:
-        raise DataError("a tokenizer needs texts to learn from; these are empty")
+        raise DataError("no text to learn a tokenizer from")
     alphabet = pieces.covered(lines)
     fixed = len(_FIRST) + len(BYTES) + 1
     characters = {"▁", *alphabet, *(_OF_BYTE_NAMES if kind == "unigram" else ())}

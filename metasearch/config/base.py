@@ -82,7 +82,7 @@ class Flag:
 def _power_of_two(count: int) -> int:
     if count & (count - 1):
         above = 1 << count.bit_length()
-        raise ValueError(f"{count} is no power of two; the nearest are {above // 2} and {above}")
+        raise ValueError(f"{count} is not a power of two; the nearest are {above // 2} and {above}")
     return count
 
 

@@ -53,7 +53,7 @@ class Student(FrozenConfig):
     def _consistent(self) -> "Student":
         for name in ("bottleneck", "recurrent", "repeats"):
             if self.static is not None and getattr(self, name) is not None:
-                raise Contradiction("a static student has no layers and a whole table of words; leave it out", name)
+                raise Contradiction("a static student has no layers and no bottleneck; omit it", name)
         return self
 
 
@@ -113,9 +113,9 @@ class Stage(FrozenConfig):
             known = ", ".join(_MONITORS[self.data])
             raise Contradiction(f"{self.data} data has no '{self.monitor}'; known: {known}", "monitor")
         if self.corpus.dev == 0:
-            raise Contradiction("the dev score needs some pairs held out; 0 leaves it none", "corpus", "dev")
+            raise Contradiction("the dev score needs held-out pairs; 0 holds none out", "corpus", "dev")
         if self.monitor == "cosine" and self.against is None:
-            raise Contradiction("cosine is that to the vectors of a frozen role; the stage has no against", "monitor")
+            raise Contradiction("cosine needs a frozen role; the stage has no `against`", "monitor")
         if self.against == self.trains:
             raise Contradiction(f"the {self.trains} cannot be its own frozen teacher", "against")
         return self
@@ -169,7 +169,7 @@ class Distillation(FrozenConfig):
             elif part in names:
                 chosen.append(part)
             else:
-                raise ConfigError(f"--stages {part}: no such stage.{nearest(part, names)}")
+                raise ConfigError(f"--stages {part}: unknown stage.{nearest(part, names)}")
         if not chosen:
             raise ConfigError(f"--stages: expected numbers or names such as 2-4 or {names[-1]}")
         return self.model_copy(update={"run": tuple(name for name in names if name in chosen)})

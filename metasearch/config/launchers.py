@@ -58,13 +58,15 @@ class LauncherConfig:
         for key, value in self.settings.items():
             said = f"--launcher-set {key}={value}"
             if not known:
-                raise ConfigError(f"{said}: the launcher '{self.launcher}' has no settings; name another by --launcher")
+                raise ConfigError(
+                    f"{said}: the launcher '{self.launcher}' has no settings; name another with --launcher"
+                )
             require_known(f"setting of the launcher '{self.launcher}'", key, known)
             form, expected = _FORMS.get(key, (r"\S|\S.*\S", "a value without line breaks"))
             if not re.fullmatch(form, value, re.ASCII if key in _FORMS else 0):
                 raise ConfigError(f"{said}: expected {expected}")
         if {"gpus", "gres"} <= self.settings.keys():
-            raise ConfigError("--launcher-set gpus and gres both ask for GPUs; leave one of them out")
+            raise ConfigError("--launcher-set gpus and gres both request GPUs; omit one")
 
     @property
     def together(self) -> bool:

@@ -96,7 +96,7 @@ class Library:
         known = self._read("distillation", name, Distillation).stages
         for stage in (overrides or {}).get("stages") or {}:
             if stage not in known:
-                raise ConfigError(f"--set stages.{stage}: no such stage.{nearest(stage, known)}")
+                raise ConfigError(f"--set stages.{stage}: unknown stage.{nearest(stage, known)}")
         return self._read("distillation", name, Distillation, overrides)
 
     def recipe_for(self, learner: str, encoder: str) -> str:
@@ -145,9 +145,7 @@ def overrides(assignments: Sequence[str]) -> yaml.Tree:
         for other, said in written.items():
             short, long = sorted((key.strip(), other), key=len)
             if long.startswith(f"{short}."):
-                raise ConfigError(
-                    f"--set {said} and --set {assignment}: {long} is a part of {short}; leave one of them out"
-                )
+                raise ConfigError(f"--set {said} and --set {assignment}: {long} is part of {short}; omit one")
         written[key.strip()] = assignment
         branch = yaml.value_of(value.strip(), f"--set {assignment}")
         for part in reversed(key.strip().split(".")):
@@ -197,8 +195,8 @@ def choose_recipe(
     name = recipe or library.recipe_for(str(learner), encoder)
     if recipe is None and name not in library.names("recipe"):
         raise ConfigError(
-            f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
-            "`metasearch ls distillations`"
+            f"learner '{learner}' has no recipe; name one with --recipe. If it belongs to a stage, see `metasearch "
+            "ls distillations`"
         )
     chosen = library.recipe(name, overrides(assignments))
     if learner not in (None, chosen.learner):

@@ -67,7 +67,7 @@ class MaxLength(FrozenConfig):
             return value
         for name, role in ROLE_NAMES.items():
             if name != role and name in value and role in value:
-                raise ValueError(f"'{name}' and '{role}' are the same; leave one of them out")
+                raise ValueError(f"'{name}' and '{role}' are the same; omit one")
         return {ROLE_NAMES.get(str(name), name): length for name, length in value.items()}
 
 

@@ -127,7 +127,7 @@ def _offered(kind: str) -> Mapping[str, EntryPoint]:
         if entry.name in offered and offered[entry.name].value != entry.value:
             other = f"so has {_origin(kind, offered[entry.name])}"
         if other:
-            raise ConfigError(f"{_origin(kind, entry)} has a name that is taken: {other}")
+            raise ConfigError(f"{_origin(kind, entry)} has a duplicate name: {other}")
         offered[entry.name] = entry
     return offered
 

@@ -42,11 +42,11 @@ class Translate(FrozenConfig):
     @model_validator(mode="after")
     def _consistent(self) -> "Translate":
         if len(set(self.into)) < len(self.into):
-            raise Contradiction("a language stands twice", "into")
+            raise Contradiction("duplicate language", "into")
         if self.source in self.into:
-            raise Contradiction(f"'{self.source}' is the language that is translated from", "into")
+            raise Contradiction(f"'{self.source}' is the source language", "into")
         if self.by == ORACLE and self.own == "keep":
-            raise Contradiction("an oracle's rows are train's own; leave the key out", "own")
+            raise Contradiction("an oracle uses the rows of train; omit the key", "own")
         if self.by == ORACLE and self.options:
             raise Contradiction("an oracle has none", "options")
         return self
@@ -91,10 +91,10 @@ class Folds(FrozenConfig):
 
 
 def _once(values: Sequence[str], *at: str) -> None:
-    """Raise `Contradiction` where a value stands twice."""
+    """Raise `Contradiction` where a value is duplicated."""
     for i, value in enumerate(values):
         if value in values[:i]:
-            raise Contradiction(f"'{value}' stands twice", *at)
+            raise Contradiction(f"'{value}' is duplicated", *at)
 
 
 class Task(FrozenConfig):
@@ -151,7 +151,7 @@ class Task(FrozenConfig):
             except ValueError as error:
                 raise Contradiction(str(error), "arrangements", written) from None
             if pattern in patterns:
-                raise Contradiction(f"the pattern '{pattern}' stands twice", "arrangements", written)
+                raise Contradiction(f"the pattern '{pattern}' is duplicated", "arrangements", written)
             patterns.add(pattern)
             for i, arrangement in enumerate(arrangements):
                 at = ("arrangements", written, i)
@@ -164,12 +164,12 @@ class Task(FrozenConfig):
 
     def _check_kind(self) -> None:
         if self.kind == "translation" and not self.evaluation_only:
-            raise Contradiction("a translation task is all test; write folds: {method: none}", "folds")
+            raise Contradiction("a translation task has only a test split; write folds: {method: none}", "folds")
         if self.evaluation_only and self.arrangements:
-            raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "arrangements")
+            raise Contradiction("with folds: {method: none} everything is test", "arrangements")
         # An empty mapping that is written is a choice, a key that is left out is a slip.
         if not self.evaluation_only and "arrangements" not in self.model_fields_set:
-            raise Contradiction("this key is missing", "arrangements")
+            raise Contradiction("missing key", "arrangements")
         for key in ("partial", "groups"):
             if getattr(self, key) and self.kind != "translation":
                 raise Contradiction(f"only a translation task has {key}", key)
@@ -197,11 +197,13 @@ class Task(FrozenConfig):
         if self.translate is None:
             return
         if self.evaluation_only:
-            raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "translate")
+            raise Contradiction("with folds: {method: none} everything is test", "translate")
         foreign = [code for code in self.translate.into if code not in self.languages]
         if self.translate.by == ORACLE and foreign:
             raise Contradiction(
-                f"{', '.join(foreign)} is not a language of the task, whose rows an oracle takes", "translate", "into"
+                f"{', '.join(foreign)} is not a language of the task; an oracle takes rows of the task",
+                "translate",
+                "into",
             )
 
     @property

@@ -41,7 +41,7 @@ def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> st
     if item["type"] == "extra_forbidden":
         return f"{place}: {dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"
     if item["type"] == "missing":
-        return f"{place}: {dotted(at)}: this key is missing"
+        return f"{place}: {dotted(at)}: missing key"
     prefix = f"{dotted(at)}: " if at else ""
     message = _message(item, [*_keys(model, at), "..."][0])
     return f"{place}: {prefix}{message[:1].lower()}{message[1:]}"
@@ -226,7 +226,7 @@ def _parse(text: str, where: str) -> tuple[Any, Places]:
         for at, line in _lines(node, where) if node else ():
             places[at] = f"{where}:{line}"
             if len(places) > limit:
-                raise ConfigError(f"{where}:{line}: {dotted(at)}: aliases (*name) make over {limit:,} values")
+                raise ConfigError(f"{where}:{line}: {dotted(at)}: aliases (*name) expand to over {limit:,} values")
         return (loader.construct_document(node) if node else None), places
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else 0
@@ -235,7 +235,7 @@ def _parse(text: str, where: str) -> tuple[Any, Places]:
         line = text.count("\n", 0, error.position)
         raise ConfigError(f"{where}:{line + 1}: not YAML: {error.reason}") from None
     except RecursionError:
-        raise ConfigError(f"{where}:1: not readable: it nests too deep, or within itself") from None
+        raise ConfigError(f"{where}:1: not readable: nested too deep, or recursive") from None
 
 
 def _quote_braces(text: str, line: int) -> str:

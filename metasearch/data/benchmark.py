@@ -67,7 +67,7 @@ class Benchmark:
     def part(self, name: str) -> Data:
         """Return `train`, `dev`, `test` or `all`; `ConfigError` where all of the task is test."""
         if name in ("train", "dev") and self.task.evaluation_only:
-            raise ConfigError(f"task '{self.task.task}' has no {name} part: all of it is test; use --split test")
+            raise ConfigError(f"task '{self.task.task}' has no {name} part: everything is test; use --split test")
         return self.data if name == "all" else getattr(self.split, name)
 
 

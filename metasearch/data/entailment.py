@@ -91,7 +91,7 @@ class Entailments:
             taken += counts[premises[i]]
         if len(held) == len(premises):
             raise DataError(
-                f"dev: {dev} pairs of {len(self.pairs)} with {len(premises)} premises leave none to train on"
+                f"dev: {dev} pairs of {len(self.pairs)} with {len(premises)} premises leave no pair for training"
             )
         train = tuple(pair for pair in self.pairs if pair.premise not in held)
         return replace(self, pairs=train), replace(self, pairs=tuple(p for p in self.pairs if p.premise in held))
@@ -130,7 +130,7 @@ def _read(path: Path, report: Report) -> list[EntailmentPair]:
         raise DataError(f"{path}: the file has no pairs")
     if not pairs:
         seen = "; such as " + "; ".join(report.examples) if report.examples else ""
-        raise DataError(f"{path}: {report.describe()}: there is no pair to use{seen}")
+        raise DataError(f"{path}: {report.describe()}: no usable pair{seen}")
     return pairs
 
 

@@ -53,7 +53,7 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
         return dev, dev
     if len(dev.groups) < 2:
         raise DataError(
-            f"budget.dev_holdout={share}: dev has {len(dev.groups)} articles or rows; two are needed to part it"
+            f"budget.dev_holdout={share}: dev has {len(dev.groups)} articles or rows; splitting needs at least two"
         )
     count = held_out(len(dev.groups), share)
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
@@ -86,7 +86,7 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     rest = [group for group in order if group not in held]
     cut = len(rest) - len(test)
     if cut < 1:
-        raise DataError(f"{folds.k} folds of {len(order)} articles or rows leave none to train on")
+        raise DataError(f"{folds.k} folds of {len(order)} articles or rows leave none for training")
     return tuple(rest[:cut]), tuple(rest[cut:]), tuple(test)
 
 
@@ -95,5 +95,5 @@ def _read_groups(data: Data) -> Groups:
     for name in ("train", "dev", "test"):
         parts.append(tuple(group for group in data.groups if data.given.get(group) == name))
         if not parts[-1]:
-            raise DataError(f"the data has no '{name}' part, which its task says it comes with")
+            raise DataError(f"the data has no '{name}' part, although the task declares it")
     return parts

@@ -76,4 +76,4 @@ def _require(count: int, found: Mapping[str, int]) -> None:
         if there < count:
             most = min(found.values())
             fits = f"; --set labels={most} fits" if most else ""
-            raise DataError(f"labels: {count} {what} are asked for; train has {there}{fits}")
+            raise DataError(f"labels: {count} {what} are requested; train has {there}{fits}")

@@ -72,7 +72,7 @@ def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: 
         labels.append(_checked(row, wanted))
         ignored.update(name for name in row.values if name not in COLUMNS)
     if not labels:
-        raise DataError(f"{_name(rows)}: there are no rows")
+        raise DataError(f"{_name(rows)}: no rows")
     notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
     labels = _with_languages(labels, languages, notes)
     data = _data(labels, notes)
@@ -245,7 +245,7 @@ def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
     if len(questions) < len(corpus.questions):
         place = next(place for question, place in corpus.questions.values() if question.id not in answered)
         lacking = len(corpus.questions) - len(questions)
-        notes.append(f"queries without a relevant document, which are not asked: {lacking}, the first in {place}")
+        notes.append(f"skipped queries without a relevant document: {lacking}, the first in {place}")
     if not questions:
         raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
     grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}

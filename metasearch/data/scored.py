@@ -92,7 +92,7 @@ def split_dev(
     """
     groups = list(dict.fromkeys(pair.group for pair in pairs))
     if count >= len(groups):
-        raise DataError(f"dev: {count} rows of {len(groups)} leave none to train on")
+        raise DataError(f"dev: {count} rows of {len(groups)} leave none for training")
     chosen = stream(seed, "scored", "dev").choice(len(groups), size=count, replace=False)
     held = {groups[i] for i in chosen}
     train = tuple(pair for pair in pairs if pair.group not in held)
@@ -117,11 +117,12 @@ def read_name(path: Path) -> tuple[tuple[str, str], str]:
                 return readings[0]
     if codes := [word for word in words if _read_language([word], cased=True)]:
         raise DataError(
-            f"{path}: its name has several words that may be languages, {' and '.join(codes)}, which do not stand side "
-            f"by side; name it such as {'-'.join(codes[:2])}.csv, or leave out the word that is no language"
+            f"{path}: its name has several words that may be languages, {' and '.join(codes)}, which are not adjacent; "
+            f"rename it to something like {'-'.join(codes[:2])}.csv, or remove the word that is no language"
         )
     raise DataError(
-        f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, with codes of two letters"
+        f"{path}: no language in its name; rename it to something like stsb-en-train.csv or ar-en.csv, with codes of "
+        "two letters"
     )
 
 

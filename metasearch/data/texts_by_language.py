@@ -94,15 +94,15 @@ def _files(path: Path) -> list[Path]:
         raise DataError(f"{path}: no such file or folder")
     if not path.is_dir():
         if not _sides(path):
-            raise DataError(f"{path}: its language is not known; {EXPECTED}")
+            raise DataError(f"{path}: unknown language; {EXPECTED}")
         return [path]
     inside = sorted(below for below in path.rglob("*") if not below.is_dir() and not below.name.startswith("."))
     others = [str(below.relative_to(path)) for below in inside if not _sides(below)]
     if len(others) == len(inside):
-        raise DataError(f"{path}: no file in it has a name that tells the language; {EXPECTED}")
+        raise DataError(f"{path}: no file name has a language; {EXPECTED}")
     if others:
         names = ", ".join(others[:3] + ["..."] * (len(others) > 3))
-        log.info("%s: %d files tell no language and are passed over: %s", path, len(others), names)
+        log.info("%s: %d files without a language are skipped: %s", path, len(others), names)
     return [below for below in inside if _sides(below)]
 
 
@@ -123,7 +123,7 @@ def _texts(path: Path, column: int | None) -> Iterator[str]:
     for number, line in text_lines(path):
         cells = [line] if column is None else line.split("\t")
         if column is not None and len(cells) <= column:
-            raise DataError(f"{path}:{number}: expected two columns with a tab between them")
+            raise DataError(f"{path}:{number}: expected two tab-separated columns")
         if not blank(text := cells[column or 0]):
             empty = False
             yield text.strip()

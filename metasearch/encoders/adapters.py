@@ -65,7 +65,7 @@ def merge_adapter(model: nn.Module, adapter: str) -> nn.Module:
     kind = getattr(config.peft_type, "value", config.peft_type)
     what = f"its PEFT adapter ({kind})"
     if config.is_prompt_learning:
-        raise EncoderError(f"{what} cannot be merged: it adds inputs and leaves the weights alone; {_ADVICE}")
+        raise EncoderError(f"{what} cannot be merged: it adds inputs instead of changing weights; {_ADVICE}")
     trainable = {name: weight.requires_grad for name, weight in model.named_parameters()}
     try:
         adapted = PeftModel(model, config)
@@ -81,7 +81,7 @@ def merge_adapter(model: nn.Module, adapter: str) -> nn.Module:
     except Exception as error:  # each kind of adapter raises an error of its own where it cannot be merged
         raise EncoderError(f"{what} cannot be merged: {first_line(error)}; {_ADVICE}") from error
     if not torch.allclose(before, after, rtol=0, atol=_TOLERANCE * float(before.abs().max())):
-        raise EncoderError(f"{what} cannot be merged: its base would compute other vectors; {_ADVICE}")
+        raise EncoderError(f"{what} cannot be merged: its base would compute different embeddings; {_ADVICE}")
     for name, weight in merged.named_parameters():
         weight.requires_grad_(trainable[name])
     log.info("%s: %s is merged into '%s'", adapter, what.removeprefix("its "), config.base_model_name_or_path)
@@ -92,8 +92,8 @@ def require_merged(model: SentenceTransformer) -> None:
     """Raise `EncoderError` where a model that was made in Python carries an adapter beside its weights."""
     if getattr(getattr(model[0], "auto_model", None), "peft_config", None):
         raise EncoderError(
-            "its transformer carries a PEFT adapter beside its weights; save the model and open the folder with "
-            "load_encoder, which merges the adapter"
+            "its transformer has an unmerged PEFT adapter; save the model and open the folder with load_encoder, which "
+            "merges it"
         )
 
 

@@ -218,7 +218,7 @@ def backbone_config(backbone: Any) -> Any:
     """Return a copy of a backbone's configuration, to change; `EncoderError` for a kind that cannot be compressed."""
     kind = backbone.get("model_type") if isinstance(backbone, dict) else getattr(backbone, "model_type", None)
     if kind == MODEL_TYPE:
-        raise EncoderError("this encoder is compressed already; compress the one that it was made from")
+        raise EncoderError("this encoder is already compressed; compress the original")
     if kind not in BACKBONES:
         raise EncoderError(f"an encoder of kind '{kind}' cannot be compressed; supported are {', '.join(BACKBONES)}")
     if isinstance(backbone, PreTrainedConfig):
@@ -235,8 +235,8 @@ def _check_once(native: Any, recurrent: int, repeats: int | None) -> None:
     """Raise `ConfigError` unless layers run once."""
     if repeats != 1 and (repeats is not None or recurrent != native.num_hidden_layers):
         raise ConfigError(
-            f"recurrent {recurrent}: layers of '{native.model_type}' cannot run again, as the first does not normalise "
-            "what it reads; choose repeats 1, or say which layers stay"
+            f"recurrent {recurrent}: layers of '{native.model_type}' cannot run again, because the first does not "
+            "normalise its input; choose repeats 1, or select layers"
         )
 
 

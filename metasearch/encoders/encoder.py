@@ -92,7 +92,7 @@ class Embedder(nn.Module):
         for module in modules:
             state = module(state)
         if "sentence_embedding" not in state:
-            raise EncoderError("its modules give vectors of tokens alone; is a Pooling module missing?")
+            raise EncoderError("its modules return only token embeddings; a Pooling module is missing")
         embeddings: Tensor = state["sentence_embedding"]
         return embeddings
 

@@ -18,7 +18,7 @@ def input_of(model: SentenceTransformer) -> InputModule:
         return StaticInput(first)
     if hasattr(first, "auto_model"):
         return TransformerInput(first)
-    raise EncoderError(f"its first module is {type(first).__name__}, neither a transformer nor a StaticEmbedding")
+    raise EncoderError(f"its first module is {type(first).__name__}; expected a transformer or StaticEmbedding")
 
 
 def is_static(model: SentenceTransformer) -> bool:
@@ -30,7 +30,6 @@ def transformer_of(model: SentenceTransformer) -> Any:
     """Return the transformer of a model, as transformers made it; `EncoderError` for a static encoder."""
     if is_static(model):
         raise EncoderError(
-            "a static encoder is a table of word vectors without layers: it has no transformer to compress, cut or "
-            "change; do that to the encoder that it was made from"
+            "a static encoder has no transformer to compress or change; use the encoder that it was made from"
         )
     return model[0].auto_model

@@ -119,12 +119,11 @@ def _require_restorable(name: str, config: Mapping[str, Any], weights: Mapping[s
             made = AutoModel.from_config(AutoConfig.for_model(**config))
     except Exception as error:  # whatever a network raises that is no network of transformers
         raise EncoderError(
-            f"{name} cannot be stored in int8: transformers makes no network of its configuration: {first_line(error)}"
+            f"{name} cannot be stored in int8: transformers cannot build its configuration: {first_line(error)}"
         ) from error
     if others := made.state_dict().keys() ^ weights.keys():
         raise EncoderError(
-            f"{name} cannot be stored in int8: its network is a part of what transformers makes of its configuration, "
-            f"or another one; they differ in '{min(others)}'"
+            f"{name} cannot be stored in int8: its network differs from its configuration in '{min(others)}'"
         )
 
 
@@ -158,7 +157,7 @@ class StoredConfig(LoadableConfig):
 
     def __init__(self, stored: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not isinstance(stored, dict) or "model_type" not in stored:
-            raise EncoderError(f"a configuration of kind '{MODEL_TYPE}' without that of its transformer in 'stored'")
+            raise EncoderError(f"configuration '{MODEL_TYPE}' has no transformer configuration in 'stored'")
         self.stored = stored
         super().__init__(**kwargs)
 

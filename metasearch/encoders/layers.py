@@ -81,7 +81,7 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
     _check_whole("repeats", repeats)
     if recurrent is None:
         if repeats is not None:
-            raise ConfigError(f"repeats {repeats}: which layers? Say how many recurrent ones to keep, too")
+            raise ConfigError(f"repeats {repeats}: needs the number of recurrent layers")
         return None
     _check_whole("recurrent", recurrent)
     fitting = " or ".join(str(m) for m in range(1, depth + 1) if depth % m == 0)
@@ -90,8 +90,7 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
     if repeats is None:
         if depth % recurrent:
             raise ConfigError(
-                f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, "
-                "or say with repeats how often they run"
+                f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, or set repeats"
             )
         return depth // recurrent
     most = DEEPER * depth // recurrent

@@ -123,7 +123,7 @@ def check(counts: Mapping[str, int], rank: int | None, width: int | None = None)
     languages = len(counts)
     if languages < 2:
         there = f"of {next(iter(counts))} alone" if counts else "of no language"
-        raise DataError(f"there are texts {there}; the estimate compares two languages or more")
+        raise DataError(f"texts {there}; the estimate needs at least two languages")
     for language, count in counts.items():
         if count < LEAST:
             raise DataError(f"{language} has {count} texts; the mean of a language needs {LEAST}")
@@ -157,8 +157,7 @@ def require_none(encoder: Encoder) -> None:
     """Raise `EncoderError` where an encoder has a map already."""
     if is_neutral(encoder):
         raise EncoderError(
-            f"encoder '{encoder.name}' ends in a map that takes the language out already; name the encoder it was made "
-            "from. A second map could not be folded into it, as vectors are normalised between the two"
+            f"encoder '{encoder.name}' already has a language-neutral projection; name the encoder it was made from"
         )
 
 

@@ -68,8 +68,8 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     read_dimensions(model, name, local)
     if encoder.embedder.by_length:
         log.warning(
-            "%s: padding changes its vectors, so texts of different lengths are encoded apart, without padding; "
-            "programs that pad them compute other vectors", name,
+            "%s: padding changes its vectors, so texts of different lengths are encoded separately; programs that "
+            "pad them compute different embeddings", name,
         )  # fmt: skip
     return encoder
 
@@ -104,14 +104,14 @@ def quiet() -> None:
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise EncoderError(f"encoder '{folder}': expected a folder, this is a file")
+        raise EncoderError(f"encoder '{folder}': expected a folder, got a file")
     if (folder / "metasearch.json").is_file():
         raise EncoderError(
-            f"encoder '{folder}' is an export to ONNX, which `metasearch evaluate` and onnxruntime read; name the "
-            "encoder that it was made of"
+            f"encoder '{folder}' is an ONNX export, which only `metasearch evaluate` and onnxruntime read; name the "
+            "encoder that it was made from"
         )
     if not _holds_modules(folder) and _holds_modules(folder / "model"):
-        raise EncoderError(f"encoder '{folder}': this is the folder of a run; name its model, {folder / 'model'}")
+        raise EncoderError(f"encoder '{folder}': this is a run folder; name its model, {folder / 'model'}")
     if not any(next(folder.rglob(pattern), None) for pattern in _WEIGHTS):
         inside = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
         raise EncoderError(
@@ -154,12 +154,12 @@ def only_cached(name: str, what: str = "encoder") -> bool:
         return False  # the hub answers, and loading names what is wrong
     except Exception as error:  # the client raises errors of its own, of its HTTP library and of the system
         if any(isinstance(try_to_load_from_cache(name, file), str) for file in _HUB_WEIGHTS):
-            log.info("%s '%s' is taken from the cache: the model hub cannot be reached", what, name)
+            log.info("%s '%s' comes from the cache: the model hub cannot be reached", what, name)
             return True
         reason = f"{type(error).__name__}: {first_line(error)}"
         if what != "encoder":
             raise EncoderError(
-                f"{what} '{name}' is no folder here, and the model hub cannot be reached ({reason})"
+                f"{what} '{name}' is not a local folder, and the model hub cannot be reached ({reason})"
             ) from error
         raise EncoderError(_not_on_hub(name, reason)) from error
     return False

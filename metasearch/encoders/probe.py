@@ -45,7 +45,7 @@ def probe_rows(read: InputModule, longest: int) -> tuple[Columns, Rows]:
     """
     # transformers makes up a tokenizer of special tokens alone for a folder that has none.
     if not read.has_words:
-        raise EncoderError("its tokenizer has no words; are the tokenizer's files missing?")
+        raise EncoderError("its tokenizer has no words; tokenizer files may be missing")
     short, long = _TEXTS
     found = read.tokenise([short, long * (1 + longest // 16)], min(longest, read.longest))
     return tuple(found), [np.array([values[i] for values in found.values()], np.int32) for i in range(2)]
@@ -86,7 +86,7 @@ def reads_padding(model: SentenceTransformer, vectors: Callable[[Mapping[str, Te
     # Beside a text of its own length a text has no padding: what differs there is rounding, amplified by large weights.
     rounding = distance(compute(short, long[:, : short.shape[1]]), alone)
     if rounding > _DEPENDS:
-        raise EncoderError("its vectors depend on the other texts of a batch, so a text has no vector of its own")
+        raise EncoderError("its embeddings depend on the other texts in a batch")
     return padded > 10 * rounding
 
 

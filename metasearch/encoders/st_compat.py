@@ -21,15 +21,15 @@ def require_alike(model: SentenceTransformer) -> None:
         whole = model.get_embedding_dimension()
     if model.truncate_dim is not None and model.truncate_dim < whole:
         raise EncoderError(
-            f"its vectors are cut to the first {model.truncate_dim} of their {whole} numbers (truncate_dim), which is "
-            "not supported; without truncate_dim in its config_sentence_transformers.json all of them are used"
+            f"truncate_dim (first {model.truncate_dim} of {whole} dimensions) is not supported; remove it from "
+            "config_sentence_transformers.json"
         )
     if "task" in model.get_model_kwargs():
-        raise EncoderError("it has modules that make other vectors for each task of sentence-transformers")
+        raise EncoderError("task-specific modules of sentence-transformers are not supported")
     if getattr(first, "query_expansion", None):
-        raise EncoderError("it lengthens questions (query_expansion), which is not supported")
+        raise EncoderError("query_expansion is not supported")
     if "message" in (getattr(first, "modality_config", None) or {}):
-        raise EncoderError("it reads texts by way of a chat template, which is not supported")
+        raise EncoderError("chat templates are not supported")
     options = getattr(first, "processing_kwargs", None) or {}
     for name, value in {**options.get("text", {}), **options.get("common", {})}.items():
         if name not in _ALIKE or (name == "truncation" and not value):

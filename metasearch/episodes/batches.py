@@ -44,7 +44,7 @@ class Batches:
         bucket: batches that are sorted together; 1 sorts nothing.
 
     Raises:
-        DataError: there are no examples.
+        DataError: no examples.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Batches:
         bucket: int = 50,
     ) -> None:
         if not len(examples):
-            raise DataError(f"{name}: there are no examples")
+            raise DataError(f"{name}: no examples")
         self.examples, self.lengths = examples, np.asarray(lengths)
         self.size, self.bucket = size, bucket
         self.seed, self.name = seed, name

@@ -48,7 +48,7 @@ def choose(
     members = np.flatnonzero((lower < to_negatives) & (to_negatives < upper))
     chosen = [int(i) for i in rng.permutation(members)[:count]]
     if len(chosen) < count:
-        log.warning("%d of %d negatives are %s; the nearest to that are taken for the rest", len(chosen), count, kind)
+        log.warning("%d of %d negatives are %s; the closest others fill the rest", len(chosen), count, kind)
         # The distance to the interval: outside of it one of the two differences is not negative.
         outside = np.maximum(lower - to_negatives, to_negatives - upper)
         # They are chosen already.

@@ -23,11 +23,9 @@ class PairSampler:
         for key in ("queries", "negatives"):
             value = getattr(settings, key)
             if value != "random":
-                raise ConfigError(f"episodes.{key}: '{value}' works for retrieval tasks only; use 'random' here")
+                raise ConfigError(f"episodes.{key}: '{value}' is only for retrieval tasks; use 'random'")
         if settings.translations:
-            raise ConfigError(
-                "episodes.translations: scored pairs have no questions; it works for retrieval tasks only"
-            )
+            raise ConfigError("episodes.translations: scored pairs have no questions; only for retrieval tasks")
         self.data = data
 
     def check(self, variant: Variant, count: int, where: str) -> None:
@@ -89,13 +87,13 @@ class QuestionTranslations:
                 if not others:
                     raise ConfigError(
                         f"{where}: {arrangement} has no language but {variant.query} to translate questions into; "
-                        "take a mode of several languages, or leave it out"
+                        "choose a mode with several languages, or omit it"
                     )
                 for question in data.askable(variant.query, variant.candidates):
                     if not self._of(question, arrangement):
                         raise DataError(
                             f"{where}: {arrangement} asks question '{question.id}' in {variant.query}, and it has no "
-                            f"translation into {' or '.join(others)}; add one to the data, or leave it out"
+                            f"translation into {' or '.join(others)}; add one to the data, or omit it"
                         )
 
     def add(self, examples: LabelledSet, arrangement: Arrangement, rng: np.random.Generator) -> LabelledSet:

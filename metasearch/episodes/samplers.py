@@ -115,8 +115,8 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
     valid = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0]
     if recipe.budget.meta_valid and (lacking := benchmark.only_translated):
         raise DataError(
-            f"dev is not translated, and has no rows in {', '.join(lacking)} for episodes of meta-valid: "
-            "--set budget.meta_valid=0 draws none"
+            f"dev is not translated and has no rows in {', '.join(lacking)} for meta-valid; use --set "
+            "budget.meta_valid=0"
         )
     # Other sizes would not translate a question, so that none are said to fit.
     _translations(benchmark, recipe, _parts(benchmark, recipe, seed, valid))
@@ -237,7 +237,7 @@ def _sets(
         return TripletSampler(data, recipe.episodes, recipe.loss, embed, nearest)
     if isinstance(data, SimilarityData):
         return PairSampler(data, recipe.episodes)
-    raise ConfigError("no episodes can be drawn of translations: they are for evaluation only")
+    raise ConfigError("translation tasks are for evaluation only and have no episodes")
 
 
 def needs_vectors(recipe: Recipe) -> bool:

@@ -80,7 +80,7 @@ class TripletSampler:
     def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
         """Draw a set of `count` triplets; `like` is the support set that a `similar` query set resembles."""
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
-            raise ConfigError("similar queries and graded or mined negatives can be drawn with an encoder only")
+            raise ConfigError("similar queries and graded or mined negatives need an encoder")
         number = self._questions_for(variant, count)
         askable = self._askable(variant)
         if like is not None and self.settings.queries == "similar":

@@ -103,7 +103,7 @@ def _units(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     # By the largest entry first: the square of a very small or very large entry would leave the range of a float.
     largest = np.abs(wide).max(1, keepdims=True)
     if not largest.all():
-        raise NonFiniteError(f"vector {int(np.argmin(largest))} of {len(wide)} has length 0 and so no direction")
+        raise NonFiniteError(f"vector {int(np.argmin(largest))} of {len(wide)} has length 0")
     scaled = wide / largest
     units: NDArray[np.float64] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
     return units

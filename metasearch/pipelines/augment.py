@@ -162,7 +162,9 @@ def augment(
     except OSError as error:
         raise RunFolderError(f"{partial} cannot be written: {error.strerror}") from None
     except KeyboardInterrupt:
-        raise interrupted(f"stopped; the same command goes on after the {len(scores)} pairs in {partial}") from None
+        raise interrupted(
+            f"stopped; run the same command to continue after the {len(scores)} pairs in {partial}"
+        ) from None
     return AugmentResult(
         output, candidates, tuple(np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0].tolist())
     )
@@ -214,11 +216,11 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
         where = "" if local else "is no folder here, and "
         raise EncoderError(f"cross-encoder '{name}' {where}cannot be loaded: {first_line(error)}") from error
     if labels != 1:
-        raise EncoderError(f"cross-encoder '{name}' has {labels} labels; one that gives a single score is needed")
+        raise EncoderError(f"cross-encoder '{name}' has {labels} labels; expected a single score")
     # A checkpoint without a head gets a random one, whose scores mean nothing.
     if not any(head.endswith(_HEADS) for head in heads):
         raise EncoderError(
-            f"cross-encoder '{name}' is a {', '.join(heads) or 'model'} without a head that scores pairs; try {EXAMPLE}"
+            f"cross-encoder '{name}' is a {', '.join(heads) or 'model'} without a scoring head; try {EXAMPLE}"
         )
     require_fit(f"cross-encoder '{name}'", loaded, pooled=True)
     return model

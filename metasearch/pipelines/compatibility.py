@@ -35,7 +35,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     options = learner_options(recipe)
     check_loss(recipe, benchmark)
     if not benchmark.arrangements:
-        raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
+        raise ConfigError("training needs a transfer mode; load the benchmark with mode=...")
     first = benchmark.arrangements["meta-train"][0]
     if (links := len(first.variants)) not in learner.links:
         wanted = " or ".join(map(str, learner.links))
@@ -56,20 +56,20 @@ def _check_order(learner: type[Learner], options: Any, precision: str, checkpoin
         return
     otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
     if precision == "bf16":
-        raise ConfigError(f"--precision bf16 works in first order only; use fp32{otherwise}")
+        raise ConfigError(f"--precision bf16 needs first order; use fp32{otherwise}")
     if checkpointing == "gradcache":
-        raise ConfigError(f"--checkpointing gradcache saves nothing in second order; use layers{otherwise}")
+        raise ConfigError(f"--checkpointing gradcache has no effect in second order; use layers{otherwise}")
 
 
 def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
     """Raise `ConfigError` where the train part, or what is taken of it, is not what the recipe asks for."""
     if recipe.labels and recipe.budget.meta_valid:
         raise ConfigError(
-            f"labels={recipe.labels} counts those of train, and episodes of meta-valid would read those of dev, too: "
-            "--set budget.meta_valid=0 draws none"
+            f"labels={recipe.labels} limits only train, but meta-valid would use labels of dev: use --set "
+            "budget.meta_valid=0"
         )
     if not recipe.translate and benchmark.task.translate is None:
-        log.warning("translate=false does nothing: task '%s' declares no translations", benchmark.task.task)
+        log.warning("translate=false has no effect: task '%s' declares no translations", benchmark.task.task)
     if recipe.neutralise:
         train_texts(benchmark, recipe.neutralise)
 
@@ -90,8 +90,7 @@ def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
         return
     if reading and not drawn:
         raise ConfigError(
-            f"{where}: the loss reads translations of the questions (loss.align), and none are drawn; "
-            "--set episodes.translations=true draws them"
+            f"{where}: the loss needs translated questions (loss.align); use --set episodes.translations=true"
         )
     loss = fitting(losses, (TranslatedTriplet if drawn else Triplet).roles)
     if drawn and "translation" not in loss.needed:

@@ -88,7 +88,7 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
         config = transformer_of(trimmed.model).config
     elif plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
-        raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is a configuration alone")
+        raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
     else:
         before, config = config_sizes(source), source
     config = _slimmed(config, plan)
@@ -124,7 +124,7 @@ def bare_config(name: str) -> Any | None:
         config = AutoConfig.from_pretrained(name, local_files_only=True)
         return config.transformer if isinstance(config, StoredConfig) else config
     except Exception as error:  # transformers raises anything from OSError to its own validation errors
-        raise EncoderError(f"{name}: no configuration that can be read: {first_line(error)}") from error
+        raise EncoderError(f"{name}: unreadable configuration: {first_line(error)}") from error
 
 
 def write(encoder: Encoder, folder: Path) -> None:

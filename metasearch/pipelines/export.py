@@ -121,10 +121,10 @@ def export(
 def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
     """Return the encoder whose vectors are written; what is as it was is said."""
     if form.plain and not form.changes and not is_compressed(encoder):
-        log.info("'%s' is a stock model already; written as it is", encoder.name)
+        log.info("'%s' is already a standard model; copied unchanged", encoder.name)
     changed = encoder
     if form.static and is_static(encoder.model):
-        log.info("'%s' is static already; its word vectors are written as they are", encoder.name)
+        log.info("'%s' is already static; its embeddings are copied unchanged", encoder.name)
     elif form.static:
         changed = make_static(encoder)
     if form.dimensions is None:
@@ -145,8 +145,8 @@ def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:
         return
     for_others = f", but to {', '.join(map(str, trained))}" if trained else ""
     log.warning(
-        "%s: its training did not prepare vectors to be cut to their first %d numbers (Matryoshka)%s; --texts keeps "
-        "the best directions in their place, and --task shows what is lost", encoder.name, dimensions, for_others,
+        "%s: it was not trained for truncation to %d dimensions (Matryoshka)%s; --texts keeps "
+        "the best directions instead, and --task measures the loss", encoder.name, dimensions, for_others,
     )  # fmt: skip
 
 

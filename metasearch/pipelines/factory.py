@@ -265,14 +265,14 @@ def _samplers(
 def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:
     """Log how a learner takes gradients, and whether it trains on what scores it: dev is `one_part` for both."""
     if learner.second_order and not is_static(learner.encoder.model):
-        log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+        log.info("second order: using plain attention, which can be differentiated twice")
     if recipe.budget.meta_valid and one_part:
-        log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
+        log.info("meta-valid trains on the questions of the dev score; budget.dev_holdout holds some out")
 
 
 def _log_precision(precision: str) -> Precision:
     """Return the precision of a training, and log what else is in bfloat16."""
     if precision != "bf16":
         return "fp32"
-    log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
+    log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")
     return "bf16"

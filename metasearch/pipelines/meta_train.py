@@ -119,7 +119,7 @@ def meta_train(
 def _benchmark(data: RetrievalData | Benchmark, arrangements: str | Sequence[str], fold: int) -> Benchmark:
     if isinstance(data, Benchmark):
         if arrangements or fold:
-            raise ConfigError("meta_train: a benchmark has its arrangements and its fold; give them where it is made")
+            raise ConfigError("meta_train: a benchmark already has arrangements and a fold; set them in load_benchmark")
         return data
     if not arrangements:
         raise ConfigError("meta_train: rows need arrangements, such as 'en_en -> en_de -> en_{de,en}'")
@@ -132,10 +132,10 @@ def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[
     name = recipe if isinstance(recipe, str) else recipe.recipe
     chosen = Library().recipe(name, _nested(assigned)) if isinstance(recipe, str) else recipe
     if assigned and not isinstance(recipe, str):
-        raise ConfigError(f"meta_train: give {', '.join(assigned)} to load_recipe, which made the recipe '{name}'")
+        raise ConfigError(f"meta_train: pass {', '.join(assigned)} to load_recipe, which made the recipe '{name}'")
     for stage in ("merge", "neutralise"):
         if getattr(chosen, stage):
-            raise ConfigError(f"recipe '{name}': {stage}: only `metasearch train` has this stage beside the training")
+            raise ConfigError(f"recipe '{name}': {stage}: only `metasearch train` has this stage")
     return chosen
 
 
@@ -175,10 +175,10 @@ def _loss_settings(loss: Any) -> Settings | None:
         values = {"margin": loss.triplet_margin, "distance": distances[loss.distance_metric]}
         return Settings.model_validate({"name": "triplet", **values})
     if type(loss) is MultipleNegativesRankingLoss and _is_infonce(loss):
-        log.info("MultipleNegativesRankingLoss runs as loss infonce, to which no labelled answer is a negative")
+        log.info("MultipleNegativesRankingLoss runs as loss infonce, where no labelled answer is a negative")
         return Settings.model_validate({"name": "infonce", "temperature": 1 / loss.scale})
     raise ConfigError(
-        f"loss: {type(loss).__name__} cannot be taken here, as inner steps have weights of their own. Losses that can: "
+        f"loss: {type(loss).__name__} is not supported, because inner steps have their own weights. Supported: "
         f"{', '.join(_fitting())}, and of sentence-transformers TripletLoss (euclidean or cosine) and "
         "MultipleNegativesRankingLoss (cos_sim, without further options)"
     )

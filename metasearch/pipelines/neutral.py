@@ -99,7 +99,7 @@ def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:
     """Return an encoder; `ConfigError` where a recipe trains through a map and the encoder has none."""
     if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
         raise ConfigError(
-            f"recipe '{recipe.recipe}' trains through a map that the encoder does not have; call "
+            f"recipe '{recipe.recipe}' trains through a projection, which the encoder does not have; call "
             "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"
         )
     return encoder

@@ -31,7 +31,7 @@ def kind_of(folder: Path) -> Kind:
         return "study"
     config = yaml.tree(folder / CONFIG).get("config")
     if not isinstance(config, dict):
-        raise ConfigError(f"{folder / CONFIG}: config: this key is missing; it is no run of metasearch")
+        raise ConfigError(f"{folder / CONFIG}: config: missing key; this is not a metasearch run")
     require_known(f"{folder / CONFIG}: config.kind:", str(config.get("kind")), KINDS)
     return cast(Kind, config["kind"])
 

@@ -249,14 +249,14 @@ def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run")
     """Raise `ConfigError` if a run or study needs code of its encoder that is not trusted again."""
     # A configuration is no consent: who wrote it need not be who resumes it.
     if began_with and not said:
-        raise ConfigError(f"{folder}: the {what} began with --trust-remote-code; say it again to go on")
+        raise ConfigError(f"{folder}: the {what} was created with --trust-remote-code; pass it again to resume")
 
 
 def require_same_data(folder: Path, before: str, now: str, what: str = "run") -> None:
     """Raise `DataError` if the fingerprint of the data is not the one that a run or study began with."""
     if before != now:
         raise DataError(
-            f"{folder}: the data has changed since the {what} began (fingerprint {before}, now {now}); it cannot go on "
+            f"{folder}: the data has changed since the {what} began (fingerprint {before}, now {now}); cannot resume "
             "with other data"
         )
 
@@ -285,6 +285,6 @@ def require_same_weights(what: str, before: str, now: str) -> None:
     """Raise `EncoderError` if the fingerprint of an encoder is not the one that a run began with."""
     if before != now:
         raise EncoderError(
-            f"{what} has other weights, words or prompts than when the run began (fingerprint {before}, now {now}); it "
-            "cannot go on with another encoder"
+            f"{what} has different weights, vocabulary or prompts since the run was created (fingerprint {before}, now "
+            f"{now}); cannot resume with another encoder"
         )

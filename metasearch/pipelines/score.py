@@ -88,7 +88,7 @@ def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | Onn
     if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
         return factory.load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
     if device not in ("auto", "cpu"):
-        raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the processor here")
+        raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the CPU")
     if precision != "fp32":
-        raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has a precision of its own")
+        raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has its own precision")
     return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)

@@ -133,7 +133,7 @@ def open_searcher(
         )
     except (EncoderError, ConfigError) as error:
         if encoder is None:
-            raise type(error)(f"{index}: the encoder that made it: {error}; say with --encoder where it is") from None
+            raise type(error)(f"{index}: the encoder that made it: {error}; pass its path with --encoder") from None
         raise
     return Searcher(store, loaded, factory.load_reranker(rerank, device, trust_remote_code) if rerank else None)
 

@@ -140,8 +140,8 @@ class TrainRun(Run[RunConfig]):
         before = next((row["translated"] for row in self.files.results() if row.get("translated", now) != now), None)
         if before:
             raise DataError(
-                f"{self.files.path}: the translations have changed since the run began (fingerprint {before}, now "
-                f"{now}); it cannot go on with others"
+                f"{self.files.path}: the translations have changed since the run was created (fingerprint {before}, "
+                f"now {now}); cannot resume with other translations"
             )
         return {"translated": now}
 

@@ -94,7 +94,7 @@ def _check_scores(fold: int, parts: Split) -> None:
                 if len({each.score for each in scored}) == 1:
                     raise DataError(
                         f"fold {fold}: the scores of {pair} in {name} are all {5 * scored[0].score:g} "
-                        f"({len(scored)} rows), so that no correlation is defined; it takes more or other rows"
+                        f"({len(scored)} rows), so the correlation is undefined; use more or other rows"
                     )
 
 

@@ -26,8 +26,8 @@ def require_unchanged(folder: Path) -> None:
         path = folder / name
         if path.is_file() and digest(path) != expected:
             raise RunFolderError(
-                f"{path}: it was changed or damaged since the run wrote it: its hash is not the one in "
-                f"{quoted(folder / SUMS)}. Put the file back; delete {SUMS} to read what you changed on purpose"
+                f"{path}: checksum mismatch: it was changed since the run wrote it, or damaged; its hash is in "
+                f"{quoted(folder / SUMS)}. Restore the file, or delete {SUMS} if you changed it on purpose"
             )
 
 

@@ -100,7 +100,7 @@ class RunFolder:
             ConfigError: its configuration cannot be read.
         """
         if not (path / CONFIG).is_file():
-            raise RunFolderError(f"{path} is no run folder: it has no {CONFIG}")
+            raise RunFolderError(f"{path} is not a run folder: it has no {CONFIG}")
         return cls(path), yaml.read(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
 
     def record_weights(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
@@ -196,7 +196,7 @@ class RunFolder:
         try:
             known: dict[str, Any] = json.loads(self._facts.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise RunFolderError(f"{self._facts}: not JSON: {error}. The file is cut off or damaged") from None
+            raise RunFolderError(f"{self._facts}: not JSON: {error}. The file is truncated or damaged") from None
         return known
 
     def require_unchanged(self) -> None:

@@ -35,7 +35,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     if damaged := [str(number) for number, event in enumerate(events[:-1], 1) if event is None]:
         more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
         # Not as arguments: of one message with other arguments, the command line would show the first file alone.
-        log.warning(f"{path}: damaged lines are left out: {', '.join(damaged[:_NAMED])}{more}")
+        log.warning(f"{path}: skipped damaged lines: {', '.join(damaged[:_NAMED])}{more}")
     return [event for event in events if event is not None]
 
 

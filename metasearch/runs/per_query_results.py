@@ -132,7 +132,7 @@ def load(path: Path) -> tuple[QueryResults, dict[str, Any]]:
     try:
         content = read_bytes(path)
     except FileNotFoundError:
-        raise RunFolderError(f"{path}: what was kept of each question is not there") from None
+        raise RunFolderError(f"{path}: the results of each question are missing") from None
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
     try:
@@ -142,7 +142,7 @@ def load(path: Path) -> tuple[QueryResults, dict[str, Any]]:
             results = _read(file, header) if written == FORMAT else None
     except Exception as error:  # a damaged archive raises anything: zlib.error, RuntimeError, MemoryError ...
         why = str(error) or type(error).__name__
-        raise DataError(f"{path}: damaged, or not a file of kept questions ({why})") from None
+        raise DataError(f"{path}: damaged, or not a file of per-query results ({why})") from None
     if results is None:
         raise DataError(f"{path}: its format is '{written}'; this version reads '{FORMAT}'")
     return results, header["facts"]

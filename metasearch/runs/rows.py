@@ -102,7 +102,7 @@ def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}. The file is cut off or damaged") from None
+        raise DataError(f"{where}: not JSON: {error}. The file is truncated or damaged") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: not a score of metasearch: {line[:40]}")
     return row
@@ -126,7 +126,7 @@ _NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mappi
 
 def _require_means(rows: Sequence[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
     """Raise `DataError` where the end of a results file is missing: each part ends with its means."""
-    cut = "The file is cut off"
+    cut = "The file is truncated"
     keys = ("task", "learner", "split", "measure", "pool")
     means = {tuple(row[key] for key in keys) for row in rows if row["language"] == MEAN}
     lacking = sorted({tuple(row[key] for key in keys) for row in rows} - means)

@@ -35,11 +35,11 @@ def rank() -> Rank:
         return Rank()
     if missing := [name for name, value in found.items() if not value]:
         raise ConfigError(
-            f"the environment is that of one of several processes, but has no {', '.join(missing)}; start them with "
+            f"the environment belongs to one of several processes but has no {', '.join(missing)}; start them with "
             "torchrun, or unset RANK and WORLD_SIZE for one process"
         )
     if wrong := [name for name in _NAMES[:3] if not found[name].isdecimal()]:
-        raise ConfigError(f"{wrong[0]}={found[wrong[0]]}: the environment variable is no number")
+        raise ConfigError(f"{wrong[0]}={found[wrong[0]]}: the environment variable is not a number")
     number, count, local = (int(found[name]) for name in _NAMES[:3])
     return Rank(number, count, local)
 
@@ -50,7 +50,7 @@ def require_divides(count: int, shards: int, key: str) -> None:
         return
     if count & (count - 1):
         near = 1 << count.bit_length() - 1
-        raise ConfigError(f"{count} processes: shards come in powers of two; start {near} or {2 * near} processes")
+        raise ConfigError(f"{count} processes: the number must be a power of two; start {near} or {2 * near} processes")
     raise ConfigError(
         f"{count} processes cannot share {shards} shard{'s' if shards > 1 else ''} ({key}={shards}); start "
         f"{shards} at most, or set {key}={count}"

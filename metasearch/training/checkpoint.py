@@ -79,14 +79,14 @@ class CheckpointStore:
             if isinstance(found, Checkpoint):
                 if problems:
                     step = found.state.get("step")
-                    log.warning("%s; going on from the one before it, of outer step %s", *problems.values(), step)
+                    log.warning("%s; continuing from the previous one, at outer step %s", *problems.values(), step)
                 return found
             problems[folder] = found
         if problems:
             newest, *more = problems.values()
             which = "and so is the one before it. " if more else ""
             folders = " and ".join(map(quoted, problems))
-            raise RunFolderError(f"{newest}. {which.capitalize()}To begin again without it, delete {folders}")
+            raise RunFolderError(f"{newest}. {which.capitalize()}To start again without it, delete {folders}")
         return None
 
     def found(self) -> Iterator[tuple[Path, Checkpoint | str]]:
@@ -134,13 +134,13 @@ def _read(folder: Path) -> Checkpoint:
         if (schema := stored.get("schema")) != _SCHEMA:
             raise ValueError(f"it has schema {schema}; this version of metasearch reads schema {_SCHEMA}")
         if stored.pop("hash") != _hash_of(stored):
-            raise ValueError("its content is not what was written")
+            raise ValueError("checksum mismatch")
         hashes, state = stored["sha256"], stored["state"]
         tensors = {}
         for name in _FILES:
             path = folder / f"{name}.safetensors"
             if digest(path) != hashes[name]:
-                raise ValueError("its content is not what was written")
+                raise ValueError("checksum mismatch")
             tensors[name] = load_file(path)
     except Exception as error:  # whatever is wrong with it, the file is damaged
         raise ValueError(f"{path}: the checkpoint is damaged: {first_line(error)}") from error

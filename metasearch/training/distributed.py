@@ -161,4 +161,4 @@ def _lost() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise ProcessLost("another process of the run has ended, or cannot be reached") from error
+        raise ProcessLost("another process of the run has ended or cannot be reached") from error

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 def warn_if_bf16_is_slow(device: torch.device) -> None:
     """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them."""
     if device.type == "cpu" and (times := cpu_bf16_time()) > 1:
-        log.warning("bf16: matrix products take %.1f times as long as in float32 on this processor; use fp32", times)
+        log.warning("bf16: matrix products take %.1f times as long as in float32 on this CPU; use fp32", times)
 
 
 def cpu_bf16_time() -> float:
@@ -75,11 +75,11 @@ def device_of(name: str) -> torch.device:
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
     if not available.get(name):
         raise ConfigError(
-            f"--device {name}: there is none here; available: {', '.join(k for k, v in available.items() if v)}"
+            f"--device {name}: not available; available: {', '.join(k for k, v in available.items() if v)}"
         )
     own = rank()
     if own.count > 1 and name == "mps":
-        raise ConfigError("--device mps: it is for one process; take --device cpu for several")
+        raise ConfigError("--device mps: supports one process; use --device cpu for several")
     if own.count > 1 and name == "cuda":
         return _own_gpu(own.local)
     return torch.device(name)
@@ -90,8 +90,8 @@ def _own_gpu(local: int) -> torch.device:
     there = torch.cuda.device_count()
     if local >= there:
         raise ConfigError(
-            f"--device cuda: process {local} of this machine has no GPU of its own, as there are {there}; start "
-            f"torchrun with --nproc-per-node {there} at most, or take --device cpu"
+            f"--device cuda: process {local} of this machine has no GPU; there are {there}. Start torchrun with "
+            f"--nproc-per-node {there} at most, or take --device cpu"
         )
     torch.cuda.set_device(local)
     return torch.device("cuda", local)

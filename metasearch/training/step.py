@@ -76,7 +76,7 @@ def save_failed_batch(folder: Path) -> Iterator[None]:
     except NonFiniteStep as error:
         path = folder / f"nonfinite-step-{error.step.number}.txt"
         atomic_write(path, "\n".join(_lines(error.step)) + "\n")
-        raise NonFiniteError(f"{error}. The texts of the step are in {path}") from error
+        raise NonFiniteError(f"{error}. The texts of this step are in {path}") from error
 
 
 def _lines(step: StepGradient) -> Iterator[str]:

@@ -102,7 +102,7 @@ def test_learn2learn_is_imported_late_and_without_what_it_loads_for_other_algori
 def test_without_learn2learn_the_stand_in_serves_and_a_line_says_so():
     line, last = lacking("learn2learn")
     assert last == "metasearch.algorithms.stand_in learn2learn"
-    assert "built-in MAML, as learn2learn is not installed" in line
+    assert "built-in MAML (learn2learn is not installed" in line
 
 
 @ORDERS

@@ -107,7 +107,7 @@ def test_demo_sets_the_learners_side_by_side(tmp_path):
     assert lines[-2] == f"run: {tmp_path / 'demo'}"
     assert (tmp_path / "demo" / "report.md").read_text() == "\n".join(lines[:-3]) + "\n"
     said, _, command = lines[-1].partition(": ")
-    assert said == "search the articles with the last of them"
+    assert said == "search the articles with the last encoder"
     _, *args = shlex.split(command)
     found = json.loads(metasearch(*args, "--json").stdout)["hits"]
     assert {hit["language"] for hit in found} <= set(CODES)

@@ -161,7 +161,7 @@ def spoil(name, content):
 
 
 DAMAGED = [
-    ("finished", spoil("config.yaml", "a: b\n"), "config.yaml", 2, "this key is missing"),
+    ("finished", spoil("config.yaml", "a: b\n"), "config.yaml", 2, "missing key"),
     (
         "finished",
         spoil("config.yaml", lambda text: text.replace("seed:", "sede:", 1)),
@@ -169,14 +169,14 @@ DAMAGED = [
         2,
         "unknown key. Did you mean 'fold_seed'?",
     ),
-    ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "report.md", 5, "log.jsonl: it was changed or damaged"),
-    ("finished", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "cut off or damaged"),
+    ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "report.md", 5, "log.jsonl: checksum mismatch"),
+    ("finished", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "truncated or damaged"),
     ("finished", spoil("results.jsonl", None), "results.jsonl", 3, "missing, though the run is finished"),
     ("finished", spoil("model", None), "model", 5, "is missing, though the run is finished"),
     ("finished", spoil("model/config.json", "{"), "model", 6, "cannot be loaded"),
     ("finished", spoil("model/model.safetensors", None), "model", 6, "no weights"),
-    ("finished", spoil("facts.json", "{}"), "report.md", 5, "facts.json: it was changed or damaged since"),
-    ("finished", spoil("report.md", "# Other\n"), "report.md", 5, "report.md: it was changed or damaged since"),
+    ("finished", spoil("facts.json", "{}"), "report.md", 5, "facts.json: checksum mismatch"),
+    ("finished", spoil("report.md", "# Other\n"), "report.md", 5, "report.md: checksum mismatch"),
     ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "report.md", 5, "SHA256SUMS:1: expected a SHA-256"),
     ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),

@@ -45,7 +45,7 @@ def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path
     encoder = make_static(tiny.build())
     encoder.write(tmp_path / "words")
     printed = metasearch("export", tmp_path / "words", "--static-embeddings", "--json", "-o", tmp_path / "again")
-    assert "is static already; its word vectors are written as they are" in printed.stderr
+    assert "is already static; its embeddings are copied unchanged" in printed.stderr
     facts = json.loads(printed.stdout)
     assert facts["bytes"] == sum(path.stat().st_size for path in (tmp_path / "again").rglob("*") if path.is_file())
     assert {key: facts[key] for key in ("model", "dimension", "difference", "results")} == {

@@ -215,6 +215,6 @@ def test_a_name_that_is_taken_is_refused(tmp_path):
     site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
     said = metasearch(site, "ls", "learners", code=2)
     assert said == (
-        "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a name that is taken: "
+        "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a duplicate name: "
         "metasearch itself has one\n"
     )

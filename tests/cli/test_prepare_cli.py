@@ -44,5 +44,5 @@ def test_wrong_words_are_one_line(files):
     for flag in ("--languages", "--corpora", "--detect"):
         for written in (",", "de,,fr", " "):
             said = error("prepare", "files", "-o", "x", f"{flag}={written}", code=2)
-            assert "expected names with a comma between them" in said
+            assert "expected names separated by commas" in said
     assert not (files.parent / "x").exists()

@@ -75,7 +75,7 @@ def test_a_run_whose_process_is_killed_ends_with_one_line_and_resumes_with_anoth
     run = tmp_path / "run"
     codes, lines = stopped(run, signal.SIGKILL, 1)
     assert lines == [
-        "metasearch: error: another process of the run has ended, or cannot be reached. "
+        "metasearch: error: another process of the run has ended or cannot be reached. "
         f"Continue with: metasearch resume {run}"
     ]
     assert codes == {-signal.SIGKILL, 10}

@@ -65,7 +65,7 @@ def test_what_another_call_is_writing_is_named_and_kept(tmp_path, there):
         target.mkdir()
     with whole(target) as folder:
         fill(folder)
-        with pytest.raises(RunFolderError, match=r"partial exists: another call writes .* delete it if none runs"):
+        with pytest.raises(RunFolderError, match=r"partial exists: another process writes .* delete it if none runs"):
             claim(target)
     assert names(target) == ["1_Pooling", "modules.json"]
 

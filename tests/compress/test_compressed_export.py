@@ -101,6 +101,6 @@ def test_a_stock_encoder_is_exported_as_it_is_and_a_line_says_so(tmp_path, caplo
     assert plain(encoder) is encoder
     with caplog.at_level("INFO", logger="metasearch"):
         export(encoder, PLAIN, tmp_path / "stock")
-    assert "'mpnet' is a stock model already; written as it is" in caplog.text
+    assert "'mpnet' is already a standard model; copied unchanged" in caplog.text
     opened = open_checkpoint(str(tmp_path / "stock"), LENGTHS)
     np.testing.assert_array_equal(opened.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))

@@ -57,7 +57,7 @@ def test_what_all_texts_have_in_common_is_taken_from_each_row():
     student = make_static(tiny.build(), texts=TEXTS)
     ids = [number for text in TEXTS for number in whole.model.tokenizer.encode(text, add_special_tokens=False).ids]
     torch.testing.assert_close(table(student), table(whole) - table(whole)[ids].mean(0))
-    with pytest.raises(DataError, match="no texts whose words could be counted"):
+    with pytest.raises(DataError, match="no texts to count words in"):
         make_static(tiny.build(), texts=[""])
 
 
@@ -97,9 +97,7 @@ def test_compress_writes_a_static_student_that_is_exported_trimmed_and_cut_again
     assert SentenceTransformer(str(tmp_path / "narrow"), device="cpu").encode(TEXTS).shape == (3, 4)
     for flags in (["--bottleneck", 4], ["--trim-vocab", texts], ["--feed-forward", 4, "--texts", texts]):
         refused = metasearch("compress", tmp_path / "student", *flags, "-o", tmp_path / "no", code=6).stderr
-        assert (
-            "a static encoder is a table of word vectors without layers: it has no transformer to compress" in refused
-        )
+        assert "a static encoder has no transformer to compress" in refused
 
 
 @pytest.mark.slow

@@ -166,5 +166,5 @@ def test_a_value_of_the_wrong_form_is_told_with_the_right_one(assignment, says):
 def test_files_may_name_roles_query_and_document():
     assert MaxLength.model_validate({"query": 5, "document": 9}) == MaxLength(question=5, candidate=9)
     assert EncoderConfig.of("tiny", prompts={"query": "q: "}).prompts == {"question": "q: "}
-    with pytest.raises(ValueError, match="'query' and 'question' are the same; leave one of them out"):
+    with pytest.raises(ValueError, match="'query' and 'question' are the same; omit one"):
         MaxLength.model_validate({"query": 5, "question": 5})

@@ -87,7 +87,7 @@ def test_a_configuration_knows_its_encoders_by_role(compress):
     ("old", "new", "problem"),
     [
         ("against: teacher", "against: assistant", "stages.first.against: the assistant cannot be its own frozen"),
-        ("against: teacher", "corpus: {dev: 0}", "stages.first.corpus.dev: the dev score needs some pairs held out"),
+        ("against: teacher", "corpus: {dev: 0}", "stages.first.corpus.dev: the dev score needs held-out pairs"),
         (
             "against: teacher",
             "monitor: spearman",
@@ -103,7 +103,7 @@ def test_a_configuration_knows_its_encoders_by_role(compress):
             "{data: entailment, monitor: spearman}",
             "stages.first.monitor: entailment data has no 'spearman'; known: loss",
         ),
-        ("against: teacher", "monitor: cosine", "stages.first.monitor: cosine is that to the vectors of a frozen role"),
+        ("against: teacher", "monitor: cosine", "stages.first.monitor: cosine needs a frozen role"),
         ("against: teacher", "corpus: {pivot: english}", "stages.first.corpus.pivot:"),
         ("bottleneck: 4", "bottleneck: 0", "student.bottleneck: input should be greater than or equal to 1"),
         ("bottleneck: 4", "initial: zeros", "student.initial: input should be 'svd' or 'random'"),

@@ -141,6 +141,6 @@ def test_what_show_prints_is_the_recipe(write):
 
 def test_a_mode_does_not_go_with_a_recipe_of_stages():
     said = metasearch("show", "compress", "--mode", "x", code=2).stderr
-    assert "--mode goes with a task; 'compress' is a distillation" in said
+    assert "--mode needs a task; 'compress' is a distillation" in said
     said = metasearch("show", "demo", "--episode=3", "--seed=1", code=2).stderr
-    assert "--episode, --seed: no episode is drawn; say --mode" in said
+    assert "--episode, --seed: no episode is drawn; pass --mode" in said

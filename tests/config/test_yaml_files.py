@@ -65,7 +65,7 @@ def test_aliases_that_stand_for_more_than_a_file_can_hold_are_refused_at_once(wr
     path = write(bomb(levels))
     (message,) = problems(path)
     assert message.startswith(f"{path}:1: a4.")
-    assert message.endswith(": aliases (*name) make over 10,000 values")
+    assert message.endswith(": aliases (*name) expand to over 10,000 values")
 
 
 @pytest.mark.parametrize("text", ["no", "null", "1e-3", "012", "", "ελ ไทย हि", "a: b # c", "two\nlines"])

@@ -82,7 +82,7 @@ def test_a_model_of_ctranslate2_gives_what_it_was_taught(marian):
 @pytest.mark.slow
 @needs_ctranslate2
 def test_a_translation_without_an_end_is_not_cut(marian):
-    with pytest.raises(DataError, match=r"has no end within 3 tokens; options\.longest gives it more"):
+    with pytest.raises(DataError, match=r"does not end within 3 tokens; raise options\.longest"):
         ctranslate(marian, longest=3).translate(["where is the key"], "en", "de")
 
 

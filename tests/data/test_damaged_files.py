@@ -134,7 +134,7 @@ def refusal(folder, *languages):
         ("jsonl-paragraphs", "de.jsonl", swap('"bee-2"', '"bee-1"'), ":2", "duplicate paragraph 'bee-1', first in "),
         ("csv-labelled", "de.csv", swap("context", "contxt"), ":", "contxt: unknown field. Did you mean 'context'"),
         ("stsb-multi-mt", "stsb-en-train.csv", swap(",2.5", ""), ":1", "sentence1, sentence2, score; got 2 columns"),
-        ("semeval2017", "STS.input.track5.en-en.txt", swap("\t", " "), ":1", "two sentences with a tab between them"),
+        ("semeval2017", "STS.input.track5.en-en.txt", swap("\t", " "), ":1", "two tab-separated sentences"),
         ("jsonl-pairs", "de-de.jsonl", swap("4.5", "true"), ":1: score", "number"),
         ("jsonl-pairs", "de-de.jsonl", swap("4.5", "NaN"), ":1", "a score from 0 to 5, got 'nan'"),
         ("csv-pairs", "el-de.csv", swap("Es regnet.", ""), ":2: text2", "field required"),

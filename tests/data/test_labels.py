@@ -70,12 +70,12 @@ def test_a_score_is_a_label_of_a_row_and_of_all_its_translations():
 def test_too_few_questions_are_named_with_their_language_and_the_number_that_all_have():
     questions = (*(Question(str(i), "de", str(i), "a") for i in range(3)), Question("1", "el", "one", "a"))
     data = RetrievalData(questions, tuple(Candidate(str(i), "el", str(i), "a", (str(i),)) for i in range(3)))
-    said = r"labels: 2 questions with answers in el are asked for; train has 1; --set labels=1 fits"
+    said = r"labels: 2 questions with answers in el are requested; train has 1; --set labels=1 fits"
     with pytest.raises(DataError, match=said):
         with_labels(data, 2, 0, ("de", "el"))
     # Of a language that is not asked in nothing is wanted.
     assert asked(with_labels(data, 2, 0, ("de",))).keys() == {"de"}
-    with pytest.raises(DataError, match=r"labels: 1 questions with answers in th are asked for; train has 0$"):
+    with pytest.raises(DataError, match=r"labels: 1 questions with answers in th are requested; train has 0$"):
         with_labels(data, 1, 0, ("th",))
 
 

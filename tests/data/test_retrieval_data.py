@@ -48,7 +48,7 @@ def test_relevance_labels_gains_and_negatives():
 def test_a_query_without_a_relevant_document_is_not_asked_and_named():
     data = RetrievalData.from_rows([row("a", "x", relevance=1), row("b", "y", relevance=0)])
     assert [q.text for q in data.questions] == ["a"]
-    assert data.notes == ("queries without a relevant document, which are not asked: 1, the first in row 2",)
+    assert data.notes == ("skipped queries without a relevant document: 1, the first in row 2",)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
             r"labels\.csv:3: query: 'b' has the id '1' of 'a' in .*labels\.csv:2",
         ),
         ("query,document,language,relevance\na,x,en,0\n", r"labels\.csv:2: no row has a relevance above 0"),
-        ("query,document\n", r"labels\.csv: there are no rows"),
+        ("query,document\n", r"labels\.csv: no rows"),
     ],
 )
 def test_a_bad_row_is_named_by_file_and_line(text, message, tmp_path):

@@ -35,7 +35,7 @@ def test_the_name_of_a_file_tells_the_language_and_several_files_are_read_in_tur
         "en": ["two", "one", "three"],
         "tr": ["bir"],
     }
-    assert "1 files tell no language and are passed over: notes.md" in caplog.text
+    assert "1 files without a language are skipped: notes.md" in caplog.text
 
 
 def test_texts_are_limited_distinct_and_every_other_one_is_a_question(corpus):

@@ -143,7 +143,7 @@ def test_a_planted_text_of_dev_or_test_is_refused_and_named(texts, message, tran
         add_translations(parts, task_of(), translator)
     assert str(caught.value) == (
         f"translate: question 'q-train' in de, '{written(texts[0], 'de')}', cannot be added to train: {message}; "
-        "overlap: drop leaves such rows out"
+        "use overlap: drop to remove such rows"
     )
     _, done = add_translations(parts, task_of(overlap="drop"), translator)
     # The question in two languages; its answer is added in both.
@@ -177,7 +177,7 @@ def test_an_id_or_article_of_test_is_an_error_whatever_becomes_of_texts():
     parts = split(data, Folds(method="given"), 0)
     held = held_out({"dev": parts.dev, "test": parts.test})
     answer = replace(data.candidates[2], group="train", language="de", text="unter der Matte")
-    with pytest.raises(DataError, match="it answers 'q-test', which stands in test"):
+    with pytest.raises(DataError, match="it answers 'q-test', which is in test"):
         apart([TranslatedRow(answer, data.candidates[0])], held, drop=True)
 
 
@@ -274,7 +274,7 @@ def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
 
 def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
     parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
-    with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; say own: drop .* or own: keep"):
+    with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; use own: drop .* or own: keep"):
         add_translations(parts, task_of(own=None), translator)
 
 

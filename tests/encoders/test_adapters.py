@@ -118,7 +118,7 @@ def test_a_base_that_is_gone_is_named(tmp_path):
 
 @needs_peft
 def test_a_model_with_an_adapter_that_was_made_in_python_is_refused(tmp_path):
-    with pytest.raises(EncoderError, match="a PEFT adapter beside its weights; save the model and open the folder"):
+    with pytest.raises(EncoderError, match="an unmerged PEFT adapter; save the model and open the folder"):
         Encoder(adapter(tmp_path, r=4, target_modules=_LAYERS), "adapted")
 
 

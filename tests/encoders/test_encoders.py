@@ -123,7 +123,7 @@ def test_queries_and_documents_are_encoded_in_their_roles(encoder):
 
 def test_a_model_that_reads_texts_in_another_way_cannot_be_trained():
     counts = SentenceTransformer(modules=[BoW(["key", "mat"])], device="cpu")
-    with pytest.raises(EncoderError, match=r"words: its first module is BoW, neither a transformer nor a StaticEmb"):
+    with pytest.raises(EncoderError, match=r"words: its first module is BoW; expected a transformer or StaticEmb"):
         Encoder(counts, "words")
 
 

@@ -62,8 +62,8 @@ def test_a_lower_rank_takes_out_the_largest_principal_components_of_the_means():
 @pytest.mark.parametrize(
     ("languages", "texts", "settings", "error", "message"),
     [
-        (["ar"], 40, (), DataError, "there are texts of ar alone"),
-        ([], 40, (), DataError, "there are texts of no language"),
+        (["ar"], 40, (), DataError, "texts of ar alone"),
+        ([], 40, (), DataError, "texts of no language"),
         (["ar", "de"], 19, (), DataError, "ar has 19 texts; the mean of a language needs 20"),
         (["ar", "de", "el"], 40, (3,), ConfigError, "rank 3 is out of range, 1 to 2"),
     ],
@@ -118,7 +118,9 @@ def test_a_map_is_put_there_once_and_taken_away_again(neutral):
     before = encoder.fingerprint
     append(encoder, neutral)
     assert encoder.fingerprint != before
-    with pytest.raises(EncoderError, match="takes the language out already; name the encoder it was made from"):
+    with pytest.raises(
+        EncoderError, match="already has a language-neutral projection; name the encoder it was made from"
+    ):
         append(encoder, neutral)
     del encoder.model[-2:]
     assert encoder.fingerprint == before

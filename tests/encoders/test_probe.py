@@ -149,12 +149,12 @@ def with_modules(*modules):
 @pytest.mark.parametrize(
     ("modules", "says"),
     [
-        ([Pooling(HIDDEN), Centred()], "m: its vectors depend on the other texts of a batch"),
+        ([Pooling(HIDDEN), Centred()], "m: its embeddings depend on the other texts in a batch"),
         ([LSTM(HIDDEN, 8), Pooling(HIDDEN)],
          "m: cannot be used: module LSTM asks for 'sentence_lengths', which the modules before it do not give"),
         ([Asking()], "m: cannot be used: module Asking asks for 'speech', which the modules before it do not give"),
         ([Pooling(HIDDEN), Dense(HIDDEN + 1, 5)], r"m: cannot be used: module Dense fails: .*shapes"),
-        ([], "m: its modules give vectors of tokens alone; is a Pooling module missing"),
+        ([], "m: its modules return only token embeddings"),
     ],
     ids=["batch", "lstm", "asking", "wide", "no-pooling"],
 )  # fmt: skip

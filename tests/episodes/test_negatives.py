@@ -56,7 +56,7 @@ def test_a_bound_belongs_to_no_class(kind, bounds, caplog):
 )
 def test_when_a_class_is_empty_the_nearest_to_it_is_taken_and_said(kind, to_negatives, nearest, caplog):
     assert chosen(kind, to_negatives) == [nearest]
-    assert f"0 of 1 negatives are {kind}; the nearest to that are taken for the rest" in caplog.text
+    assert f"0 of 1 negatives are {kind}; the closest others fill the rest" in caplog.text
 
 
 def test_when_a_class_is_too_small_its_members_come_first(caplog):

@@ -111,7 +111,7 @@ def test_a_question_without_any_translation_is_named_with_task_phase_and_arrange
     broken = replace(benchmark, split=replace(benchmark.split, train=lacking(train, ("ar", gone.id))))
     says = (
         rf"^task 'demo', meta-train: episodes\.translations: el_el -> el_ar asks question '{gone.id}' in el, "
-        "and it has no translation into ar; add one to the data, or leave it out$"
+        "and it has no translation into ar; add one to the data, or omit it$"
     )
     with pytest.raises(DataError, match=says):
         check_sizes(broken, recipe)

@@ -68,7 +68,7 @@ def wrong_after(begin, before, whole, folder, said, moment):
             return "a reader saw something between"
     except RunFolderError as error:
         # Only a first build may have nothing to show yet.
-        if before is not None or not any(text in str(error) for text in ("never finished", "no index", "not exist")):
+        if before is not None or not any(text in str(error) for text in ("incomplete", "no index", "not exist")):
             return str(error)
     keys = said_to_be_in(said)
     with writing(folder, kind()) as store:

@@ -131,7 +131,7 @@ def written_again(begin, whole, out, moment):
         if code != 5:
             break
         # What the dead process left is named, and what to do with it.
-        named = re.search(r"(\S+) exists: another call writes .* delete it if none runs|(\S+) exists already", said)
+        named = re.search(r"(\S+) exists: another process writes .* delete it if none runs|(\S+) exists already", said)
         if named is None:
             break
         shutil.rmtree(named[1] or named[2])

@@ -27,14 +27,14 @@ CORPORA = [
     _corpus("a side that is missing", "a.de-en.de", "Hallo.\n", "its other side is missing; expected a.de-en.en"),
     _corpus("a file for tests alone", "en-de-test.tsv", GOOD, "no parallel text"),
     Row("corpus, no such folder", DISTIL, 2, "--corpus .*corpus: no such file or folder"),
-    Row("corpus, packed and not", DISTIL, 3, "the same text, packed and not; remove one of them",
+    Row("corpus, packed and not", DISTIL, 3, "the same text, compressed and plain; remove one",
         {"corpus/en-de.tsv": GOOD, "corpus/en-de.tsv.gz": b"x"}),
 ]  # fmt: skip
 SCORED = [
     _scored("an empty file", "en.csv", "", "en.csv: the file is empty"),
     _scored("a row of two columns", "en.csv", "a,b\n", "en.csv:1: expected sentence1, sentence2, score; got 2 columns"),
     _scored("a score above 5", "en.csv", "a,b,6\n", "en.csv:1: expected a score from 0 to 5, got '6'"),
-    _scored("a score that is no number", "en.csv", "a,b,nan\n", "en.csv:1: expected a score from 0 to 5, got 'nan'"),
+    _scored("a score that is not a number", "en.csv", "a,b,nan\n", "en.csv:1: expected a score from 0 to 5, got 'nan'"),
     _scored("a blank sentence", "en.csv", "a, ,1\n", "en.csv:1: expected a sentence, got"),
     _scored("an open quote", "en.csv", '"a,b,1\n', "en.csv:[0-9]+: not CSV: "),
     _scored("not UTF-8", "en.csv", b"a,b\xff,1\n", "en.csv:1: not UTF-8: byte 0xff"),
@@ -53,7 +53,7 @@ ENTAILMENT = [
     _entailment(
         "an unknown label", "a.csv", "sentence1,sentence2,label\na,b,neutrl\n", "a.csv:2: unknown label 'neutrl'"
     ),
-    _entailment("no line of JSON", "a.jsonl", "{\n", "a.jsonl: .*not JSON.*there is no pair to use"),
+    _entailment("no line of JSON", "a.jsonl", "{\n", "a.jsonl: .*not JSON.*no usable pair"),
     _entailment("a folder", "a.jsonl", None, "a.jsonl: cannot be read: Is a directory"),
 ]
 TEXTS = [

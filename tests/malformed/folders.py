@@ -9,7 +9,7 @@ from pathlib import Path
 from malformed.row import Given, Row, spoil, swap, without
 
 EVALUATE = "evaluate --task demo-sts --device cpu --encoder TMP/"
-DAMAGED = r"it was changed or damaged since the run wrote it: its hash is not the one in .*SHA256SUMS"
+DAMAGED = r"checksum mismatch: it was changed since the run wrote it, or damaged; its hash is in .*SHA256SUMS"
 
 
 def _encoder(base: str, what: str, given: Given, says: str) -> Row:
@@ -73,7 +73,7 @@ RUNS = [
         spoil("run/config.yaml", "a: [1\n"), "run"),
     Row("config.yaml is empty", "resume TMP/run", 2, "config.yaml:1: expected keys",
         spoil("run/config.yaml", ""), "run"),
-    Row("config.yaml of nothing", "resume TMP/run", 2, "config: this key is missing",
+    Row("config.yaml of nothing", "resume TMP/run", 2, "config: missing key",
         spoil("run/config.yaml", "a: b\n"), "run"),
     Row("another score", "resume TMP/run", 5, DAMAGED, swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
     Row("another score", "compare TMP/run", 5, DAMAGED, swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
@@ -85,7 +85,7 @@ RUNS = [
         partial(_cut, "run/results.jsonl"), "run"),
     Row("no results.jsonl", "compare TMP/run", 3, "missing, though the run is finished",
         without("run/results.jsonl"), "run"),
-    Row("a score that is a text", "compare TMP/run", 3, "results.jsonl:2: value: .*is no number",
+    Row("a score that is a text", "compare TMP/run", 3, "results.jsonl:2: value: .*is not a number",
         swap("run/results.jsonl", '"value": ', '"value": "1", "was": '), "run"),
     Row("a score of NaN", "compare TMP/run", 3, "results.jsonl:2: value: nan is not finite",
         swap("run/results.jsonl", '"value": ', '"value": NaN, "was": '), "run"),
@@ -108,7 +108,7 @@ RUNS = [
         spoil("run/SHA256SUMS", "x\n"), "run"),
     Row("SHA256SUMS not UTF-8", "compare TMP/run", 5, "SHA256SUMS cannot be read",
         spoil("run/SHA256SUMS", b"\xff"), "run"),
-    Row("no results of questions", "compare TMP/run", 5, "npz: what was kept of each question is not there",
+    Row("no results of questions", "compare TMP/run", 5, "npz: the results of each question are missing",
         without("run/queries/demo-sts.maml.test.npz"), "run"),
     Row("results of questions cut off", "compare TMP/run", 5, f"npz: {DAMAGED}",
         partial(_cut, "run/queries/demo-sts.maml.test.npz"), "run"),
@@ -117,7 +117,7 @@ RUNS = [
     Row("a task that it has not", "report TMP/run -o TMP/out --task demo", 2, "no scores on task 'demo'", base="run"),
     Row("an output that is something else", "report TMP/run -o TMP/run", 5, "run", base="run"),
     Row("jobs of one run", "resume TMP/run --jobs 2", 2, "--jobs is for studies", base="run"),
-    Row("not finished", "compare TMP/stopped", 5, "is not finished; go on with", base="stopped"),
+    Row("not finished", "compare TMP/stopped", 5, "is not finished; continue with", base="stopped"),
     Row("a folder that is taken", "train --mode mono-bi --encoder tiny -o TMP/run", 5,
         "go on with: metasearch resume", base="run"),
     Row("unfinished, checkpoints cut off", "resume TMP/stopped", 5,

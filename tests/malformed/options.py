@@ -32,7 +32,7 @@ VALUES = [
     ("train --mode mono-bi --encoder tiny --set options.inner_steps=-1", "inner_steps: "),
     ("train --mode mono-bi --encoder tiny --fold 7", "fold 7 is out of range; the task has folds 0 to 4"),
     ("train", "--mode is missing; one of bi-multi"),
-    ("train --mode mono-bi --resume TMP/run --seed 3", "leave out --mode, --seed|leave out"),
+    ("train --mode mono-bi --resume TMP/run --seed 3", "omit --mode, --seed|omit"),
     ("train --mode mono-bi now", "unexpected extra argument .now"),
     ("train --mode mono-bi --task stsb-en", "unknown task 'stsb-en'. Did you mean 'stsb'"),
     ("train --mode mono-by", "unknown mode 'mono-by'. Did you mean 'mono-bi'"),
@@ -59,7 +59,7 @@ VALUES = [
     ("distill --recipe align --student tiny --corpus TMP -o TMP/out", "teacher"),
     (
         "distill --recipe align --teacher tiny --student tiny --corpus TMP --scored TMP -o TMP/out",
-        "--scored: no chosen",
+        "--scored: no selected",
     ),
     ("compress tiny -o TMP/out", "--bottleneck|nothing"),
     ("compress tiny --recurrent 9 -o TMP/out", "recurrent.*9|9 layers"),
@@ -71,14 +71,14 @@ VALUES = [
     ("neutralise tiny -o TMP/out", "--texts|--task"),
     ("neutralise tiny --task demoo -o TMP/out", "unknown task 'demoo'. Did you mean 'demo'"),
     ("export tiny --sentence-transformers --int8 -o TMP/out", "--sentence-transformers|--int8"),
-    ("export tiny --sentence-transformers --onnx -o TMP/out", "--sentence-transformers and --onnx are two forms"),
-    ("export tiny --onnx --int8 -o TMP/out", "say with --task where to measure it"),
+    ("export tiny --sentence-transformers --onnx -o TMP/out", "--sentence-transformers and --onnx cannot be combined"),
+    ("export tiny --onnx --int8 -o TMP/out", "pass --task to measure it"),
     ("export tiny --dimensions 9 -o TMP/out", "choose a form"),
     ("export tiny --sentence-transformers --dimensions 128 -o TMP/out", "dimensions 128: vectors have 128 numbers"),
-    ("export tiny --sentence-transformers --texts TMP -o TMP/out", "say with --dimensions how many"),
+    ("export tiny --sentence-transformers --texts TMP -o TMP/out", "--texts needs --dimensions"),
     ("export tiny --sentence-transformers --task demoo -o TMP/out", "unknown task 'demoo'. Did you mean 'demo'"),
     ("export tiny --sentence-transformers --fold 1 -o TMP/out", "--fold: no task is read"),
-    ("merge tiny -o TMP/out", "name two encoders or more"),
+    ("merge tiny -o TMP/out", "name at least two encoders"),
     ("tokenizer TMP --kind wordpiece -o TMP/out", "'--kind': unknown choice 'wordpiece'"),
     ("tokenizer TMP --init pieces -o TMP/out", "--init"),
     ("tokenizer -o TMP/out", "Missing argument 'TEXTS...'"),
@@ -91,7 +91,7 @@ VALUES = [
     ("report TMP/run", "Missing option '-o' / '--output'"),
     ("report TMP/run -o TMP/out --confidence 0", "level"),
     ("show demoo", "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'"),
-    ("show maml --mode mono-bi", "--mode goes with a task; 'maml' is a recipe"),
+    ("show maml --mode mono-bi", "--mode needs a task; 'maml' is a recipe"),
     ("show demo --mode trasn", "unknown mode 'trasn'. Did you mean 'trans'"),
     ("show demo --mode trans --recipe mamml", "unknown recipe 'mamml'. Did you mean 'maml'"),
     ("show", "Missing argument 'NAME'"),
@@ -121,7 +121,7 @@ PLACES = [
     ("tokenizer TMP/nowhere -o TMP/out", 3, "nowhere: no such file or folder"),
     ("augment TMP/en.csv --encoder tiny --cross-encoder TMP/cross -o TMP/out-en.csv", 3, "en.csv: .*"),
     ("evaluate --encoder tiny --task lareqa --data TMP/nowhere", 3, "nowhere: no such folder"),
-    ("validate lareqa --data TMP", 3, "none of the files of task 'lareqa' is there"),
+    ("validate lareqa --data TMP", 3, "no files of task 'lareqa'"),
     ("train --mode mono-bi --encoder tiny -o /dev/null/out", 5, "/dev/null/out.*(cannot be written|exists already)"),
     ("report TMP -o TMP/out", 5, "is no study and no run"),
     (f"evaluate --encoder tiny --include TMP/{'x' * 300}", 5, "File name too long"),
@@ -135,11 +135,11 @@ def _anywhere() -> Iterator[Row]:
         yield Row(f"{wrong} for {right}", f"{line} {wrong}", 2, f"No such option.*{wrong}.*{right}")
         words = shlex.split(line)
         words[-1] = "''"
-        yield Row("the last word is empty", " ".join(words), 2, "is empty; leave it out, or give it a value")
+        yield Row("the last word is empty", " ".join(words), 2, "is empty; omit it or give it a value")
     for command, option in VALUED.items():
         line = SOUND[command]
         yield Row(f"{option} without a value", f"{line} {option}", 2, f"Option '{option}' requires an argument")
-        yield Row(f"{option} with an empty value", f"{line} {option}=", 2, f"{option} is empty; leave it out")
+        yield Row(f"{option} with an empty value", f"{line} {option}=", 2, f"{option} is empty; omit it")
 
 
 ROWS = [

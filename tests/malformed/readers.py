@@ -40,7 +40,7 @@ def _anywhere(form: str) -> list[Row]:
             form,
             "a file is missing",
             lambda folder: (folder / name).unlink(),
-            f"(missing {name}|none of the files)",
+            f"(missing {name}|no files of task)",
             lines=2,
         ),
         _row(form, "a folder in place of a file", spoil(name, None), f"{at}: cannot be read: Is a directory"),
@@ -63,7 +63,7 @@ def _lines(form: str, name: str) -> list[Row]:
     cases = [
         ("a list in place of an object", "[]\n", "expected an object in braces"),
         ("half an object", '{"question": "a"\n', "not JSON: .* at column"),
-        ("a key twice", '{"answer": "a", "answer": "b"}\n', "the key 'answer' stands twice"),
+        ("a key twice", '{"answer": "a", "answer": "b"}\n', "the key 'answer' is duplicated"),
         ("a number that JSON has not", '{"question": NaN}\n', "question: input should be a valid string"),
         ("brackets without end", "[" * 100_000 + "\n", "not readable JSON: maximum recursion depth"),
         ("a whole number of 5,000 digits", '{"score": ' + "1" * 5000 + "}\n", "JSON|digit|number"),

@@ -149,7 +149,7 @@ def test_an_interrupted_call_goes_on_and_gives_the_same_file(candidates, scorer,
 
     with monkeypatch.context() as patch:
         Stops(scorer, patch, after)
-        with pytest.raises(Interrupted, match=f"the same command goes on after the {10 * after} pairs in "):
+        with pytest.raises(Interrupted, match=f"run the same command to continue after the {10 * after} pairs in "):
             augment(candidates, scorer, output)
     assert not output.exists()
     if after:  # a kill may tear the last line

@@ -78,4 +78,4 @@ def test_cells_that_may_run_in_slurm_are_not_begun_elsewhere(tmp_path):
     (study.path / "launcher.json").write_text('{"launcher": "slurm", "settings": {}}')
     (study.path / "study.yaml").touch()
     said = run(*FLAGS, "--launcher=local", "-o", study.path, code=2).stderr
-    assert "cells may be at work in slurm; go on there with --launcher slurm" in said
+    assert "jobs may be running in slurm; continue there with --launcher slurm" in said

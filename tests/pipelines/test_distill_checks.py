@@ -74,7 +74,7 @@ def test_a_schedule_that_a_later_stage_cannot_keep_ends_the_run_before_the_first
         f"--corpus={place / 'corpus'}",
     ]
     said = distill(*given, "-o", tmp_path / "run", code=2).stderr
-    assert "stage 'second': options.every=3: the training ends after 2 steps; choose less" in said
+    assert "stage 'second': options.every=3: training ends after 2 steps; choose a smaller number" in said
     assert not (tmp_path / "run").exists()
 
 
@@ -95,7 +95,7 @@ def stages_of(place, tmp_path, second):
     ("change", "code", "says"),
     [
         (["stages.align.corpus.max_tokens=1"], 3, "max_tokens=1: no pair is that short"),
-        (["stages.align.options.every=3"], 2, "options.every=3: the training ends after 2 steps; choose less"),
+        (["stages.align.options.every=3"], 2, "options.every=3: training ends after 2 steps; choose a smaller number"),
         ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; none with a source of its own"),
     ],
 )
@@ -111,7 +111,7 @@ def test_the_corrected_command_has_the_folder_and_its_only_step_the_whole_rate(p
     run.mkdir()
     limit = "--set=stages.align.corpus.max_tokens="
     said = distill(*ema(place, f"{limit}64"), "--max-steps=1", "-o", run, code=2).stderr
-    assert "reads 64 tokens, so that longer texts cannot be told" in said
+    assert "reads 64 tokens, so longer texts cannot be detected" in said
     assert list(run.iterdir()) == []
     distill(*ema(place, f"{limit}63"), "--max-steps=1", "-o", run)
     (step,) = [event for event in events(run / "1-align") if "loss" in event]

@@ -117,7 +117,7 @@ def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
         "is no run, distillation or study: it has neither config.yaml" in distill("--resume", tmp_path, code=5).stderr
     )
     for given, named in (("--seed=1", "--seed"), ("--set=x=1", "--set"), ("-o=elsewhere", "--output")):
-        assert f"leave out {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
+        assert f"omit {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
 
 
 def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
@@ -139,4 +139,7 @@ def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun):
     RunFolder(begun).record_weights(stored, {role: "0123456789abcdef"})
     error = distill("--resume", begun, code=6).stderr
     assert f"{role} " in error
-    assert "has other weights, words or prompts than when the run began (fingerprint 0123456789abcdef, now" in error
+    assert (
+        "has different weights, vocabulary or prompts since the run was created (fingerprint 0123456789abcdef, now"
+        in error
+    )

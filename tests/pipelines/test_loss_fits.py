@@ -16,7 +16,7 @@ JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=tru
 @pytest.mark.parametrize(
     ("task", "changes", "says"),
     [
-        ("demo", JSD, r"the loss reads translations .* none are drawn; --set episodes\.translations=true draws them$"),
+        ("demo", JSD, r"the loss needs translated questions .*; use --set episodes\.translations=true$"),
         ("demo", [DRAWN], r"episodes\.translations: no loss would read them; .* --set loss\.align=jsd"),
         ("demo", [DRAWN, "loss.name=infonce"], r"episodes\.translations: no loss would read them"),
         # The first that fits is taken, and that is one which reads none.

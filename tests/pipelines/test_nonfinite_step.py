@@ -22,7 +22,7 @@ def test_a_training_names_the_episodes_and_saves_their_texts(tmp_path):
     saved = run / "nonfinite-step-2.txt"
     assert "error: the meta-train loss at outer step 2 is nan" in result.stderr
     assert "the weights were not updated. Try a smaller rate: outer.lr, or options.inner_lr" in result.stderr
-    assert result.stderr.strip().endswith(f"The texts of the step are in {saved}")
+    assert result.stderr.strip().endswith(f"The texts of this step are in {saved}")
     lines = saved.read_text(encoding="utf-8").splitlines()
     heads = [line for line in lines if not line.startswith(" ")]
     assert [head.split(":")[0] for head in heads] == [f"episode {number} of 3" for number in (1, 2, 3)]
@@ -41,7 +41,7 @@ def test_a_stage_of_a_distillation_saves_its_texts_in_its_own_folder(tmp_path):
     wanted = [*flags(tmp_path, "--stages=assistant"), "--set", f"stages.assistant.{TOO_FAST}"]
     said = distill(*wanted, "-o", tmp_path / "run", code=4).stderr
     (saved,) = (tmp_path / "run").glob("1-assistant/nonfinite-step-*.txt")
-    assert said.strip().endswith(f"The texts of the step are in {saved}")
+    assert said.strip().endswith(f"The texts of this step are in {saved}")
     pairs = {f"{one}  |  {other}" for code in ("de", "tr") for one, other in zip(texts("en"), texts(code), strict=True)}
     lines = [line.strip() for line in saved.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == BATCH + 2

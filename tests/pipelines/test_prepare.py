@@ -111,7 +111,7 @@ def test_texts_of_test_sets_are_left_out(files, tmp_path):
         prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.jsonl")])
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "test.txt").write_text("another\n")
-    with pytest.raises(ConfigError, match=r"--exclude: two are called 'test\.txt', which the report could not tell"):
+    with pytest.raises(ConfigError, match=r"--exclude: duplicate name 'test\.txt'"):
         prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.txt"), str(tmp_path / "two" / "test.txt")])
     with pytest.raises(ConfigError, match=r"--exclude demos: neither a file nor a task\. Did you mean 'demo'"):
         prepared([files], tmp_path / "x", exclude=["demos"])

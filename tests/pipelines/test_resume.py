@@ -115,7 +115,7 @@ def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, c
     trusting = config.model_copy(update={"encoder": encoder})
     RunFolder.create(tmp_path / "run", trusting, load_benchmark("demo-sts").data.fingerprint)
     said = metasearch("resume", tmp_path / "run", code=2).stderr
-    assert "the run began with --trust-remote-code; say it again to go on" in said
+    assert "the run was created with --trust-remote-code; pass it again to resume" in said
     assert metasearch("resume", tmp_path / "run", "--trust-remote-code").stdout
 
 

@@ -48,7 +48,7 @@ def test_a_number_means_the_first_folds_and_a_list_names_them(written, expected)
 def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one(caplog):
     caplog.set_level("INFO")
     assert asked().seeds == (0, 1, 2)
-    assert "seeds 0, 1, 2; --seeds 0 is a third of the work, for a trial" in caplog.text
+    assert "seeds 0, 1, 2; --seeds 0 takes a third of the time" in caplog.text
     assert asked(learner="zero-shot").seeds == (0,)
     assert asked(seeds="4").seeds == (4,)
 
@@ -98,7 +98,7 @@ def test_a_learner_may_have_a_mode_of_its_own():
 def test_a_default_learner_that_fits_no_mode_is_left_out_and_said_so(caplog):
     with caplog.at_level("INFO"):
         assert arms(learner=None) == ["fine-tune-trans", "maml-trans"]
-    assert "maml-align is left out in mode trans, which has 2 links; it needs 3" in caplog.text
+    assert "maml-align is skipped in mode trans, which has 2 links; it needs 3" in caplog.text
     with pytest.raises(ConfigError, match="'maml-align' needs a mode of 3 links"):
         arms(learner=None, assignments=("maml-align:outer.lr=0.5",))
     with pytest.raises(ConfigError, match="'maml-align-tiny' needs a mode of 3 links"):
@@ -106,7 +106,7 @@ def test_a_default_learner_that_fits_no_mode_is_left_out_and_said_so(caplog):
 
 
 def test_learner_and_recipe_of_one_name_are_one_arm_unless_they_differ():
-    with pytest.raises(ConfigError, match="learner and recipe 'maml' are both called so and differ"):
+    with pytest.raises(ConfigError, match="learner and recipe 'maml' have the same name and differ"):
         arms(learner="maml", recipe="maml")
 
 
@@ -127,9 +127,9 @@ def test_values_are_put_over_all_recipes_or_one():
         ({"mode": "trams"}, "unknown mode 'trams'. Did you mean 'trans'"),
         ({"learner": "mamml"}, "Did you mean 'maml'"),
         ({"learner": "maml:"}, "--learner maml:: expected a name and its mode, such as maml:trans"),
-        ({"learner": "maml,"}, "--learner maml,: expected names with a comma between them"),
+        ({"learner": "maml,"}, "--learner maml,: expected names separated by commas"),
         ({"mode": "trams", "learner": "maml:trans"}, "unknown mode 'trams'. Did you mean 'trans'"),
-        ({"learner": ""}, "--learner : expected names with a comma between them"),
+        ({"learner": ""}, "--learner : expected names separated by commas"),
         ({"learner": "zero-shot:trans"}, "zero-shot trains nothing and has no mode"),
         (
             {"learner": "zero-shot,maml", "assignments": ("zero-shot:outer.lr=3",)},
@@ -139,8 +139,8 @@ def test_values_are_put_over_all_recipes_or_one():
         ({"learner": "neutral", "assignments": ("neutral:rank=9",)}, "rank 9 is out of range, 1 to 6"),
         ({"learner": "neutral", "assignments": ("neutral:rnk=9",)}, "rnk: unknown key. Did you mean 'rank'"),
         ({"learner": "zero-shot", "assignments": ("outer.lr=3",)}, "--set outer.lr=3 changes nothing"),
-        ({"seeds": ""}, "'' is no seed; expected whole numbers such as 1,2,3"),
-        ({"seeds": "1,x"}, "--seeds 1,x: 'x' is no seed"),
+        ({"seeds": ""}, "'' is not a seed; expected whole numbers such as 1,2,3"),
+        ({"seeds": "1,x"}, "--seeds 1,x: 'x' is not a seed"),
         ({"teacher": "tiny"}, "--teacher goes with --distill RECIPE"),
         ({"task": "tatoeba"}, "for evaluation only"),
         ({"learner": None, "recipe": None, "distill": "compres"}, "Did you mean 'compress'"),
@@ -155,10 +155,10 @@ def test_what_is_wrong_is_named(flags, message):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"learner": "maml:mono-bi"}, "--mode trans does nothing: no learner without a mode of its own is trained"),
-        ({"learner": "zero-shot"}, "--mode trans does nothing: no learner without a mode of its own is trained"),
-        ({"learner": "zero-shot", "mode": None, "max_steps": 3}, "--max-steps does nothing: nothing is trained"),
-        ({"learner": "neutral", "mode": None, "keep_models": True}, "--keep-models does nothing: nothing is trained"),
+        ({"learner": "maml:mono-bi"}, "--mode trans has no effect: every learner has its own mode"),
+        ({"learner": "zero-shot"}, "--mode trans has no effect: every learner has its own mode"),
+        ({"learner": "zero-shot", "mode": None, "max_steps": 3}, "--max-steps has no effect: nothing is trained"),
+        ({"learner": "neutral", "mode": None, "keep_models": True}, "--keep-models has no effect: nothing is trained"),
     ],
 )
 def test_what_does_nothing_is_said(flags, message, caplog):

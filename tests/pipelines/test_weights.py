@@ -78,7 +78,9 @@ def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
     TrainRun(config, tmp_path / "run").execute()
     (tmp_path / "run" / "report.md").unlink()
     replaced(encoder, seed=2)
-    with pytest.raises(EncoderError, match="its encoder has other weights, words or prompts than when the run began"):
+    with pytest.raises(
+        EncoderError, match="its encoder has different weights, vocabulary or prompts since the run was created"
+    ):
         open_run(tmp_path / "run").execute()
     replaced(encoder, seed=1)
     assert open_run(tmp_path / "run").execute().rows
@@ -94,6 +96,6 @@ def test_a_study_holds_to_the_encoder_that_it_began_with(encoder, tmp_path, monk
     assert StudyFolder(tmp_path / "study").stored().weights == {"encoder": before}
     replaced(encoder, seed=2)
     said = crossval(*flags, "--folds=0,1", "-o", tmp_path / "study", code=7).output
-    assert f"other weights, words or prompts than when the run began (fingerprint {before}, now" in said
+    assert f"different weights, vocabulary or prompts since the run was created (fingerprint {before}, now" in said
     replaced(encoder, seed=1)
     crossval(*flags, "--folds=0,1", "-o", tmp_path / "study")

@@ -28,7 +28,7 @@ def test_every_file_has_the_hash_that_sha256sum_computes(files):
 def test_a_changed_file_is_refused_until_the_hashes_are_deleted(files, name):
     files.require_unchanged()
     (files.path / name).write_text("changed\n")
-    with pytest.raises(RunFolderError, match=rf"{name}: it was changed or damaged since the run wrote it"):
+    with pytest.raises(RunFolderError, match=rf"{name}: checksum mismatch"):
         files.require_unchanged()
     (files.path / SUMS).unlink()
     files.require_unchanged()

@@ -180,7 +180,7 @@ FOREIGN = {
 @pytest.mark.parametrize("what", FOREIGN)
 def test_a_foreign_file_is_refused(tmp_path, what):
     (tmp_path / "kept.npz").write_bytes(FOREIGN[what])
-    with pytest.raises(DataError, match=r"kept.npz: damaged, or not a file of kept questions \(.+\)"):
+    with pytest.raises(DataError, match=r"kept.npz: damaged, or not a file of per-query results \(.+\)"):
         load(tmp_path / "kept.npz")
 
 
@@ -197,10 +197,10 @@ class Bomb:
 def test_a_pickle_is_refused_and_not_run(tmp_path):
     bomb = np.array([Bomb(tmp_path / "ran")], dtype=object)
     (tmp_path / "kept.npz").write_bytes(npz(about=bomb))
-    with pytest.raises(DataError, match="not a file of kept questions"):
+    with pytest.raises(DataError, match="not a file of per-query results"):
         load(tmp_path / "kept.npz")
     (tmp_path / "kept.npz").write_bytes(npz(about=said(units=[["", "", "", [""]]], columns=[[""] * 4]), column0=bomb))
-    with pytest.raises(DataError, match="not a file of kept questions"):
+    with pytest.raises(DataError, match="not a file of per-query results"):
         load(tmp_path / "kept.npz")
     assert not (tmp_path / "ran").exists()
 

@@ -34,7 +34,7 @@ def test_an_environment_that_says_some_of_it_is_refused(environment):
 
 def test_a_number_that_is_none_is_named(environment):
     put(environment, {**WHOLE, "WORLD_SIZE": "two"})
-    with pytest.raises(ConfigError, match="WORLD_SIZE=two: the environment variable is no number"):
+    with pytest.raises(ConfigError, match="WORLD_SIZE=two: the environment variable is not a number"):
         rank()
 
 
@@ -48,7 +48,7 @@ def test_processes_share_shards_that_they_divide(count, shards):
     [
         (2, 1, r"2 processes cannot share 1 shard \(budget.shards=1\); start 1 at most, or set budget.shards=2"),
         (8, 4, r"8 processes cannot share 4 shards \(budget.shards=4\); start 4 at most, or set budget.shards=8"),
-        (3, 4, r"3 processes: shards come in powers of two; start 2 or 4 processes"),
+        (3, 4, r"3 processes: the number must be a power of two; start 2 or 4 processes"),
     ],
 )
 def test_others_are_told_the_nearest_numbers_that_fit(count, shards, problem):

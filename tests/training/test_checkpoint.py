@@ -87,7 +87,7 @@ def test_the_one_before_is_taken_where_the_newest_is_damaged_and_a_line_says_so(
     assert_is(store.load(), 1)
     (line,) = caplog.messages
     assert f"checkpoint/{name}: the checkpoint is damaged: " in line
-    assert line.endswith("; going on from the one before it, of outer step 1")
+    assert line.endswith("; continuing from the previous one, at outer step 1")
     store.save(checkpoint(3))
     assert_is(CheckpointStore(tmp_path).load(), 3)
 

@@ -66,7 +66,7 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_to_the_same_bits
     assert (outcome, same(weights(learner), expected)) == (ended, True)
     # Checkpoints are of steps 2 and 4; training died before that of step 6.
     assert [step for step, *_ in heard.terms] == [3, 4, 5, 6]
-    assert "going on from the one before it, of outer step 2" in caplog.text
+    assert "continuing from the previous one, at outer step 2" in caplog.text
 
 
 def interrupted(folder, step, *training):

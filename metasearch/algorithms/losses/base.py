@@ -109,11 +109,11 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
     if values:
         names = " or ".join(_names(settings))
-        log.warning("loss '%s' has no such option, so it does nothing: %s", names, ", ".join(values))
+        log.warning("loss '%s' ignores unknown options: %s", names, ", ".join(values))
     for name, loss in zip(_names(settings), losses, strict=True):
         idle = [f"loss.{option}={getattr(loss.options, option)}" for option in loss.idle]
         if idle:
-            log.warning("loss '%s': with its other options these do nothing: %s", name, ", ".join(idle))
+            log.warning("loss '%s': these options have no effect with the others: %s", name, ", ".join(idle))
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:

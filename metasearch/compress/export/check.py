@@ -55,7 +55,7 @@ def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
     where, largest = max(found.items(), key=lambda item: np.inf if np.isnan(item[1]) else item[1])
     if not largest <= TOLERANCE:
         raise EncoderError(
-            f"{encoder.name}: the ONNX graph does not compute what the encoder does: numbers differ by {largest:.1e}, "
+            f"{encoder.name}: the ONNX graph differs from the encoder by {largest:.1e}, "
             f"of which {TOLERANCE:.0e} is allowed ({where})"
         )
     return largest

@@ -67,4 +67,4 @@ def read_facts(folder: Path) -> Facts:
     except ValidationError as error:
         wrong = error.errors()[0]
         place = ".".join(map(str, wrong["loc"])) or "the file"
-        raise EncoderError(f"{path}: {place}: {wrong['msg']}; was it changed, or written by another version?") from None
+        raise EncoderError(f"{path}: {place}: {wrong['msg']}; it was changed, or written by another version") from None

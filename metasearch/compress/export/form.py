@@ -47,13 +47,13 @@ class Form(Settings):
         """
         if self.plain and (self.onnx or self.int8):
             other = "--onnx" if self.onnx else "--int8"
-            raise ConfigError(f"--sentence-transformers and {other} are two forms; choose one of them")
+            raise ConfigError(f"--sentence-transformers and {other} cannot be combined")
         if not (self.plain or self.onnx or self.int8 or self.static):
             raise ConfigError("choose a form: --sentence-transformers, --onnx, --int8 or --static-embeddings")
         if self.texts and self.dimensions is None:
-            raise ConfigError("--texts choose directions of vectors: say with --dimensions how many to keep")
+            raise ConfigError("--texts needs --dimensions, the number of dimensions to keep")
         if self.onnx and self.int8 and not scored:
-            raise ConfigError("--onnx --int8 costs accuracy: say with --task where to measure it")
+            raise ConfigError("--onnx --int8 costs accuracy: pass --task to measure it")
         if self.onnx:
             require(*_WRITES)
 

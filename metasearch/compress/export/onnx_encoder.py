@@ -148,7 +148,7 @@ def _tokenizer(path: Path) -> Tokenizer:
     except Exception as error:  # the library raises bare Exception
         raise EncoderError(f"{path}: cannot be read: {first_line(error)}") from error
     if tokenizer.truncation is None or tokenizer.padding is None:
-        raise EncoderError(f"{path}: it does not say how texts are cut and padded; export the encoder again")
+        raise EncoderError(f"{path}: settings for truncation and padding are missing; export the encoder again")
     return tokenizer
 
 

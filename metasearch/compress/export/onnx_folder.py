@@ -73,8 +73,8 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
             encoder's vectors, or the graph's vectors differ from them.
     """
     if encoder.embedder.by_length:
-        raise EncoderError(f"{encoder.name}: padding changes its vectors, and programs that read a graph pad texts")
-    log.info("writing %s as a graph: about a quarter of a minute", encoder.name)
+        raise EncoderError(f"{encoder.name}: padding changes its embeddings, and programs that run a graph pad texts")
+    log.info("exporting %s to ONNX: about 15 seconds", encoder.name)
     graph = build_graph(encoder)
     save(graph, folder / GRAPH)
     roles: tuple[Role, ...] = get_args(Role)

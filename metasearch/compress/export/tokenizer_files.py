@@ -27,8 +27,7 @@ def write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise EncoderError(
-            f"{encoder.name}: its tokenizer is written in Python, and other programs cannot read it; ONNX needs one of "
-            "the library tokenizers (tokenizer.json)"
+            f"{encoder.name}: its tokenizer is written in Python; ONNX needs a fast tokenizer (tokenizer.json)"
         )
     tokenizer.save_pretrained(folder)
     made = Tokenizer.from_str(backend.to_str())

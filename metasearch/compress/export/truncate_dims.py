@@ -55,7 +55,7 @@ def leading(vectors: NDArray[np.float32], count: int) -> Tensor:
     would change what vectors say to each other and a rotation does not. `DataError` for fewer vectors than directions.
     """
     if len(vectors) < count:
-        raise DataError(f"{len(vectors)} texts say nothing of {count} directions; give at least {count} texts")
+        raise DataError(f"{len(vectors)} texts are too few for {count} dimensions; give at least {count} texts")
     exact = vectors.astype(np.float64)
     # Eigenvalues come in ascending order.
     basis = np.linalg.eigh(exact.T @ exact).eigenvectors[:, ::-1][:, :count]

@@ -57,7 +57,7 @@ def whole(path: Path, most: int) -> str:
     for text in texts(path):
         parts.append(text)
         if (size := size + len(text)) > most:
-            raise DataError(f"{path}: the file has more than {most:,} characters, too many for a document of its kind")
+            raise DataError(f"{path}: the file has more than {most:,} characters, the limit for such documents")
     return "".join(parts)
 
 
@@ -68,7 +68,7 @@ def _require_text(data: bytes, path: Path, done: int, line: int) -> None:
     at = data.find(b"\0")
     if at >= 0:
         line += data.count(b"\n", 0, at)
-        raise DataError(f"{path}:{line}: byte {done + at:,} is NUL: the file is no text in UTF-8")
+        raise DataError(f"{path}:{line}: byte {done + at:,} is NUL: not UTF-8 text")
 
 
 def _decoded(decoder: io.IncrementalNewlineDecoder, data: bytes, path: Path, done: int, line: int) -> str:

@@ -162,7 +162,7 @@ class _Search:
 
     def _add_subfolder(self, path: Path, told: str, above: tuple[str, ...]) -> None:
         if (real := os.path.realpath(path)) in above:
-            log.warning("%s: leads back to a folder around it, left out", path)
+            log.warning("%s: skipped: a symbolic link to a parent folder", path)
         else:
             self._add_folder(path, told, (*above, real))
 
@@ -172,14 +172,14 @@ class _Search:
             found = path.stat()
             io.require_file(path)
         except UnicodeEncodeError:
-            raise DataError(f"{os.fsencode(path)!r}: the file's name is not UTF-8; give it another") from None
+            raise DataError(f"{os.fsencode(path)!r}: the file name is not UTF-8; rename the file") from None
         except OSError as error:
             if (reason := str(error.strerror)).startswith("it is a"):
-                log.warning("%s: left out: %s", path, reason)
+                log.warning("%s: skipped: %s", path, reason)
                 return
             raise DataError(f"{path}: cannot be read: {reason}") from None
         if not found.st_size:
-            log.warning("%s: left out: the file is empty", path)
+            log.warning("%s: skipped: the file is empty", path)
         elif (key := os.path.abspath(path)) in self.found:
             self.twice += 1
             if named:
@@ -192,7 +192,7 @@ class _Search:
         """Say what was passed over, and which languages were told by names, where they count."""
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
-            log.warning("left out, since no documents are read of them: %s", counts)
+            log.warning("skipped, no document format: %s", counts)
         if self.twice:
             log.info("documents named more than once, read once: %d", self.twice)
         told: dict[str, list[str]] = {}
@@ -201,7 +201,7 @@ class _Search:
                 told.setdefault(source.language, []).append(source.file)
         shown = [f"{language} {len(own):,} ({_end(own[0])})" for language, own in sorted(told.items())]
         if shown and names:
-            log.info("languages that names tell: %s", ", ".join(shown))
+            log.info("languages from file names: %s", ", ".join(shown))
 
 
 def _untagged_in(folder: Path, names: Iterable[str]) -> Set[str]:

@@ -85,7 +85,7 @@ class MappedArrays:
         # What is mapped beyond the end of a file that was cut off since must not be read.
         if self.content.size() != self.stored.size:
             raise damaged(
-                self.path, f"it has {self.content.size():,} bytes in place of {self.stored.size:,}", self.remedy
+                self.path, f"it has {self.content.size():,} bytes instead of {self.stored.size:,}", self.remedy
             )
         found = hashlib.sha256()
         with memoryview(self.content) as view:
@@ -130,7 +130,7 @@ def open_arrays(folder: Path, stored: ArrayFile, wanted: ArraySpec, remedy: str)
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != stored.size:
-                raise damaged(path, f"it has {size:,} bytes in place of {stored.size:,}", remedy)
+                raise damaged(path, f"it has {size:,} bytes instead of {stored.size:,}", remedy)
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         whole = np.frombuffer(content, np.uint8)
         begins, header = _header(whole)
@@ -139,7 +139,7 @@ def open_arrays(folder: Path, stored: ArrayFile, wanted: ArraySpec, remedy: str)
     except OSError as error:
         raise _unread(path, error, remedy) from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise damaged(path, "its header is not what was written", remedy) from None
+        raise damaged(path, "checksum mismatch", remedy) from None
 
 
 def check(folder: Path, stored: ArrayFile, remedy: str) -> None:

@@ -49,7 +49,7 @@ def _column(path: Path, schema: Any, first: str, second: str, types: Any) -> str
     known = {field.name: field.type for field in (schema if only is None else only.type)}
     for name in (first, second):
         if name not in known:
-            raise DataError(f"{path}: no column '{name}'; there must be one for each language.{nearest(name, known)}")
+            raise DataError(f"{path}: no column '{name}'; expected one per language.{nearest(name, known)}")
         if not (types.is_string(known[name]) or types.is_large_string(known[name])):
             raise DataError(f"{path}: column '{name}' is {known[name]}; expected text")
     return "" if only is None else str(only.name)

@@ -169,7 +169,7 @@ def _file_rows(path: Path, columns: Mapping[str, str], reading: _Reading) -> Ite
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file or folder")
     raise DataError(
-        f"{path}: expected rows in .csv, .tsv, .jsonl (also packed as .gz or .zst), .parquet, .arrow or a folder of "
+        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz or .zst), .parquet, .arrow or a folder of "
         f"datasets; got '{kind}'"
     )
 
@@ -270,7 +270,7 @@ def _arrow_batches(folder: Path) -> Iterator[Any]:
             raise DataError(f"{folder}: has the splits {', '.join(splits)}; name one of them: {folder / splits[0]}")
         folder /= splits[0]
     if not (folder / "state.json").is_file():
-        raise DataError(f"{folder}: no folder of rows: no file of rows, nor a state.json as save_to_disk writes")
+        raise DataError(f"{folder}: no rows in this folder: neither a table nor a state.json from save_to_disk")
     for file in _declared(folder / "state.json", "_data_files"):
         yield from _arrow_stream(folder / file["filename"])
 

@@ -7,14 +7,14 @@ from typing import Any
 
 
 class RepeatedKey(ValueError):
-    """A key stands twice in an object; the message names the object and the key."""
+    """A key is duplicated in an object; the message names the object and the key."""
 
 
 def parse(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        RepeatedKey: a key stands twice in an object.
+        RepeatedKey: a key is duplicated in an object.
         ValueError: it is no JSON, or a number is too long.
         RecursionError: it nests too deep.
     """
@@ -32,7 +32,7 @@ def parse(text: str) -> Any:
     for place, inside in _objects(value) if repeated else ():
         if id(inside) in repeated:
             prefix = f"{place}: " if place else ""
-            raise RepeatedKey(f"{prefix}the key '{repeated[id(inside)][0]}' stands twice")
+            raise RepeatedKey(f"{prefix}the key '{repeated[id(inside)][0]}' is duplicated")
     return value
 
 

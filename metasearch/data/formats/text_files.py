@@ -79,7 +79,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def json_of(text: str, path: Path) -> Any:
-    """Return the value of a file's JSON text; `DataError` where it is not JSON, or a key stands twice in an object."""
+    """Return the value of a file's JSON text; `DataError` where it is not JSON, or a key is duplicated in an object."""
     try:
         return strict_json.parse(text)
     except json.JSONDecodeError as error:
@@ -118,7 +118,7 @@ def with_line_feeds(cell: str) -> str:
 
 
 def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
-    """Return the names in the cells of a header, stripped; `DataError` where one of them stands twice."""
+    """Return the names in the cells of a header, stripped; `DataError` where one of them is duplicated."""
     names = [cell.strip() for cell in cells]
     # Columns without a name, as spreadsheets leave them at the end of a row, are all alike.
     counts = Counter(names)

@@ -221,7 +221,7 @@ def _chosen(items: list[Item], key: str, values: Sequence[str]) -> list[Item]:
 def _part(file: ParallelFile, pivot: str) -> Part:
     if pivot not in file.languages:
         have = " and ".join(file.languages)
-        raise DataError(f"{file.path}: neither side is '{pivot}', the pivot language; by its name it holds {have}")
+        raise DataError(f"{file.path}: neither side is '{pivot}', the pivot language; its name says {have}")
     pivot_first = file.languages[0] == pivot
     step = 1 if pivot_first else -1
     # The pivot comes first from here on; the columns of a TSV file are swapped when it is read.
@@ -237,7 +237,7 @@ def _distinct(parts: Sequence[Part]) -> list[Part]:
         name = unpacked(str(part.path.resolve()))
         other = distinct.setdefault(name, part)
         if [path.resolve() for path in other.paths] != [path.resolve() for path in part.paths]:
-            raise DataError(f"{other.path} and {part.path}: the same text, packed and not; remove one of them")
+            raise DataError(f"{other.path} and {part.path}: the same text, compressed and plain; remove one")
     return list(distinct.values())
 
 

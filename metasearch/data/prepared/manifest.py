@@ -18,7 +18,7 @@ SHARDS = "shards"
 FORMAT = "metasearch corpus"
 SCHEMA = 2
 """Changes whenever a corpus that this release writes could not be read by the one before, or the other way round."""
-REMEDY = "the corpus is damaged. Put the file back, or prepare the corpus anew in another folder"
+REMEDY = "the corpus is damaged. Put the file back, or prepare the corpus again in another folder"
 _SEAL = "sha256"
 OF_STAGES = {"max_tokens", "balance", "dev"}
 """Settings of a corpus that are of training; tokens are those of the encoder that is trained."""
@@ -115,7 +115,7 @@ class Manifest(FrozenConfig):
         path = folder / FILE
         if not path.exists():
             state = "its preparation is not finished" if (folder / "work").exists() else "it is no prepared corpus"
-            raise DataError(f"{folder}: {state}: it has no {FILE}; see metasearch prepare --help")
+            raise DataError(f"{folder}: {state}: missing {FILE}; see metasearch prepare --help")
         tree, seal = read_sealed(path)
         found = {key: tree[key] for key in ("asked", "parts", "shards")}
         return cls.model_validate({**found, "seal": seal})
@@ -152,11 +152,11 @@ def read_sealed(path: Path) -> tuple[dict[str, Any], str]:
     # The text, too: white space may not differ either, so that no bit is free.
     written = json.dumps({**tree, _SEAL: seal}, ensure_ascii=False, indent=1) + "\n"
     if seal != _hash(tree) or written.encode() != content:
-        raise RunFolderError(f"{path}: it is not what was written: {REMEDY}")
+        raise RunFolderError(f"{path}: checksum mismatch: {REMEDY}")
     if (tree.get("format"), tree.get("schema")) != (FORMAT, SCHEMA):
         raise RunFolderError(
             f"{path}: it has schema {tree.get('schema')}, and this release of metasearch reads schema {SCHEMA}; "
-            "prepare the corpus anew in another folder"
+            "prepare the corpus again in another folder"
         )
     return tree, seal
 

@@ -212,7 +212,7 @@ class _Corpus:
                     f"{everywhere[place]}: a question without an id is a translation of that in its place ({place}) in "
                     f"other languages, and {language} has none there; give questions ids, translations the same"
                 )
-        log.warning("%s: questions have no id; those in the same place are taken as translations", self.folder)
+        log.warning("%s: questions have no id; questions at the same position count as translations", self.folder)
 
 
 def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:

@@ -39,7 +39,7 @@ COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
 def pair_languages(task: Task) -> list[tuple[str, str]]:
     """Return the pairs of a similarity task as languages; `ConfigError` if it has none."""
     if not task.pairs:
-        raise ConfigError("pairs: a similarity task names its language pairs, such as [ar-ar, ar-en]")
+        raise ConfigError("pairs: missing; list the language pairs of a similarity task, such as [ar-ar, ar-en]")
     return task.language_pairs
 
 

@@ -75,7 +75,7 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
             answers.setdefault(label.document, []).append(label.query)
     answered = {query for ids in answers.values() for query in ids}
     if left := len(split_of) - len(answered):
-        log.info("%s: queries without a relevant document, which are not asked: %d", folder, left)
+        log.info("%s: skipped queries without a relevant document: %d", folder, left)
     questions = [Question(uid, each.language, each.text, uid) for uid, each in queries.items() if uid in answered]
     candidates = [
         Candidate(uid, each.language, each.text, own[0] if own else "", tuple(own), each.text)

@@ -54,5 +54,5 @@ def _track(task: Task, pair: str) -> tuple[str, tuple[str, str]]:
 def _sentences(line: str, path: Path, number: int) -> tuple[str, str]:
     columns = line.split("\t")
     if len(columns) < 2:
-        raise DataError(f"{path}:{number}: expected two sentences with a tab between them, got '{line[:60]}'")
+        raise DataError(f"{path}:{number}: expected two tab-separated sentences, got '{line[:60]}'")
     return sentence_of(columns[0], path, number), sentence_of(columns[1], path, number)

@@ -73,7 +73,7 @@ def apart(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[lis
                 raise _leak(each, f"its id stands in {held.ids[each.id]}")
             for answered in each.answers if isinstance(each, Candidate) else ():
                 if answered in held.ids:
-                    raise _leak(each, f"it answers '{answered}', which stands in {held.ids[answered]}")
+                    raise _leak(each, f"it answers '{answered}', which is in {held.ids[answered]}")
         where = held.texts.get(_key(added.origin)) or held.texts.get(_key(added.row))
         if where is None:
             kept.append(added)
@@ -81,7 +81,7 @@ def apart(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[lis
             left += 1
         else:
             same = "its source has" if held.texts.get(_key(added.origin)) else "its translation has"
-            raise _leak(added.row, f"{same} the text of {where}; overlap: drop leaves such rows out")
+            raise _leak(added.row, f"{same} the text of {where}; use overlap: drop to remove such rows")
     return kept, left
 
 

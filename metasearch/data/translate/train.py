@@ -161,8 +161,8 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     own = len(_all(train)) - len(_all(rows.without(train, block.into)))
     if own and block.own is None and translator is not None:
         raise ConfigError(
-            f"task '{task.task}': translate: train has {own} rows in {', '.join(block.into)} of its own; say own: drop"
-            " to train on translations in their place, or own: keep to translate what has none"
+            f"task '{task.task}': translate: train has {own} rows in {', '.join(block.into)} of its own; use own: drop"
+            " to train on translations instead, or own: keep to translate only rows without one"
         )
     found = _rows(train, block, translator)
     if not found:

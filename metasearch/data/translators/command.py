@@ -61,11 +61,11 @@ class Command:
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return what the program writes; `DataError` where it fails, is too slow, or writes anything else."""
         lines = [json.dumps({"text": text, "source": source, "target": target}, ensure_ascii=False) for text in texts]
-        log.info("translate: runs %s for %d texts from %s into %s", self._said, len(texts), source, target)
+        log.info("translate: running %s for %d texts from %s into %s", self._said, len(texts), source, target)
         written = self._run("".join(f"{line}\n" for line in lines)).removesuffix("\n")
         found = written.split("\n") if written else []
         if len(found) != len(texts):
-            raise self._error(f"expected {len(texts)} lines, one of each text, got {len(found)}")
+            raise self._error(f"expected {len(texts)} lines, one for each text, got {len(found)}")
         return [self._text(line, number) for number, line in enumerate(found, 1)]
 
     def _run(self, sent: str) -> str:
@@ -83,7 +83,7 @@ class Command:
         try:
             output, errors = program.communicate(sent.encode(), timeout=self._options.timeout)
         except subprocess.TimeoutExpired:
-            raise self._error(f"took more than {self._options.timeout:g} s; a longer time is options.timeout") from None
+            raise self._error(f"took more than {self._options.timeout:g} s; raise options.timeout") from None
         finally:
             _end(program)
         if program.returncode:
@@ -92,7 +92,7 @@ class Command:
         try:
             return output.decode()
         except UnicodeDecodeError as error:
-            raise self._error(f"wrote what is not UTF-8: byte {error.object[error.start]:#04x}") from None
+            raise self._error(f"output is not UTF-8: byte {error.object[error.start]:#04x}") from None
 
     def _text(self, line: str, number: int) -> str:
         try:

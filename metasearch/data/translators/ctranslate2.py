@@ -58,7 +58,9 @@ class CTranslate2:
     def __init__(self, options: Options, places: Places) -> None:
         self._options, self._folder = options, places.declared / options.model
         if not (self._folder / _WEIGHTS).is_file():
-            raise DataError(f"{self._folder}: no model of CTranslate2: {_WEIGHTS} is missing; expected a folder of one")
+            raise DataError(
+                f"{self._folder}: no CTranslate2 model: {_WEIGHTS} is missing; expected the folder of a model"
+            )
         self._model: Any = None
         self._tokens: Tokens | None = None
 
@@ -97,8 +99,8 @@ class CTranslate2:
         for text, tokens in zip(texts, found, strict=True):
             if len(tokens) >= options.longest - len(prefix):
                 raise DataError(
-                    f"{self._folder}: the translation of '{text[:80]}' into {target} has no end within "
-                    f"{options.longest} tokens; options.longest gives it more"
+                    f"{self._folder}: the translation of '{text[:80]}' into {target} does not end within "
+                    f"{options.longest} tokens; raise options.longest"
                 )
         return [joined(tokens) for tokens in found]
 

@@ -81,7 +81,7 @@ class Files:
         for text, translation in cells:
             several += table.setdefault(text, translation) != translation
         if several:
-            log.warning("%s: %d texts have several translations; the first of each is taken", files[-1], several)
+            log.warning("%s: %d texts have several translations; using the first", files[-1], several)
         return table
 
 

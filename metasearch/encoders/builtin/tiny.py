@@ -70,8 +70,7 @@ def _transformer(bert: BertModel, tokenizer: PreTrainedTokenizerFast) -> Transfo
             place = tempfile.tempdir or "the folder for temporary files"
             reason = getattr(error, "strerror", None) or error
             raise EncoderError(
-                f"encoder 'tiny' is made by way of {place}, which cannot be written: {reason}; "
-                "free space there, or set TMPDIR to another folder"
+                f"encoder 'tiny' needs to write to {place}: {reason}; free space or set TMPDIR"
             ) from error
         transformer = Transformer(folder, max_seq_length=POSITIONS)
     # The folder has another name each time, which would be saved with the encoder.

@@ -48,7 +48,7 @@ def unpack(source: Path, folder: Path) -> None:
     quiet()
     packed = read(source)
     if packed.special != (BOS, EOS, PAD, UNK):
-        raise EncoderError(f"{source}: its special tokens have the numbers {packed.special}, not those of XLM-R")
+        raise EncoderError(f"{source}: its special tokens have the numbers {packed.special}, unlike XLM-R")
     with tempfile.TemporaryDirectory(dir=folder.parent) as plain:
         config = BertConfig(**vars(packed.shape), pad_token_id=PAD, architectures=["BertModel"], dtype="float32")
         config.save_pretrained(plain)

@@ -34,7 +34,7 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
         NonFiniteError: a value is NaN or infinite.
     """
     if len(candidates) == 0:
-        raise DataError("there is nothing to search among")
+        raise DataError("there are no candidates")
     if not (np.isfinite(queries).all() and np.isfinite(candidates).all()):
         raise NonFiniteError("accuracy is undefined: the encoder's vectors are not finite")
     # The length of a query changes nothing in the order of its candidates.

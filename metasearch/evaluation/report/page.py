@@ -65,7 +65,7 @@ def page(report: Report) -> str:
         keys += [section.key, *(chart.values.key for chart in section.charts)]
         keys += [table.key for table in section.tables_below]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise ValueError(f"the report has more than one part with the key '{twice[0]}'")
+        raise ValueError(f"duplicate report section '{twice[0]}'")
     styles = [source("style.css"), source("charts.css"), *(s.style for s in report.sections if s.style)]
     scripts = [section.script for section in report.sections if section.script]
     template, policy = environment().get_template("report.html.j2"), _policy(styles, scripts)

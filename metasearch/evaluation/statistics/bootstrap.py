@@ -46,11 +46,11 @@ class Interval:
 def check(level: float, resamples: int) -> None:
     """Raise `ConfigError` unless the level is a probability, and at least one resample lies beyond each end of it."""
     if not 0 < level < 1:
-        raise ConfigError(f"level {level}: the level of an interval is between 0 and 1, such as {LEVEL}")
+        raise ConfigError(f"level {level}: expected a number between 0 and 1, such as {LEVEL}")
     if resamples < FEWEST:
         raise ConfigError(f"{resamples} resamples are too few for an interval: at least {FEWEST}, better {RESAMPLES}")
     if resamples * (1 - level) / 2 < 1 - 1e-9:
-        raise ConfigError(f"level {level} lies beyond the outermost of {resamples} resamples; such as {LEVEL} fits")
+        raise ConfigError(f"level {level} is too extreme for {resamples} resamples; use for example {LEVEL}")
 
 
 def draws(clusters: NDArray[np.int64], resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:

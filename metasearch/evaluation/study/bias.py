@@ -106,7 +106,7 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
     """
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
-        raise ConfigError(f"language bias in the top {k}: k is from 1 to {deepest}, as deep as rankings are kept")
+        raise ConfigError(f"language bias in the top {k}: k must be from 1 to {deepest}")
     # Shares are of what the top holds; AP@k keeps its k where the pool is smaller.
     size, depth = len(ranking.languages), min(k, pool)
     of = {language: i for i, language in enumerate(ranking.languages)}

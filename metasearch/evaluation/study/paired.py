@@ -74,7 +74,9 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     names = ("predicted", "gold") if correlated else (measure,)
     for run, own in zip(runs, results, strict=True):
         if tuple(own.units.get(cell) for cell in cells) != ids:
-            raise DataError(f"{first.run.path} and {run.run.path}: fold {first.fold} has other test questions in each")
+            raise DataError(
+                f"{first.run.path} and {run.run.path}: fold {first.fold} has different test questions in each"
+            )
         if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
     # One numbering for all cells, so that a question is drawn together with its translations.
@@ -130,7 +132,7 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
         if not abs(value - score) < _TOLERANCE:
             raise DataError(
                 f"{made.source}: the kept questions give {selection.measure} {value:.6f} on {selection.pool} "
-                f"{language}, but results.jsonl has {score:.6f}: they are not of the same evaluation"
+                f"{language}, but results.jsonl has {score:.6f}: they belong to different evaluations"
             )
 
 
@@ -230,8 +232,8 @@ def figures(
         for other in others:  # the counts of the first's units are those of the others only for the same questions
             if (first.cells, first.ids) != (other.cells, other.ids):
                 raise DataError(
-                    f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
-                    f"on fold {fold}"
+                    f"{first.source} and {other.source} cannot be paired: their test questions or languages differ on "
+                    f"fold {fold}"
                 )
         # Where one of several runs knows the articles of the fold's questions, all are resampled by them.
         known = min(samples.values(), key=lambda each: bool(each.unknown))

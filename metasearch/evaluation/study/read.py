@@ -54,8 +54,8 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
         one, other = begun["versions"], row["versions"]
         if not any_version and (name := differing(one, other)):
             raise ConfigError(
-                f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
-                "--allow-mixed-versions compares all the same"
+                f"{both} cannot be compared: {name} {one.get(name)} and {other.get(name)} differ; use "
+                "--allow-mixed-versions to compare anyway"
             )
         if "weights" in row:
             # Weights that are drawn from a seed are others with each.
@@ -197,7 +197,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no {CONFIG}"
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
-        raise RunFolderError(f"{path} is not finished; go on with: {to_resume(path)}")
+        raise RunFolderError(f"{path} is not finished; continue with: {to_resume(path)}")
     return [_run(path, name)], []
 
 
@@ -219,7 +219,7 @@ def _run(path: Path, source: str) -> Run:
 def _config(path: Path) -> Mapping[str, Any]:
     config = yaml.tree(path / CONFIG).get("config")
     if not isinstance(config, dict):
-        raise ConfigError(f"{path / CONFIG}: config: this key is missing; it is no run of metasearch")
+        raise ConfigError(f"{path / CONFIG}: config: missing key; this is not a metasearch run")
     return flat(config)
 
 
@@ -227,7 +227,7 @@ def _facts(path: Path) -> Mapping[str, Any]:
     try:
         known = json.loads(read_bytes(path)) if path.exists() else {}
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON: {error}. The file is cut off or damaged") from None
+        raise DataError(f"{path}: not JSON: {error}. The file is truncated or damaged") from None
     if not isinstance(known, dict):
         raise DataError(f"{path}: not the facts of a run: {json.dumps(known)[:40]}")
     return known

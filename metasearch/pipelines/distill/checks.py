@@ -47,12 +47,12 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     read = {stage.flag for _, _, stage in config.stages}
     for kind, files in config.texts:
         if files and f"--{kind}" not in read:
-            raise ConfigError(f"--{kind}: no chosen stage of {recipe} reads it")
+            raise ConfigError(f"--{kind}: no selected stage of {recipe} uses it")
     if config.encoders.student and "student" not in config.used:
-        raise ConfigError(f"--student: no chosen stage of {recipe} trains it")
+        raise ConfigError(f"--student: no selected stage of {recipe} trains it")
     for role in ("teacher", "assistant"):
         if config.encoders.named(role) and role not in config.used:
-            log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
+            log.warning("--%s does nothing: no selected stage of %s uses it", role, recipe)
     RoleEncoders(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.data.include)
@@ -120,6 +120,6 @@ def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:
     reads = roles.stand_in(stage.trains, max(wanted, 2) + 1).limit("text")  # a length is at least 3
     if reads <= wanted:
         raise ConfigError(
-            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer "
-            "texts cannot be told; choose a smaller number"
+            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so longer texts "
+            "cannot be detected; choose a smaller number"
         )

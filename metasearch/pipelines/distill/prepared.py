@@ -51,7 +51,7 @@ class TokenCounts:
         try:
             atomic_write(path, counts.tobytes())
         except RunFolderError as error:
-            log.info("tokens are counted again at every start: %s", error)
+            log.info("tokens are counted at every start: %s", error)
         return counts
 
     def lengths(self, rows: Rows) -> NDArray[np.int64]:
@@ -90,7 +90,9 @@ def prepared_folder(files: tuple[str, ...] | list[Path]) -> Path | None:
     """
     folders = [Path(path) for path in files if is_prepared(Path(path))]
     if folders and len(files) > 1:
-        raise ConfigError(f"--corpus {folders[0]}: a prepared corpus is trained on alone; prepare all files together")
+        raise ConfigError(
+            f"--corpus {folders[0]}: a prepared corpus cannot be combined with other files; prepare all files together"
+        )
     return folders[0] if folders else None
 
 

@@ -43,7 +43,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec
     learner: type[Learner] = registry.load("learners", stage.learner).LEARNER
     # The batches of a stage are episodes of a single set: chains of one link.
     if 1 not in learner.links:
-        raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; it is run by `metasearch train`")
+        raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; use `metasearch train`")
     if stage.data not in learner.data:
         raise ConfigError(
             f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
@@ -55,7 +55,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec
     if wanted and stage.against is None:
         raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
     if not wanted and stage.against is not None:
-        raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; leave out `against`")
+        raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; omit `against`")
     if not wanted and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
     if wanted and wanted.output in BY_TOKEN and stage.monitor == "cosine":
@@ -164,8 +164,5 @@ def _same_data(folder: Path, source: Source) -> None:
     path = folder / "data.txt"
     before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
     if before not in ([], [source.fingerprint]):  # a crash may leave the file empty
-        raise DataError(
-            f"{folder}: the data has changed since the stage began. Put it back as it was; to begin the "
-            f"stage again, delete {quoted(folder)}"
-        )
+        raise DataError(f"{folder}: the data has changed since the stage began. Restore it, or delete {quoted(folder)}")
     atomic_write(path, f"{source.fingerprint} {source.described}\n")

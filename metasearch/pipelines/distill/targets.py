@@ -89,7 +89,7 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: Stag
         cache.add(lambda: (TextGroup.of_rows(shard, own) for shard, own in seen()), told)
     else:
         texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
-        log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
+        log.info(f"{len(texts):,} texts for {frozen.name}; stored embeddings are reused")
         cache.add(lambda: TextGroup.of_texts(texts), told)
     return cache
 
@@ -110,7 +110,7 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: TargetSpec) -> None:
     if theirs != ours:
         raise ConfigError(
             f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
-            "they must be the same"
+            "they must be equal"
         )
     if are_vectors(wanted.output):
         return
@@ -124,7 +124,7 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: TargetSpec) -> None:
     if frozen.prompt("text") != trained.prompt("text"):
         raise ConfigError(
             f"{where}: '{frozen.name}' puts '{frozen.prompt('text')}' before texts and '{trained.name}' "
-            f"'{trained.prompt('text')}'; they must be the same"
+            f"'{trained.prompt('text')}'; they must be equal"
         )
     if frozen.limit("text") != trained.limit("text"):
         raise ConfigError(

@@ -58,14 +58,17 @@ def prepare_corpus(
         raise ConfigError(f"settings of the corpus: {name} is a setting of stages: --set stages.NAME.corpus.{name}=...")
     chosen = yaml.check(dict(settings or {}), CorpusSettings, "settings of the corpus")
     if across and chosen.max_lines:
-        raise ConfigError("--dedup-global and --max-lines: which pairs of a file are the first would depend on others")
+        raise ConfigError(
+            "--dedup-global and --max-lines: use either one: together, the first pairs of a file would depend on other "
+            "files"
+        )
     files = [Path(path) for path in paths]
     parts, _ = find(files, chosen)
     tests = tuple(_test_set(name, data, include) for name in dict.fromkeys(exclude))
     hashes = {test.name: _hash(test) for test in tests}
     if len(hashes) < len(tests):
         twice = next(test.name for i, test in enumerate(tests) if test.name in {each.name for each in tests[:i]})
-        raise ConfigError(f"--exclude: two are called '{twice}', which the report could not tell apart; rename a file")
+        raise ConfigError(f"--exclude: duplicate name '{twice}'; rename a file")
     told = tuple(primary_language(normalise_tag(language)) for language in detect)
     asked = Asked(settings=chosen, across=across, detect=told, exclude=hashes, inputs=_inputs(parts))
     _check_languages(asked, parts)

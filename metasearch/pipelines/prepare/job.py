@@ -68,7 +68,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise interrupted("stopped; what is done stays. Continue with: the same command again") from None
+        raise interrupted("stopped; finished parts are kept. Continue with the same command") from None
 
 
 def _begin(job: Job) -> None:
@@ -78,9 +78,7 @@ def _begin(job: Job) -> None:
         _require_same(job.folder, read_sealed(path)[0]["asked"], job.asked.tree())
         return
     if others := sorted({entry.name for entry in job.folder.iterdir()} - {".lock", WORK}):
-        raise RunFolderError(
-            f"{job.folder}: there is something else in it: {', '.join(others[:3])}; choose a new folder"
-        )
+        raise RunFolderError(f"{job.folder}: it has other files: {', '.join(others[:3])}; choose a new folder")
     # Of packed files the texts take more; certain is that they take no less.
     size = sum(each.size for each in job.asked.inputs)
     require_room(job.folder, size, "the texts alone")
@@ -102,7 +100,7 @@ def _require_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> 
     flat = [{**tree, **tree["settings"]} for tree in (before, now)]
     key = next(key for key in flat[0] if key != "settings" and flat[0][key] != flat[1].get(key))
     said = [json.dumps(each.get(key), ensure_ascii=False) for each in flat]
-    raise RunFolderError(f"{folder}: it was begun with {key} {said[0]}, not {said[1]}; prepare it in a new folder")
+    raise RunFolderError(f"{folder}: it was started with {key} {said[0]}, not {said[1]}; prepare it in a new folder")
 
 
 def _scanned(job: Job, parts: Sequence[Part], pool: Pool, callback: Callback) -> list[tuple[int, Block]]:

@@ -160,6 +160,6 @@ class Pool:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise RunFolderError(
-                f"{self._job.folder}: a process of the preparation died, as for want of memory; what is done stays. "
-                "Give the command again, with fewer --jobs where memory is short"
+                f"{self._job.folder}: a process of the preparation died, perhaps out of memory; finished parts are "
+                "kept. Run the command again, with fewer --jobs if memory is short"
             ) from None

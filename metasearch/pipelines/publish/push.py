@@ -159,7 +159,9 @@ def push(plan: Plan) -> PushResult:
     """
     token = get_token()
     if token is None:
-        raise HubError(f"no token for {plan.endpoint}: set HF_TOKEN to one that may write, or run: hf auth login")
+        raise HubError(
+            f"no token for {plan.endpoint}: set HF_TOKEN to a token with write access, or run: hf auth login"
+        )
     with _one_line_errors(plan, token):
         return _push(HfApi(endpoint=plan.endpoint, token=token), plan)
 
@@ -172,7 +174,7 @@ def _push(api: HfApi, plan: Plan) -> PushResult:
     api.create_repo(plan.name, private=plan.private, exist_ok=True)
     if plan.private and not api.model_info(plan.name).private:
         raise HubError(
-            f"{plan.address} is public, and --private was given; nothing was sent. Make it private on the hub, or "
+            f"{plan.address} is public, but --private was given; nothing was sent. Make it private on the hub, or "
             "choose another name"
         )
     if plan.revision != MAIN:
@@ -259,7 +261,7 @@ def _module_folders(folder: Path) -> set[str]:
     if (folder / GRAPH).is_file():
         return {"", "onnx"}
     if not path.is_file():
-        raise EncoderError(f"{folder} is no model of sentence-transformers: it has no {MODULES}")
+        raise EncoderError(f"{folder} is not a sentence-transformers model: it has no {MODULES}")
     try:
         return {str(each["path"]) for each in json.loads(read_bytes(path))} | {"", "onnx"}
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -81,7 +81,7 @@ class StudyFolder:
             return {}
         except (OSError, ValueError, AttributeError) as error:
             raise RunFolderError(
-                f"{self.queue} cannot be read: {error}. Delete it once the queue has no job of it"
+                f"{self.queue} cannot be read: {error}. Delete it when the queue has no job of it"
             ) from None
 
     def stored(self) -> StudyMetadata:
@@ -104,7 +104,7 @@ class StudyFolder:
             return LauncherConfig()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
             raise RunFolderError(
-                f"{self._launcher} cannot be read: {error}. Delete it, and name the launcher by --launcher"
+                f"{self._launcher} cannot be read: {error}. Delete it, and name the launcher with --launcher"
             ) from None
 
     def note_place(self, place: LauncherConfig) -> None:

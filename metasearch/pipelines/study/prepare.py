@@ -70,7 +70,7 @@ def _make_folder(path: Path, config: CellConfig, stored: StudyMetadata) -> None:
         return
     # Where the study was moved, and with it a distilled model, its scores are soon computed again.
     if known is not None and files.begun and not isinstance(config, ScoreConfig):
-        raise RunFolderError(f"{path}: the run that is here was made with other settings than the study has")
+        raise RunFolderError(f"{path}: this run was made with other settings than the study")
     # `create` refuses a folder that holds anything.
     shutil.rmtree(path, ignore_errors=True)
     # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.

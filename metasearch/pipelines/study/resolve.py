@@ -34,7 +34,7 @@ def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
     known = task.folds.k if task.folds.method == "kfold" else 1
     words = [] if written is None else [word.strip() for word in written.removesuffix(",").split(",")]
     if not all(word.isdecimal() for word in words):
-        raise ConfigError(f"--folds {written}: expected how many, such as 5, or which, such as 0,2")
+        raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
     if written is None:
         return tuple(range(known))
     numbers = [int(word) for word in words]
@@ -69,12 +69,12 @@ def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]
             return kept
         if not trains:
             return CLAIM[:1]
-        log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} is a third of the work, for a trial")
+        log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} takes a third of the time")
         return CLAIM
     words = [word.strip() for word in written.split(",")]
     wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
     if wrong:
-        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
+        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is not a seed; expected whole numbers such as 1,2,3")
     return tuple(dict.fromkeys(map(int, words)))
 
 
@@ -123,19 +123,19 @@ def arms_of(
             links, needed = library.mode(mode).links, learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
-                log.info(f"{name} is left out in mode {mode}, which has {links} links; it needs {needs}")
+                log.info(f"{name} is skipped in mode {mode}, which has {links} links; it needs {needs}")
                 continue
             fits += 1
             arm = TrainedArm(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
-                raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
+                raise ConfigError(f"learner and recipe '{name}' have the same name and differ; omit one")
             check_fit(chosen, benchmarks[mode][0], config.compute.precision, config.compute.checkpointing)
             _check_sizes(benchmarks[mode], chosen, config)
         if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
         first = changes[""][0]
-        raise ConfigError(f"--set {first} changes nothing: no learner is trained; for --distill say --set NAME:")
+        raise ConfigError(f"--set {first} changes nothing: no learner is trained; for --distill use --set NAME:")
     return tuple(arms.values())
 
 
@@ -144,7 +144,7 @@ def _check_modes(modes: Sequence[str], trained: Sequence[str], library: Library)
     for mode in modes:
         library.mode(mode)
     if modes and all(":" in name for name in trained):
-        log.warning("--mode %s does nothing: no learner without a mode of its own is trained", ",".join(modes))
+        log.warning("--mode %s has no effect: every learner has its own mode", ",".join(modes))
 
 
 def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig) -> None:
@@ -185,5 +185,5 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
         raise ConfigError(f"--{flag} {written}: {name} trains nothing and has no mode{always}")
     if not mode and not modes:
         known = ", ".join(Library(config.data.include).names("mode"))
-        raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")
+        raise ConfigError(f"--mode is missing; one of {known}. Or add it to the name: --{flag} {name}:trans")
     return name, [mode] if mode else modes

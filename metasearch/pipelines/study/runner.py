@@ -101,8 +101,8 @@ def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
     before = study.place()
     if asked is not None and asked.launcher != before.launcher and study.queued():
         raise ConfigError(
-            f"{study.path}: cells may be at work in {before.launcher}; go on there with --launcher {before.launcher}, "
-            "and stop them by Ctrl-C to go on elsewhere"
+            f"{study.path}: jobs may be running in {before.launcher}; continue there with --launcher "
+            f"{before.launcher}, and stop them with Ctrl-C to continue elsewhere"
         )
     # The same launcher without settings goes on with those that it had.
     return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked
@@ -138,7 +138,7 @@ def _require_versions(study: StudyFolder, stored: StudyMetadata) -> None:
     now = versions()
     if name := differing(stored.versions, now):
         raise ConfigError(
-            f"{study.path}: the study began with {name} {stored.versions.get(name)}, this is {now.get(name)}; go on "
+            f"{study.path}: the study began with {name} {stored.versions.get(name)}, this is {now.get(name)}; continue "
             "with that version, or choose another folder with -o"
         )
 

@@ -209,7 +209,7 @@ class TuneRun(Run[TuneConfig]):
         each = self.seconds / fold
         if self.limit is None or self.seconds + 2 * each <= self.limit:
             return False
-        log.warning("time: %d of %d folds are scored, another would take %s", fold, plan.folds, duration(each))
+        log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
         return True
 
     def _train(self, choice: Choice, callback: Callback) -> Encoder:

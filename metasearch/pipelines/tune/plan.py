@@ -64,7 +64,7 @@ class Plan:
             plan = replace(plan, steps=steps, once=kept)
             log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
         if plan.seconds > limit:
-            log.warning("time: the least that can be done takes about %s", duration(plan.seconds))
+            log.warning("time: the shortest plan takes about %s", duration(plan.seconds))
         return plan
 
     def __str__(self) -> str:

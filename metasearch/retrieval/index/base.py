@@ -89,7 +89,7 @@ class Kind:
         if (self.fingerprint, self.dimension) != (fingerprint, dimension):
             raise EncoderError(
                 f"{where}: its vectors are of encoder '{self.encoder}' ({self.fingerprint}, {self.dimension} "
-                f"dimensions), not of '{name}' ({fingerprint}, {dimension} dimensions); take that encoder, or make an "
+                f"dimensions), not of '{name}' ({fingerprint}, {dimension} dimensions); use that encoder, or make an "
                 "index for this one in another folder"
             )
 
@@ -100,8 +100,8 @@ class Kind:
             before, now = ours.get(name), theirs.get(name)
             if before != now:
                 raise ConfigError(
-                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; leave that as it "
-                    "was, or make an index in another folder"
+                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting, "
+                    "or make an index in another folder"
                 )
 
 

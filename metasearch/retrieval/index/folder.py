@@ -59,7 +59,7 @@ def require_index(folder: Path) -> None:
         return
     if (folder / OLD_FILE).exists():
         raise RunFolderError(
-            f"{folder}: the index has an earlier format; make it anew from its documents with metasearch index DOCS "
+            f"{folder}: the index has an earlier format; make it again from its documents with metasearch index DOCS "
             f"-o {folder}"
         )
     what = f"is no index: it has no {FILE}" if folder.exists() else "does not exist"
@@ -72,6 +72,6 @@ def checked_state(database: Database) -> dict[str, Any]:
     if found and (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
         raise RunFolderError(
             f"{database.path}: it has schema {found.get('schema')}, and this release of metasearch reads schema "
-            f"{SCHEMA}; take the release that made it, or make the index anew in another folder"
+            f"{SCHEMA}; use the release that made it, or make the index again in another folder"
         )
     return found

@@ -67,7 +67,7 @@ class LocalStore:
             state = checked_state(database)
             if state.get("files") is None:
                 raise RunFolderError(
-                    f"{folder / FILE}: the index was never finished; call metasearch index with its documents again"
+                    f"{folder / FILE}: the index is incomplete; run metasearch index with its documents again"
                 )
             store = cls(folder, database, state, threads)
             assert store.quantised
@@ -141,7 +141,7 @@ class LocalStore:
         Raises:
             ConfigError: no row is in one of the languages or has one of the fields, or `top` is below 1.
             NonFiniteError: a vector is not finite.
-            ValueError: a language is in two of the groups.
+            ValueError: a language is in two groups.
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.kind.dimension:
             raise ValueError(f"expected vectors (q, {self.kind.dimension}), got {vectors.shape}")
@@ -168,7 +168,7 @@ class LocalStore:
 
         Raises:
             ConfigError: no row is in one of the languages.
-            ValueError: a language is in two of the groups.
+            ValueError: a language is in two groups.
         """
         # Read once: another thread may search other groups meanwhile.
         key, last = tuple(map(frozenset, groups)), self._last
@@ -178,7 +178,7 @@ class LocalStore:
             raise ConfigError(f"no passage is in language '{language}'.{nearest(language, self.languages)}")
         named = [tag for tags in groups for tag in set(tags or self.languages)]
         if len(set(named)) < len(named):
-            raise ValueError(f"a language is in two of the groups {list(map(list, groups))}")
+            raise ValueError(f"a language is in two groups {list(map(list, groups))}")
         inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self.state["languages"]]
         of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
         found = of_tag[self._row_languages]

@@ -105,7 +105,7 @@ def numbers_of_keys(keys: Keys) -> Rows:
     """
     numbers = (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
     if len(np.unique(numbers)) < len(numbers):
-        raise ConfigError("two passages would have the same number in the collection; keep a local index")
+        raise ConfigError("two passages would have the same number in the collection; use a local index")
     return numbers
 
 
@@ -132,7 +132,7 @@ class QdrantStore:
         self._models = import_extra("qdrant_client.models", "qdrant", address.shown)
         state = read_state(self._client, address)
         if not state or not state["contents"]:
-            problem = "the collection was never finished" if state else "there is no such collection"
+            problem = "the collection is incomplete" if state else "no such collection"
             raise RunFolderError(
                 f"{address.shown}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {address.shown}"
             )

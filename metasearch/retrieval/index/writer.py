@@ -60,7 +60,7 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
             raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
     with held(folder, f"{folder}: another process writes this index; wait for it to end"):
         if not (folder / FILE).exists() and (folder / OLD_FILE).exists():
-            log.warning("%s has an earlier format: it is made anew from the documents that are named", folder)
+            log.warning("%s has an earlier format: it is made again from the named documents", folder)
         database = Database(folder / FILE, write=True)
         try:
             yield IndexWriter(folder, database, kind)
@@ -199,7 +199,7 @@ class IndexWriter(LocalStore):
         if found:
             with self._database.transaction():
                 for number, error in found.items():
-                    log.warning("%s; the vectors of its passages are made again", error)
+                    log.warning("%s; its passages are encoded again", error)
                     self._database.delete_block(number)
                 ids = [block["id"] for block in self._blocks.values()]
                 self._database.delete_other_passages(np.unique(np.concatenate([np.zeros(0, np.int64), *ids])))

@@ -35,7 +35,7 @@ def expand(store: LocalStore) -> None:
         return
     known = require_expandable(store)
     if UNKNOWN in store.languages:
-        log.warning("not expanded, as their language is not known: %s passages", f"{store.languages[UNKNOWN]:,}")
+        log.warning("not expanded, language unknown: %s passages", f"{store.languages[UNKNOWN]:,}")
     shape: ArraySpec = {"codes": (np.int8, (len(store), store.kind.dimension)), "steps": (np.float32, (len(store),))}
     key = hashlib.sha256(json.dumps([2, ALPHA, store.contents]).encode()).hexdigest()
     kept = derived_arrays.kept(store.folder / FOLDER, key, shape)
@@ -49,11 +49,13 @@ def expand(store: LocalStore) -> None:
 def require_expandable(store: LocalStore) -> list[str]:
     """Return the languages whose passages are expanded; `ConfigError` where an index is too large, or has only one."""
     if len(store) > MOST:
-        raise ConfigError(f"expansion compares all passages with each other, {MOST:,} at most; here are {len(store):,}")
+        raise ConfigError(
+            f"expansion compares all passages with each other, at most {MOST:,}; the index has {len(store):,}"
+        )
     known = [tag for tag in store.languages if tag != UNKNOWN]
     if len(known) < 2:
         there = f"here all are in {known[0]}" if known else "here none has a known language"
-        raise ConfigError(f"expansion looks for passages in other languages; {there}")
+        raise ConfigError(f"expansion needs passages in several languages; {there}")
     return known
 
 

@@ -44,11 +44,11 @@ def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMa
     if len(enough) < 2:
         counts = ", ".join(f"{tag} {len(drawn)}" for tag, drawn in sorted(sample.items()))
         raise DataError(
-            f"a neutral index needs {LEAST} passages in each of two languages or more; there are {counts or 'none'} "
-            f"({UNKNOWN}: not known; say it with --language, or have it told with --detect)"
+            f"a neutral index needs {LEAST} passages in each of at least two languages; there are {counts or 'none'} "
+            f"({UNKNOWN}: unknown; set it with --language or --detect)"
         )
     if few:
-        log.warning("not in the estimate of what languages differ in: %s", few)
+        log.warning("not in the estimate of the language bias: %s", few)
     vectors = {}
     for tag, texts in enough.items():
         with encoding(encoder, f"estimate, {tag}", callback):
@@ -82,7 +82,7 @@ def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:
     if outside:
         shown = ", ".join(f"{tag} {count:,}" for tag, count in outside.items())
         log.warning(
-            "new passages in languages that were not in the estimate, and profit less from it: %s; an index that is "
+            "new passages in languages outside the estimate of the language bias: %s; an index that is "
             "made anew has them in",
             shown,
         )

@@ -23,8 +23,8 @@ def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
         return settings.model_copy(update={"length": min(PASSAGE_LENGTH, limit)})
     if settings.length > limit:
         raise ConfigError(
-            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; nothing would find "
-            "the rest of a longer one"
+            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; the rest of "
+            "a longer passage could not be found"
         )
     return settings
 

@@ -189,7 +189,7 @@ def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: S
                     left.remove(key)
                     yield passage
         if left:
-            raise DataError(f"{source.file}: it was changed while it was read; call metasearch index again")
+            raise DataError(f"{source.file}: it changed while it was read; run metasearch index again")
 
 
 def _require_named(store: IndexWriter, sources: Sequence[Source], hidden: Iterable[str]) -> None:
@@ -197,8 +197,8 @@ def _require_named(store: IndexWriter, sources: Sequence[Source], hidden: Iterab
     others = [path for path in store.files if path not in named]
     if forgotten := [path for path in others if _has_content(path)]:
         raise ConfigError(
-            f"{store.folder} has {len(forgotten):,} documents that are there and were not named, such as "
-            f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --prune them"
+            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
+            f"'{forgotten[0]}': name them too, or pass --prune to remove them"
         )
     # Names are as they were given: from another folder, documents that are there seem to be gone.
     if others and len(others) == len(store.files) and not any(map(os.path.isabs, others)):
@@ -226,5 +226,5 @@ def _has_content(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise DataError(f"{path}: whether it is there cannot be seen: {error.strerror or error}") from None
+        raise DataError(f"{path}: cannot be checked: {error.strerror or error}") from None
     return stat.S_ISREG(found.st_mode) and found.st_size > 0

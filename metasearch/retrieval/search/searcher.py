@@ -176,7 +176,7 @@ class Searcher:
         searched = list(dict.fromkeys(languages or self.languages))
         if len(searched) == 1 and searched[0] in self.languages and searched[0] not in self._alone:
             self._alone.add(searched[0])
-            log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
+            log.warning("balance has no effect: all searched passages are in '%s'", searched[0])
         return searched
 
     def _by_words(

@@ -113,7 +113,7 @@ def update(
             heard=callback.on_read,
         )
         if not any(len(each.keys) for each in found.files):
-            raise DataError(f"{folder}: no document has text, so that there is nothing to find")
+            raise DataError(f"{folder}: no document has text")
         neutral = _map(store, encoder, found, callback) if settings.neutral else None
         _encode(store, encoder, neutral, found, cut, callback)
         store.finish(found.files)
@@ -137,9 +137,9 @@ def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
     """Say that a column is named where no document has columns, and that no text is left to tell a language of."""
     usual = IndexSettings.model_fields["column"].default
     if settings.column != usual and not any(each.reader == ROWS for each in documents):
-        log.warning("column '%s' does nothing: no document is jsonl, csv or tsv", settings.column)
+        log.warning("column '%s' has no effect: no document is jsonl, csv or tsv", settings.column)
     if settings.detect and is_known(settings.language or ""):
-        log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
+        log.warning("detect has no effect: texts without a language are tagged '%s'", settings.language)
 
 
 def _map(store: IndexWriter, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:

@@ -60,7 +60,7 @@ def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "missing":
-        return key, f"{key}: this key is missing" if key else "the body is empty: expected a JSON object"
+        return key, f"{key}: missing key" if key else "the body is empty: expected a JSON object"
     message = message[:1].lower() + message[1:]
     if not key:
         return key, f"body: {message}"

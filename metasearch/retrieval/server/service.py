@@ -103,7 +103,7 @@ class Service:
                     problem = ""
                 except MetasearchError as error:
                     if str(error) != problem:
-                        log.warning("still serving the index as it was: %s", error)
+                        log.warning("still serving the old index: %s", error)
                     problem = str(error)
         finally:
             thread.shutdown(wait=False)

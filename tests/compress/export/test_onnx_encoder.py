@@ -36,7 +36,7 @@ def folder(encoder, tmp_path_factory):
 
 def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp_path):
     monkeypatch.setattr(check, "TOLERANCE", 0.0)
-    with pytest.raises(EncoderError, match=r"numbers differ by .* of which 0e\+00 is allowed"):
+    with pytest.raises(EncoderError, match=r"differs from the encoder by .* of which 0e\+00 is allowed"):
         export(encoder, Form(onnx=True), tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
 

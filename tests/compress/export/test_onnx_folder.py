@@ -72,14 +72,14 @@ def test_a_graph_that_computes_something_else_is_noticed(other, encoder, folder)
     changed = copy.deepcopy(encoder)
     with torch.no_grad():
         changed.model[0].auto_model.embeddings.LayerNorm.bias[3] += other
-    with pytest.raises(EncoderError, match="does not compute what the encoder does: numbers differ by"):
+    with pytest.raises(EncoderError, match="the ONNX graph differs from the encoder by"):
         check.difference(changed, OnnxEncoder(folder))
 
 
 def test_a_prompt_or_length_that_differs_is_noticed(folder, tmp_path):
     made = onnx_extra.small()
     made.max_length = MaxLength(question=9, candidate=30, text=12)
-    with pytest.raises(EncoderError, match=r"numbers differ by .* \(.*question"):
+    with pytest.raises(EncoderError, match=r"differs from the encoder by .* \(.*question"):
         check.difference(made, OnnxEncoder(folder))
 
 
@@ -162,7 +162,7 @@ print(json.dumps({role: encode(json.loads(sys.argv[1]), role).tolist() for role 
 
 def test_a_graph_names_no_folder_of_its_maker_and_is_none_to_train(folder):
     assert str(Path.cwd()).encode() not in (folder / "onnx" / "model.onnx").read_bytes()
-    with pytest.raises(EncoderError, match="is an export to ONNX, which `metasearch evaluate` and onnxruntime read"):
+    with pytest.raises(EncoderError, match="is an ONNX export, which only `metasearch evaluate` and onnxruntime read"):
         open_checkpoint(str(folder))
 
 

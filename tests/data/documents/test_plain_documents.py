@@ -24,7 +24,7 @@ def test_lines_are_counted_whatever_ends_them(name, end, tmp_path):
         (b"\xef\xbb\xbfab\n\xff", ":2: not UTF-8: byte 6 is 0xff"),
         (b"ab\n\xc3\n", ":2: not UTF-8: byte 3 is 0xc3"),
         (b"ab\n\xe2\x82", ":2: not UTF-8: byte 3 is 0xe2"),
-        (b"ab\r\ncd\0", ":2: byte 6 is NUL: the file is no text in UTF-8"),
+        (b"ab\r\ncd\0", ":2: byte 6 is NUL: not UTF-8 text"),
     ],
 )
 def test_a_byte_that_is_no_text_is_named_with_its_place(size, text, says, tmp_path, monkeypatch):

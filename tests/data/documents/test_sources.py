@@ -47,7 +47,7 @@ def test_what_is_left_out_of_a_folder_is_counted_in_one_line(folder, caplog):
     put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.png", "y.PNG", "z.doc", "LICENSE", "c.txt.zst")
     assert [source.file for source in sources([folder])] == ["docs/a.txt"]
     expected = "1 .doc, 2 .png, 1 .zst, 2 hidden, 1 no suffix"
-    assert warnings(caplog) == [f"left out, since no documents are read of them: {expected}"]
+    assert warnings(caplog) == [f"skipped, no document format: {expected}"]
 
 
 def test_an_empty_file_and_a_named_pipe_are_named_and_left_out(folder, caplog):
@@ -56,8 +56,8 @@ def test_an_empty_file_and_a_named_pipe_are_named_and_left_out(folder, caplog):
     os.mkfifo(folder / "c.txt")
     assert len(sources([folder])) == 1
     assert warnings(caplog) == [
-        "docs/b.txt: left out: the file is empty",
-        "docs/c.txt: left out: it is a named pipe, not a file",
+        "docs/b.txt: skipped: the file is empty",
+        "docs/c.txt: skipped: it is a named pipe, not a file",
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_link_that_leads_round_in_a_circle_is_named(folder, caplog):
     put(folder, "a/b.txt")
     (folder / "a" / "again").symlink_to(folder.resolve())
     assert [source.file for source in sources([folder])] == ["docs/a/b.txt"]
-    assert warnings(caplog) == ["docs/a/again: leads back to a folder around it, left out"]
+    assert warnings(caplog) == ["docs/a/again: skipped: a symbolic link to a parent folder"]
 
 
 def unreadable(*paths):
@@ -103,7 +103,7 @@ def test_languages_that_names_tell_are_listed(folder, caplog):
     with caplog.at_level(logging.INFO):
         found = {source.file: source.language for source in sources([folder])}
     assert found == {"docs/a.de.txt": "de", "docs/de/b.txt": "de", "docs/how_to.txt": "to", "docs/c.txt": ""}
-    assert "languages that names tell: de 2 (docs/a.de.txt), to 1 (docs/how_to.txt)" in caplog.text
+    assert "languages from file names: de 2 (docs/a.de.txt), to 1 (docs/how_to.txt)" in caplog.text
 
 
 def test_the_folder_that_is_named_tells_a_language_and_those_above_it_do_not(tmp_path, monkeypatch):

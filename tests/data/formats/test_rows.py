@@ -115,7 +115,7 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
         ("a.tsv", "x\ty\n1\t2\t3\n", r"a\.tsv:2: expected 2 columns, got 3"),
         ("a.jsonl", '{"x": 1}\n[2]\n', r"a\.jsonl:2: expected an object in braces, got \[2\]"),
         ("a.jsonl", '{"x": 1}\n{"x"\n', r"a\.jsonl:2: not JSON: Expecting ':' delimiter at column 5"),
-        ("a.jsonl", '{"x": 1, "x": 2}\n', r"a\.jsonl:1: the key 'x' stands twice"),
+        ("a.jsonl", '{"x": 1, "x": 2}\n', r"a\.jsonl:1: the key 'x' is duplicated"),
         ("a.jsonl", "", r"a\.jsonl: the file is empty"),
         ("a.xlsx", "x", r"a\.xlsx: expected rows in \.csv, \.tsv, \.jsonl .* got '\.xlsx'"),
         ("a.parquet", "no table", r"a\.parquet: damaged after row 0"),

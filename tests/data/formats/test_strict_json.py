@@ -1,4 +1,4 @@
-"""A key that stands twice in an object of JSON is refused: Python takes the last one without a word."""
+"""A key that is duplicated in an object of JSON is refused: Python takes the last one without a word."""
 
 import json
 
@@ -26,12 +26,12 @@ def test_json_whose_keys_stand_once_is_what_python_reads(value):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
-        ('{"a": 1, "b": 0, "\\u0061": 1}', "the key 'a' stands twice"),
-        ('{"a": {"b": [0, {"c": 1, "c": 1}]}}', "a.b[1]: the key 'c' stands twice"),
-        ('[[{"": 1, "": 2}]]', "[0][0]: the key '' stands twice"),
-        # The first value of `a`, in which `b` stands twice, is itself the one that Python loses.
-        ('{"a": {"b": 1, "b": 2}, "a": 1}', "the key 'a' stands twice"),
+        ('{"a": 1, "a": 2}', "the key 'a' is duplicated"),
+        ('{"a": 1, "b": 0, "\\u0061": 1}', "the key 'a' is duplicated"),
+        ('{"a": {"b": [0, {"c": 1, "c": 1}]}}', "a.b[1]: the key 'c' is duplicated"),
+        ('[[{"": 1, "": 2}]]', "[0][0]: the key '' is duplicated"),
+        # The first value of `a`, in which `b` is duplicated, is itself the one that Python loses.
+        ('{"a": {"b": 1, "b": 2}, "a": 1}', "the key 'a' is duplicated"),
     ],
 )
 def test_a_repeated_key_is_named_with_its_object(text, says):
@@ -66,7 +66,7 @@ def test_a_reader_refuses_it_with_file_and_place(form, name, old, new, says, tmp
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(DataError) as caught:
         read(form, path.parent)
-    assert str(caught.value) == f"{path}{says} stands twice"
+    assert str(caught.value) == f"{path}{says} is duplicated"
 
 
 def test_an_entailment_pair_with_it_is_dropped_and_counted(tmp_path):
@@ -74,5 +74,5 @@ def test_an_entailment_pair_with_it_is_dropped_and_counted(tmp_path):
     sound = '{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"}\n'
     path.write_text(sound + sound.replace("{", '{"gold_label": "entailment", '), encoding="utf-8")
     report = read_entailment([path]).report
-    assert report.describe() == "2 lines read, 1 kept; dropped: 1 the key 'gold_label' stands twice"
-    assert report.examples == [f"{path}:2: the key 'gold_label' stands twice"]
+    assert report.describe() == "2 lines read, 1 kept; dropped: 1 the key 'gold_label' is duplicated"
+    assert report.examples == [f"{path}:2: the key 'gold_label' is duplicated"]

@@ -275,7 +275,7 @@ def test_a_run_that_kept_no_questions_is_named(damaged):
 
 def test_questions_of_another_evaluation_are_refused(damaged):
     shutil.copy(damaged[1].with_name("demo.zero-shot.test.npz"), damaged[1])
-    with pytest.raises(DataError, match=r"fold-1-seed-0.*results\.jsonl has .*not of the same evaluation"):
+    with pytest.raises(DataError, match=r"fold-1-seed-0.*results\.jsonl has .*belong to different evaluations"):
         compare(read_study([damaged[0]]), resamples=100)
 
 
@@ -286,5 +286,5 @@ def test_other_questions_cannot_be_paired(tmp_path):
     strip(longer / "cells/fine-tune/fold-0-seed-0")
     shutil.rmtree(folder / "cells/fine-tune")
     shutil.copytree(longer / "cells/fine-tune", folder / "cells/fine-tune")
-    with pytest.raises(DataError, match="cannot be paired: they have other test questions or languages on fold 0"):
+    with pytest.raises(DataError, match="cannot be paired: their test questions or languages differ on fold 0"):
         compare(read_study([folder]), resamples=100)

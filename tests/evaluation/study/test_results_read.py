@@ -169,7 +169,7 @@ def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
     path = run(tmp_path / "r")
     query_results_path(path, "demo", "maml", "test").unlink()
     found = read_study([path])
-    with pytest.raises(RunFolderError, match=r"demo\.maml\.test\.npz: what was kept of each question is not there"):
+    with pytest.raises(RunFolderError, match=r"demo\.maml\.test\.npz: the results of each question are missing"):
         _ = found.of(found.arm("maml"))[0].questions
 
 
@@ -186,7 +186,7 @@ def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_p
         line = max(whole[:end].count(b"\n") + (end not in (0, *ends)), 1)
         said = message(DataError, path.parent)
         assert said.startswith(f"{path}:{line}: "), (end, said)
-        assert "cut off" in said
+        assert "truncated" in said
     path.write_bytes(whole[:-1])  # all but the end of the last line
     assert labels(read_study([path.parent])) == ["zero-shot", "maml"]
 
@@ -230,8 +230,7 @@ def test_runs_whose_folds_are_cut_differently_are_refused(tmp_path):
 def test_runs_of_different_versions_are_put_together_only_when_that_is_asked_for(tmp_path, versions, expected):
     one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, versions=versions)
     assert message(ConfigError, one, other) == (
-        f"{one} and {other} cannot be compared: they were made with {expected}; "
-        "--allow-mixed-versions compares all the same"
+        f"{one} and {other} cannot be compared: {expected} differ; use --allow-mixed-versions to compare anyway"
     )
     assert where(read_study([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
 

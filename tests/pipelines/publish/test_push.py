@@ -134,7 +134,7 @@ def test_what_is_there_already_is_not_sent_again(hub, model):
 
 def test_private_is_not_sent_to_a_repository_that_everybody_can_read(hub, model):
     hub.make(NAME)
-    assert "is public, and --private was given; nothing was sent" in said(
+    assert "is public, but --private was given; nothing was sent" in said(
         push(model, NAME, "--private", "--yes", code=9)
     )
     assert hub.files(NAME) == {}
@@ -149,7 +149,7 @@ def test_files_that_are_no_part_of_a_model_are_named_and_not_sent_unless_they_ar
         (model / name).write_bytes(b"x")
     names = ".env, .git/config, checkpoint/model.safetensors, log.jsonl, pytorch_model.bin, train.py, vocab.txt"
     planned = push(model, NAME, "--json")
-    assert f"these files are not sent; allow one with --allow: {names}" in planned.stderr
+    assert f"files not sent (allow one with --allow): {names}" in planned.stderr
     assert json.loads(planned.stdout)["plan"]["skipped"] == names.split(", ")
     push(model, NAME, "--yes", "--allow", "*.py", "--allow", "*config")
     assert hub.files(NAME).keys() == {*own, "train.py", ".gitattributes"}
@@ -177,13 +177,13 @@ def seal(model):
 @pytest.mark.parametrize(
     ("change", "flags", "code", "message"),
     [
-        (remove("modules.json"), [], 6, "is no model of sentence-transformers: it has no modules.json"),
+        (remove("modules.json"), [], 6, "is not a sentence-transformers model: it has no modules.json"),
         (spoil("modules.json", b"[1"), [], 6, "modules.json: no list of modules"),
         (remove("README.md"), [], 6, "has no README.md, its model card"),
         (spoil("README.md", b"---\n[\n---\n"), [], 3, "README.md: no model card: its header cannot be read"),
         (remove("model.safetensors"), [], 6, "has no weights"),
         (spoil("model.safetensors", b"\x10\0\0\0\0\0\0\0{"), [], 6, "model.safetensors: damaged weights"),
-        (seal, [], 5, "README.md: it was changed or damaged since the run wrote it"),
+        (seal, [], 5, "README.md: checksum mismatch"),
         (lambda model: None, ["--allow", "*.png"], 2, "--allow *.png: no file of the model matches it"),
     ],
 )  # fmt: skip
@@ -210,8 +210,8 @@ def test_a_run_stands_for_its_model_and_must_be_as_it_was_written(hub, model, tm
     (model / "README.md").write_text(CARD + "Better.\n", encoding="utf-8")
     push(run, NAME)
     (run / "results.jsonl").write_text("[]\n", encoding="utf-8")
-    assert "results.jsonl: it was changed or damaged" in said(push(run, NAME, code=5))
-    assert "results.jsonl: it was changed or damaged" in said(push(model, NAME, code=5))
+    assert "results.jsonl: checksum mismatch" in said(push(run, NAME, code=5))
+    assert "results.jsonl: checksum mismatch" in said(push(model, NAME, code=5))
 
 
 @pytest.mark.parametrize(

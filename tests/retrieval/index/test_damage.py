@@ -67,7 +67,7 @@ def test_a_file_that_is_cut_off_is_named(sound, tmp_path, share):
     path = folder / "index.sqlite"
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(RunFolderError, match=r"index\.sqlite|never finished"):
+    with pytest.raises(RunFolderError, match=r"index\.sqlite|incomplete"):
         answer(folder)
 
 

@@ -176,7 +176,7 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path):
     ):
         pass
     with (
-        pytest.raises(ConfigError, match=r"made with words 90, not 50; leave that as it was"),
+        pytest.raises(ConfigError, match=r"made with words 90, not 50; keep that setting"),
         writing(tmp_path, kind(words=50)),
     ):
         pass
@@ -234,11 +234,9 @@ def test_two_writers_exclude_each_other_and_readers_go_on(tmp_path):
 @pytest.mark.slow
 def test_a_folder_that_may_not_be_written_is_searched():
     code = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from metasearch.retrieval.index.local import LocalStore\n"
-        "if os.getuid() == 0: os.setuid(65534)\n"
-        "print(len(LocalStore.open(Path(sys.argv[1]))), os.access(sys.argv[1], os.W_OK))\n"
+        "import os, sys\nfrom pathlib import Path\nfrom metasearch.retrieval.index.local import LocalStore\nif "
+        "os.getuid() == 0: os.setuid(65534)\nprint(len(LocalStore.open(Path(sys.argv[1]))), os.access(sys.argv[1], "
+        "os.W_OK))\n"
     )
     with tempfile.TemporaryDirectory() as place:
         folder = write_index(Path(place) / "index", made(20))
@@ -254,11 +252,13 @@ def test_an_index_of_an_earlier_format_is_refused_to_readers_and_made_anew_by_a_
     (tmp_path / "manifest.json").write_text(json.dumps(old))
     (tmp_path / "segments").mkdir()
     (tmp_path / "segments" / "one.safetensors").touch()
-    with pytest.raises(RunFolderError, match=f"an earlier format; make it anew .* metasearch index DOCS -o {tmp_path}"):
+    with pytest.raises(
+        RunFolderError, match=f"an earlier format; make it again .* metasearch index DOCS -o {tmp_path}"
+    ):
         LocalStore.open(tmp_path)
     assert read_kind(tmp_path).settings == {"words": 9}
     write_index(tmp_path, made(20))
-    assert "it is made anew from the documents that are named" in caplog.text
+    assert "it is made again from the named documents" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "index.sqlite"]
     assert len(LocalStore.open(tmp_path)) == 20
 

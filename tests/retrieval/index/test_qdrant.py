@@ -105,7 +105,7 @@ def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, 
     monkeypatch.setattr(client, "upsert", killed)
     with pytest.raises(KeyboardInterrupt):
         copied(client, tmp_path / "index", made(40))
-    with pytest.raises(RunFolderError, match="never finished; call metasearch index"):
+    with pytest.raises(RunFolderError, match="incomplete; call metasearch index"):
         QdrantStore(ADDRESS, client)
     monkeypatch.setattr(client, "upsert", upsert)
     store = LocalStore.open(tmp_path / "index")
@@ -114,7 +114,7 @@ def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, 
 
 
 def test_what_cannot_be_searched_is_named(tmp_path, client):
-    with pytest.raises(RunFolderError, match=r"qdrant://localhost:6333/help: there is no such collection; call"):
+    with pytest.raises(RunFolderError, match=r"qdrant://localhost:6333/help: no such collection; call"):
         QdrantStore(ADDRESS, client)
     copied(client, tmp_path / "index", made(6))
     remote = QdrantStore(ADDRESS, client)

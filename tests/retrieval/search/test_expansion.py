@@ -75,14 +75,14 @@ def test_passages_of_unknown_languages_stay_and_move_none(tmp_path, caplog):
     content, asked = in_languages(content, tags), queries()
     scores = [score for _, score in search(tmp_path / "index", content, asked)[0]]
     np.testing.assert_allclose(scores, np.sort(by_hand(content, asked)[0])[::-1], atol=3e-4)
-    assert "not expanded, as their language is not known: 15 passages" in caplog.text
+    assert "not expanded, language unknown: 15 passages" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("tag", "message"),
     [
-        ("de", "expansion looks for passages in other languages; here all are in de"),
-        (UNKNOWN, "expansion looks for passages in other languages; here none has a known language"),
+        ("de", "expansion needs passages in several languages; here all are in de"),
+        (UNKNOWN, "expansion needs passages in several languages; here none has a known language"),
     ],
 )
 def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
@@ -93,5 +93,5 @@ def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
 
 def test_an_index_that_is_too_large_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(expansion, "MOST", 8)
-    with pytest.raises(ConfigError, match="all passages with each other, 8 at most; here are 9"):
+    with pytest.raises(ConfigError, match="all passages with each other, at most 8; the index has 9"):
         search(tmp_path / "index", made(9), queries())

@@ -67,7 +67,7 @@ def test_the_map_stays_as_it_is_and_a_new_language_is_told(docs, encoder, caplog
     index(docs, encoder, paths=("faq.de.jsonl", "faq.en.jsonl", "faq.fr.jsonl"))
     after = of_arrays(LocalStore.open(docs / "index").arrays)
     assert np.array_equal(before.centre, after.centre)
-    assert "were not in the estimate, and profit less from it: fr 1;" in caplog.text
+    assert "in languages outside the estimate of the language bias: fr 1;" in caplog.text
 
 
 def test_the_embeddings_that_a_server_of_it_gives_are_the_encoders_without_the_map(docs, encoder):

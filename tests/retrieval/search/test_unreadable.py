@@ -180,5 +180,5 @@ def test_without_any_document_that_can_be_read_there_is_no_index(docs, tmp_path)
         path.write_bytes(b"\xff")
     with pytest.raises(DataError, match="no document has text"):
         index()
-    with pytest.raises(RunFolderError, match="never finished"):
+    with pytest.raises(RunFolderError, match="incomplete"):
         LocalStore.open(tmp_path / "one")

@@ -121,7 +121,7 @@ def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs):
     index(docs)
     with sqlite3.connect(docs.parent / "one" / "index.sqlite") as file:
         file.execute("UPDATE passage SET text = 'other' WHERE id = 1")
-    with pytest.raises(ConfigError, match="1 documents that are there and were not named"):
+    with pytest.raises(ConfigError, match="1 existing documents that were not named"):
         index(docs, "docs/faq.de.jsonl")
     assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
     assert index(docs).documents == 2
@@ -158,7 +158,7 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
     monkeypatch.setattr(encoder(), "encode", stopping)
     with pytest.raises(Interrupted, match="2 of 5 new texts are encoded and kept"):
         index(docs)
-    with pytest.raises(RunFolderError, match="never finished"):
+    with pytest.raises(RunFolderError, match="incomplete"):
         LocalStore.open(docs.parent / "one")
     index(docs)
     assert calls == [2, 2, 2, 1]  # two are in, three are encoded after that
@@ -173,7 +173,7 @@ def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(doc
     before = everything(docs)
     (docs / "a.txt").write_text("\u200b\n", encoding="utf-8")
     for name in ("one", "new"):
-        with pytest.raises(DataError, match=rf"{name}: no document has text, so that there is nothing to find"):
+        with pytest.raises(DataError, match=rf"{name}: no document has text"):
             index(docs, "docs/a.txt", name=name, drop=True)
     assert everything(docs) == before
 
@@ -186,7 +186,7 @@ def test_by_words_too_a_number_that_one_passage_has_comes_first(docs):
 
 def test_documents_that_were_forgotten_are_no_reason_to_drop_them(docs):
     index(docs)
-    with pytest.raises(ConfigError, match=r"1 documents that are there and were not named, such as 'docs/faq\.en"):
+    with pytest.raises(ConfigError, match=r"1 existing documents that were not named, such as 'docs/faq\.en"):
         index(docs, "docs/faq.de.jsonl")
     assert {language for language, *_ in found(docs, EN[0])} == {"de", "en"}
     assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
@@ -207,7 +207,5 @@ def test_a_document_that_changes_while_it_is_read_is_an_error(docs, monkeypatch)
 
     monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 1)
     monkeypatch.setattr(encoder(), "encode", changing)
-    with pytest.raises(
-        DataError, match=r"docs/faq\.en\.jsonl: it was changed while it was read; call metasearch index"
-    ):
+    with pytest.raises(DataError, match=r"docs/faq\.en\.jsonl: it changed while it was read; run metasearch index"):
         index(docs)

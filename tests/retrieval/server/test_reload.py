@@ -41,4 +41,4 @@ def test_an_index_that_cannot_be_opened_is_reported_once_and_the_old_one_stays(f
         add(folder, "b.txt", "Bees dance.")
         eventually(lambda: server.get("/index")[1]["passages"] == 2)
     (record,) = caplog.records
-    assert record.getMessage().startswith(f"still serving the index as it was: {folder / 'index'} is no index")
+    assert record.getMessage().startswith(f"still serving the old index: {folder / 'index'} is no index")

@@ -37,7 +37,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
             parts.append(text)
             length += len(text) + 1
     except pypdf.errors.FileNotDecryptedError:
-        raise DataError(f"{path}: the file needs a password; save it without one") from None
+        raise DataError(f"{path}: the file needs a password; remove it first") from None
     # Damaged files raise errors of many types in pypdf, which promises none.
     except Exception as error:
         raise DataError(f"{path}: damaged PDF: {type(error).__name__}: {error}") from error

@@ -140,7 +140,7 @@ class Slurm(_Submitit):
             # Such as a limit of jobs: where some are there, they will end.
             if not self.active:
                 raise ConfigError(message) from None
-            log.warning("%s; tried again later", message)
+            log.warning("%s; trying again later", message)
             self._refused = time.monotonic()
             return ()
         return taken
