@@ -1,4 +1,4 @@
-"""Teach multilingual sentence encoders to search across languages from a handful of labels.
+"""Teach multilingual sentence encoders to search across languages from a few labels.
 
     import metasearch as ms
 

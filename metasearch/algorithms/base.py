@@ -1,4 +1,4 @@
-"""Base classes of learners.
+"""Base classes for learners.
 
 A learner turns a meta-batch of episodes into one outer loss. It never takes the gradient of that loss, steps the
 optimiser, or reads files: `metasearch.training` does so, once for all learners. Its module names the class `LEARNER`.
@@ -26,7 +26,7 @@ from metasearch.errors import EncoderError
 
 @dataclass(frozen=True)
 class OuterLoss:
-    """The outer loss of a meta-batch: a scalar whose gradient is the outer gradient, and named terms for logs."""
+    """The outer loss of a meta-batch: a differentiable scalar, and named terms for logs."""
 
     total: Tensor
     terms: dict[str, float] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class Targets(Protocol):
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """Which outputs of a frozen encoder a learner takes, and whether for translations too, beside pivot texts."""
+    """Outputs of a frozen encoder for a learner, with or without outputs for translations."""
 
     output: Output
     translations: bool
 
 
 class Learner(ABC):
-    """Base of all learners.
+    """Base class for learners.
 
     Args:
         encoder: the encoder to train.
@@ -85,7 +85,7 @@ class Learner(ABC):
 
     @classmethod
     def wanted(cls, options: Any) -> TargetSpec | None:
-        """Return which outputs of a frozen encoder it takes with these options; None when it takes none."""
+        """Return the frozen encoder's outputs for these options; None if unused."""
         return None
 
     @abstractmethod
@@ -94,14 +94,14 @@ class Learner(ABC):
 
     @abstractmethod
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch, differentiable in the values of all its shards, in their order.
+        """Return the outer loss of a meta-batch, differentiable in the values from all shards, in order.
 
         It may also depend on parameters that the learner has beside the encoder.
         """
 
     @abstractmethod
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch on the encoder itself, whose texts are padded: the plain reference.
+        """Return the outer loss of a meta-batch on the encoder itself, with padded texts: the plain reference.
 
         It keeps the graphs of all episodes. Trainings take its gradient by `metasearch.training.outer_gradients`.
         """
@@ -121,20 +121,20 @@ class Learner(ABC):
 
     @classmethod  # noqa: B027  (most learners have nothing to do here)
     def check_steps(cls, options: Any, total_steps: int) -> None:
-        """Raise `ConfigError` where options ask for a longer training than that of so many outer steps."""
+        """Raise `ConfigError` if options need more outer steps than the training has."""
 
     @classmethod  # noqa: B027
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
-        """Raise `ConfigError` where options ask for what an encoder, or one that stands in for it, does not have."""
+        """Raise `ConfigError` if options need a feature that the encoder, or its stand-in, lacks."""
 
     def begin(self, total_steps: int) -> None:  # noqa: B027
-        """Take note of the outer steps of the whole training, before its first step or before it is resumed."""
+        """Store the total number of outer steps, before the first step or a resume."""
 
     def after_step(self) -> None:  # noqa: B027
         """Do what follows an outer step; nothing by default."""
 
     def state(self) -> dict[str, Tensor]:
-        """Return what a resumed run needs of the learner beside its named parameters; nothing by default."""
+        """Return the learner's state for a resume, beside its named parameters; empty by default."""
         return {}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:  # noqa: B027
@@ -146,7 +146,7 @@ class Learner(ABC):
 
 
 class EpisodeLearner(Learner):
-    """A learner whose outer loss is one of the losses of episodes.
+    """A learner whose outer loss combines losses per episode.
 
     Each episode is computed alone. `losses` yields a scalar, and its gradient is taken before the next scalar is
     computed. So memory does not grow with the number of episodes, and two scalars must not share a graph.
@@ -154,7 +154,7 @@ class EpisodeLearner(Learner):
 
     @abstractmethod
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterable[tuple[str, Tensor]]:
-        """Yield the losses of an episode, each with the name under which `combine` finds those of all episodes.
+        """Yield the losses of an episode, each with a name for `combine`.
 
         Args:
             model: the encoder, wrapped in learn2learn's MAML; see `metasearch.algorithms.inner_loop`.
@@ -162,7 +162,7 @@ class EpisodeLearner(Learner):
         """
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the mean over the meta-batch; of several names, the sum of their means.
+        """Return the mean over the meta-batch; with several names, the sum of their means.
 
         Losses of one name must count alike: the training keeps one sum of gradients for each name.
         """
@@ -179,12 +179,12 @@ class EpisodeLearner(Learner):
         return self.combine({name: torch.stack(losses) for name, losses in found.items()}, episodes)
 
     def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
-        """Return the sets of each episode of each shard."""
+        """Return each shard's episodes, as lists of sets."""
         return [[episode.sets for episode in shard] for shard in contiguous(episodes, count)]
 
     @property
     def inner_lr(self) -> Rates:
-        """The rate of `Model.adapt`: the option `inner_fall` or `inner_lr`, where there is one."""
+        """The rate for `Model.adapt`: the option `inner_fall` or `inner_lr`."""
         fall, rate = getattr(self.options, "inner_fall", None), getattr(self.options, "inner_lr", 0.0)
         return Fall(fall) if fall else float(rate)
 
@@ -196,11 +196,11 @@ class EpisodeLearner(Learner):
         return copy
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
-        """Return the scalar loss of a set: that of the first loss that fits its examples."""
+        """Return the scalar loss of a set, from the first loss that fits its examples."""
         return self.loss_of(vectors_of(forward, examples), examples)
 
     def loss_of(self, vectors: Sequence[Tensor], examples: Prepared) -> Tensor:
-        """Return the same, from the vectors of each tower, `(texts, D)`."""
+        """Return the same from tower vectors, each `(texts, D)`."""
         loss = fitting(self.set_losses, examples.columns)
         embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
         texts = {name: rows for name, (_, rows) in examples.columns.items()}
@@ -213,6 +213,6 @@ def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
 
 
 def reduce(losses: Sequence[Tensor], how: str) -> Tensor:
-    """Return the sum or the mean of scalars."""
+    """Return the sum or mean of scalars."""
     total = sum(losses[1:], start=losses[0])
     return total / len(losses) if how == "mean" else total

@@ -1,4 +1,4 @@
-"""Teaches an encoder the vectors of a frozen one, in several languages: a stage of multi-stage distillation.
+"""Multi-stage distillation: teach an encoder a frozen encoder's embeddings, in several languages.
 
 Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a translation is compared with, and in the
 contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7). The paper writes the
@@ -48,7 +48,7 @@ class Distill(TextLearner):
 
     @classmethod
     def wanted(cls, options: Any) -> TargetSpec:
-        """Return the outputs that are compared, of the translations too where they have targets of their own."""
+        """Return the compared outputs, with translations if they have their own targets."""
         _require_whole_texts(options)
         contrast = contrast_of(options)
         if options.source_share < 1 and contrast and "source" in contrast.columns:
@@ -106,7 +106,7 @@ class Distill(TextLearner):
         return _weighted(terms)
 
     def _read(self, pairs: Sequence[Translation]) -> list[int]:
-        """Return the numbers of the pairs whose source is read, evenly spread."""
+        """Return the indices of pairs whose source is read, evenly spread."""
         share = self.options.source_share
         # Pair i is read where i · share passes a whole number: ⌊n · share⌋ of n pairs.
         return [i for i in range(len(pairs)) if int((i + 1) * share) > int(i * share)]
@@ -125,7 +125,7 @@ class Distill(TextLearner):
 
 
 def contrast_of(options: DistillOptions) -> base.Loss | None:
-    """Return the contrastive loss of a stage; None where it has none."""
+    """Return the contrastive loss of a stage, or None."""
     if options.contrast == "none":
         return None
     kind: type[base.Loss] = registry.load("losses", CONTRAST + options.contrast).LOSS
@@ -134,7 +134,7 @@ def contrast_of(options: DistillOptions) -> base.Loss | None:
 
 
 def _require_whole_texts(options: DistillOptions) -> None:
-    """Raise `ConfigError` where tokens are to have what only vectors of texts have."""
+    """Raise `ConfigError` if a sentence-level option is combined with token-level outputs."""
     if options.output not in BY_TOKEN:
         return
     if options.target == "source":

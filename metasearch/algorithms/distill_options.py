@@ -1,4 +1,4 @@
-"""Hyper-parameters of a stage that teaches an encoder the vectors of a frozen one."""
+"""Hyper-parameters of a distillation stage."""
 
 from typing import Annotated, Literal
 

@@ -37,7 +37,7 @@ _PART = 2**20
 
 
 class EMA(TextLearner):
-    """Aligns translations with a teacher that is an exponential moving average of the student."""
+    """Align translations with a teacher that is an exponential moving average of the student."""
 
     class Options(FrozenConfig):
         """Hyper-parameters of the EMA teacher.
@@ -73,7 +73,7 @@ class EMA(TextLearner):
 
     @classmethod
     def check_steps(cls, options: Options, total_steps: int) -> None:
-        """Raise `ConfigError` where no step of the training would update the teacher."""
+        """Raise `ConfigError` if no training step would update the teacher."""
         if options.every > total_steps:
             raise ConfigError(
                 f"options.every={options.every}: training ends after {total_steps} steps; choose a smaller number"
@@ -89,7 +89,7 @@ class EMA(TextLearner):
         return (pair.target for pair in pairs)
 
     def readings(self, pairs: Sequence[Translation]) -> dict[str, Reading]:
-        """Return the translations, which the student reads, and their sources, which the teacher reads."""
+        """Return the translations for the student and their sources for the teacher."""
         sources = Reading(list(numbered(pair.source for pair in pairs)), self.teacher)
         return super().readings(pairs) | {"teacher": sources}
 
@@ -119,7 +119,7 @@ class EMA(TextLearner):
 
 
 def share(step: int, total: int, options: EMA.Options) -> float:
-    """Return 1 − τ_k, the share of the student that goes into the teacher after step k of K; 0 after a cosine's K."""
+    """Return 1 − τ_k, the student's share in the teacher after step k of K; 0 after a cosine's K."""
     base = 1 - options.tau
     if options.scale_down:
         # A training of fewer than (1 − τ) 105,000 steps would take more than the whole student.
@@ -131,7 +131,7 @@ def share(step: int, total: int, options: EMA.Options) -> float:
 
 
 class Average:
-    """A moving average of a module's trainable weights, held in float64 and rounded into a copy of the module.
+    """A moving average over a module's trainable weights, held in float64 and rounded into a copy of the module.
 
     A share of 1e-5 of a small difference is below the last bit of a float32 weight, where every step would round it
     away.

@@ -21,7 +21,7 @@ from metasearch.encoders.encoder import Encoder
 
 
 class Entailment(TextLearner):
-    """Minimises the cross entropy of the labels of entailment pairs."""
+    """Minimise the cross entropy on labelled entailment pairs."""
 
     class Options(FrozenConfig):
         """How pairs are classified.
@@ -53,7 +53,7 @@ class Entailment(TextLearner):
         yield "head.weight", self.head
 
     def texts(self, pairs: Sequence[EntailmentPair]) -> Iterable[str]:
-        """Return premise and hypothesis of each pair in turn."""
+        """Return premise and hypothesis for each pair, alternating."""
         return (text for pair in pairs for text in pair.texts)
 
     def loss(self, pairs: Sequence[EntailmentPair], outputs: Mapping[str, Outputs]) -> OuterLoss:

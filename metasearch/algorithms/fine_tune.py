@@ -16,16 +16,16 @@ from metasearch.episodes.episode import Episode, LabelledSet
 
 
 class FineTune(EpisodeLearner):
-    """Minimises the mean loss over all examples of the meta-batch."""
+    """Minimise the mean loss over all examples in the meta-batch."""
 
     class Options(FrozenConfig):
-        """Fine-tuning has no hyper-parameters of its own."""
+        """Fine-tuning has no hyper-parameters."""
 
     links = (1, 2, 3)
     second_order = False
 
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
-        """Yield the sum over examples of the loss of each set."""
+        """Yield each set's loss, summed over examples."""
         for examples in sets:
             yield "task", len(examples) * self.loss(model, examples)
 
@@ -35,7 +35,7 @@ class FineTune(EpisodeLearner):
         return OuterLoss(total, {"task": total.item()})
 
     def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
-        """Return the sets of each shard's episodes; the sets of a lone episode, a stage's batch, are cut themselves.
+        """Return the sets for each shard; a single episode (a stage's batch) is split into parts.
 
         A loss that compares the examples of a set with each other then compares those of a shard.
         """

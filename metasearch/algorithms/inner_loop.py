@@ -29,7 +29,7 @@ Gradient = list[Tensor | None]
 
 @dataclass(frozen=True)
 class Fall:
-    """A rate for each step, chosen so that the loss would fall by a share of itself if it were linear in the weights.
+    """A rate for each step: the loss would fall by a fixed share if it were linear in the weights.
 
     The rate is `share` · L / ‖g‖², the step size of Polyak (1987) for the target (1 − share) · L. It counts as a
     constant, in second order too.
@@ -47,7 +47,7 @@ Rates = float | Fall | Sequence[Tensor]
 
 @cache
 def maml() -> tuple[Any, Any]:
-    """Return `MAML` and `maml_update` of learn2learn, or of the stand-in; log which."""
+    """Return learn2learn's `MAML` and `maml_update`, or the stand-ins; log the choice."""
     if "learn2learn" not in sys.modules:
         spec = importlib.util.find_spec("learn2learn")
         if spec is None:
@@ -84,24 +84,24 @@ class Model:
 
     @property
     def weights(self) -> list[Tensor]:
-        """The present values of the trainable weights, in the order of the network's parameters."""
+        """The current trainable weights, in the order of the network's parameters."""
         return [weight for weight in self._maml.module.parameters() if weight.requires_grad]
 
     def clone(self) -> "Model":
-        """Return a copy that can adapt; what is computed with it is differentiable in the weights of this model."""
+        """Return a copy that can adapt; its outputs are differentiable in the weights of this model."""
         made = object.__new__(Model)
         made._maml, made._lr, made._first_order = self._maml.clone(), self._lr, self._first_order
         return made
 
     def adapt(self, loss: Tensor) -> None:
-        """Take one step of gradient descent; a weight that the loss does not reach stays. Its graph is then freed."""
+        """Take one gradient step and free the graph; weights without gradient keep their value."""
         if isinstance(self._lr, float):
             self._maml.adapt(loss)
         else:
             self._descend(self._gradient(loss), loss)
 
     def adapt_and_keep(self, loss: Tensor) -> Tensor:
-        """Take the same step, and return the loss with the gradient that the step has taken in place of its graph."""
+        """Take the same step; return the loss with the step's gradient in place of its graph."""
         weights, gradient = self.weights, self._gradient(loss)
         kept = with_gradient(loss, weights, gradient)
         self._descend(gradient, loss)
@@ -121,7 +121,7 @@ class Model:
         self._maml.module = update(self._maml.module, 1.0, moved)
 
     def _rates(self, gradient: Gradient, loss: Tensor) -> Sequence[float | Tensor]:
-        """Return the rate of each weight for this step."""
+        """Return each weight's rate for this step."""
         if isinstance(self._lr, float):
             return [self._lr] * len(gradient)
         if not isinstance(self._lr, Fall):
@@ -133,7 +133,7 @@ class Model:
 
 
 def with_gradient(value: Tensor, weights: Sequence[Tensor], gradient: Sequence[Tensor | None]) -> Tensor:
-    """Return a scalar of this value whose gradient in the weights is a constant."""
+    """Return a scalar with this value and a constant gradient in the weights."""
     pairs = [(weight, g.detach()) for weight, g in zip(weights, gradient, strict=True) if g is not None]
     # Each term is 0: a value, and not what it is made of, is what counts beside its gradient.
     return value.detach() + sum(((weight - weight.detach()) * g).sum() for weight, g in pairs)

@@ -41,7 +41,7 @@ class MAML(EpisodeLearner):
     options: Options
 
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
-        """Yield the query loss of each transfer, at weights that were adapted on its support set."""
+        """Yield the query loss of each transfer, at weights adapted on its support set."""
         for support, query in pairwise(sets):
             adapted = model.clone()
             for _ in range(self.options.inner_steps):
@@ -49,7 +49,7 @@ class MAML(EpisodeLearner):
             yield "task", self.loss(adapted, query)
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the mean (or sum) of the query losses."""
+        """Return the mean (or sum) over query losses."""
         losses = values["task"]
         total = losses.mean() if self.options.reduction == "mean" else losses.sum()
         return OuterLoss(total, {"task": total.item()})

@@ -42,7 +42,7 @@ NEGLIGIBLE = 0.01
 
 
 class MAMLAlign(EpisodeLearner):
-    """Meta-distillation over episodes of three sets."""
+    """Meta-distillation over episodes with three sets."""
 
     class Options(FrozenConfig):
         """Hyper-parameters of MAML-Align.
@@ -97,7 +97,7 @@ class MAMLAlign(EpisodeLearner):
         self._now = torch.zeros(2, dtype=torch.float64)
 
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
-        """Yield L_Y(θ_T), then L_Y(θ) of the paper's term or L_kd of another, and L_Z(θ_S)."""
+        """Yield L_Y(θ_T), then L_Y(θ) for the paper's term or L_kd for another, and L_Z(θ_S)."""
         x, y, z = sets
         taught = vectors_of(self.adapted(model, x, self.options.inner_steps), y)
         yield "teacher", self.loss_of(taught, y)
@@ -115,14 +115,14 @@ class MAMLAlign(EpisodeLearner):
         yield "final", self.loss(student, z)
 
     def _divergence(self, teacher: Sequence[Tensor], student: Sequence[Tensor], y: Prepared) -> Tensor:
-        """Return L_kd of `scores` or `embeddings` on a set, from the vectors of its towers `(texts, D)`."""
+        """Return L_kd on `scores` or `embeddings`, from the vectors of its towers `(texts, D)`."""
         if self.options.distil == "embeddings":
             return 1 - torch.cat([(t * s).sum(1) for t, s in zip(teacher, student, strict=True)]).mean()
         expected, found = (self._log_shares(vectors, y) for vectors in (teacher, student))
         return (expected.exp() * (expected - found)).sum(1).mean()
 
     def _log_shares(self, vectors: Sequence[Tensor], y: Prepared) -> Tensor:
-        """Return the logarithm of softmax(cos(q, c) / τ), `(questions, candidates)`."""
+        """Return log softmax(cos(q, c) / τ), `(questions, candidates)`."""
         (tower, rows), *others = y.columns.values()
         columns = {place: torch.cat([rows for own, rows in others if own == place]) for place, _ in others}
         candidates = torch.cat([vectors[place][torch.unique(rows)] for place, rows in columns.items()])
@@ -141,7 +141,7 @@ class MAMLAlign(EpisodeLearner):
         return OuterLoss(task + weight * kd, {**terms, "kd_share": self._share})
 
     def _gap(self, teacher: Tensor, student: Tensor, count: int) -> Tensor:
-        """Return L_kd of the paper."""
+        """Return the paper's L_kd."""
         gap = (teacher.detach() if self.options.detach_teacher else teacher) - student
         return (gap / count if self.options.kd_reduction == "mean" else gap) ** 2
 
@@ -154,7 +154,7 @@ class MAMLAlign(EpisodeLearner):
         return float(self.options.kd_share * of_task / of_kd) if of_kd else 0.0
 
     def after_step(self) -> None:
-        """Warn once where λ L_kd stays below 1 % of L_task in each of the first ten outer steps."""
+        """Warn once if λ L_kd stays below 1 % of L_task in the first ten outer steps."""
         self._sums += self._now
         if len(self._shares) == WATCHED_STEPS:
             return
@@ -168,7 +168,7 @@ class MAMLAlign(EpisodeLearner):
             )
 
     def state(self) -> dict[str, Tensor]:
-        """Return the sums of both terms, of which `kd_share` makes λ."""
+        """Return the sums of both terms; `kd_share` computes λ from them."""
         return {} if self.options.kd_share is None else {"kd_sums": self._sums.clone()}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:

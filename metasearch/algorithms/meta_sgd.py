@@ -1,4 +1,4 @@
-"""Meta-SGD: MAML that also learns the rate of each weight's inner steps (Li et al., 2017)."""
+"""Meta-SGD: MAML with a learned inner rate for each weight (Li et al., 2017)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ class MetaSGD(MAML):
         }
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Yield the encoder's weights, then a rate for each of them."""
+        """Yield the encoder's weights, then a rate for each."""
         yield from super().named_parameters()
         yield from ((f"rate.{name}", rate) for name, rate in self.rates.items())
 

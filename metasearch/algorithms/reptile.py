@@ -33,7 +33,7 @@ class Reptile(EpisodeLearner):
     second_order = False
 
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
-        """Yield the mean inner loss of the episode, with θ − θ_j in place of its gradient."""
+        """Yield the episode's mean inner loss, with θ − θ_j in place of its gradient."""
         adapted, inner = model.clone(), []
         for examples in [*sets] * self.options.inner_steps:
             loss = self.loss(adapted, examples)

@@ -22,7 +22,7 @@ Forward = Callable[[Any], Tensor]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A set as tensors; each distinct text of a role is encoded once.
+    """A set as tensors; each distinct text is encoded once per role.
 
     Attributes:
         towers: texts that are encoded together: features for an encoder's network, or `PackedTexts` for the packed one.
@@ -75,12 +75,12 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
 
 
 def vectors_of(forward: Forward, examples: Prepared) -> list[Tensor]:
-    """Return the vectors of each tower of a set, `(texts, D)`."""
+    """Return the vectors for each tower of a set, `(texts, D)`."""
     return [forward(tower) for tower in examples.towers]
 
 
 def _answers(examples: LabelledSet, row_of: Mapping[str, int], rows: int) -> Tensor:
-    """Return which of the rows of a tower hold an answer to the question of each example, `(B, rows)`."""
+    """Return the rows that answer each example's question, `(B, rows)`."""
     answers = torch.zeros(len(examples.examples), rows, dtype=torch.bool)
     for i, example in enumerate(examples.examples):
         answers[i, [row_of[text] for text in example.answers if text in row_of]] = True
@@ -88,12 +88,12 @@ def _answers(examples: LabelledSet, row_of: Mapping[str, int], rows: int) -> Ten
 
 
 def texts_of(examples: LabelledSet) -> list[tuple[Role, str]]:
-    """Return the distinct texts of a set, each with its role, column after column."""
+    """Return the distinct texts in a set, each with its role, column by column."""
     roles = examples.examples[0].roles.values()
     columns = zip(*(example.texts for example in examples.examples), strict=True)
     return list(numbered((role, text) for role, column in zip(roles, columns, strict=True) for text in column))
 
 
 def numbered(values: Iterable[Value]) -> dict[Value, int]:
-    """Return the number of each distinct value, in the order of their first appearance."""
+    """Return a number for each distinct value, in order of first appearance."""
     return {value: i for i, value in enumerate(dict.fromkeys(values))}

@@ -22,14 +22,14 @@ class MAML:
         return MAML(_replaced(self.module, {p: p.clone() for p in self.module.parameters()}), self.lr, self.first_order)
 
     def adapt(self, loss: Tensor) -> None:
-        """Take one step of gradient descent; a weight that the loss does not depend on keeps its value."""
+        """Take one gradient step; weights that the loss does not depend on keep their value."""
         free, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
         found = dict(zip(free, torch.autograd.grad(loss, free, None, graph, graph, allow_unused=True), strict=True))
         self.module = maml_update(self.module, self.lr, [found.get(p) for p in self.module.parameters()])
 
 
 def maml_update(model: nn.Module, lr: float, grads: list[Tensor | None]) -> nn.Module:
-    """Return a copy of a module after one step of gradient descent."""
+    """Return a copy of a module after one gradient step."""
     return _replaced(model, {p: p if g is None else p - lr * g for p, g in zip(model.parameters(), grads, strict=True)})
 
 

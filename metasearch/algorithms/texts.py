@@ -1,4 +1,4 @@
-"""Learners without inner steps, whose loss is one of the outputs of texts: stages of a distillation."""
+"""Learners without inner steps, whose loss uses only outputs of texts: distillation stages."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ class Reading:
 
 
 class Outputs:
-    """Outputs of an encoder by text.
+    """Encoder outputs by text.
 
     Args:
         texts: the distinct texts that were read.
@@ -41,13 +41,13 @@ class Outputs:
         self._row = numbered(texts)
 
     def __getitem__(self, texts: Sequence[str]) -> Tensor:
-        """Return the output of each of some texts, `(len(texts), D)`."""
+        """Return the outputs for some texts, `(len(texts), D)`."""
         places = torch.tensor([self._row[text] for text in texts], dtype=torch.long, device=self.rows.device)
         return self.rows[places]
 
 
 class TextLearner(Learner):
-    """A learner that encodes all texts of a meta-batch together, each distinct one once.
+    """A learner that encodes all texts of a meta-batch together, each distinct text once.
 
     Its options have `output`, the output of the encoder that is compared.
     """
@@ -58,11 +58,11 @@ class TextLearner(Learner):
     """Kind of the examples, and what messages call them."""
 
     def readings(self, pairs: Sequence[Any]) -> dict[str, Reading]:
-        """Return what is read, by the name under which `combine` finds the outputs: `student` is trained."""
+        """Return the texts to read, by name for `combine`: `student` is trained."""
         return {"student": Reading(list(numbered(self.texts(pairs))))}
 
     def shards(self, episodes: Sequence[Episode], count: int) -> list[dict[str, Reading]]:
-        """Return what is read in each shard; the loss is one of the outputs of all of them."""
+        """Return the texts to read in each shard; the loss needs the outputs from all shards."""
         shards: list[dict[str, Reading]] = [{} for _ in range(count)]
         for name, reading in self.readings(self.pairs(episodes)).items():
             for shard, texts in zip(shards, contiguous(reading.texts, count), strict=True):
@@ -82,21 +82,21 @@ class TextLearner(Learner):
         return outputs.to(next(network.parameters()).dtype)
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the loss of all pairs of a meta-batch."""
+        """Return the loss for all pairs in a meta-batch."""
         pairs = self.pairs(episodes)
         readings = self.readings(pairs).items()
         return self.loss(pairs, {name: Outputs(reading.texts, values[name]) for name, reading in readings})
 
     @abstractmethod
     def texts(self, pairs: Sequence[Any]) -> Iterable[str]:
-        """Return the texts of pairs that the trained encoder reads."""
+        """Return the texts that the trained encoder reads."""
 
     @abstractmethod
     def loss(self, pairs: Sequence[Any], outputs: Mapping[str, Outputs]) -> OuterLoss:
-        """Return the loss of pairs, examples of the meta-batch, from the outputs of what was read."""
+        """Return the loss of pairs (examples of the meta-batch) from the encoder outputs."""
 
     def pairs(self, episodes: Sequence[Episode]) -> list[Any]:
-        """Return the examples of a meta-batch; `ConfigError` where one is of another kind than the learner's."""
+        """Return the examples in a meta-batch; `ConfigError` for a kind that the learner does not use."""
         kind, called = self.learns_from
         pairs = [example for episode in episodes for examples in episode.sets for example in examples.examples]
         for example in pairs:

@@ -105,7 +105,7 @@ class _Echo(logging.Handler):
         self._said: set[tuple[str, str]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record above the bars, on the stderr of the moment."""
+        """Write a record above the bars, on the current stderr."""
         said = record.getMessage()
         key = (record.name, _NUMBER.sub("N", said) if record.levelno >= logging.WARNING else said)
         if record.levelno >= logging.ERROR or key not in self._said:
@@ -200,7 +200,7 @@ class Commands(click.Group):
 
 
 def own_rank() -> Rank:
-    """Return which of several processes this is; one whose environment is incomplete says so when it matters."""
+    """Return the rank of this process; an incomplete environment raises later, when the rank matters."""
     try:
         return rank()
     except ConfigError:
@@ -208,7 +208,7 @@ def own_rank() -> Rank:
 
 
 def _unexpected(error: Exception) -> click.ClickException:
-    """Return what ends a command with an error that metasearch did not raise."""
+    """Return the exit for an unexpected error, a bug."""
     # Libraries may turn a `KeyboardInterrupt` into an error of their own.
     if signals.received():
         return _failure(interrupted("stopped"))
@@ -221,20 +221,20 @@ def _unexpected(error: Exception) -> click.ClickException:
 
 
 def _failure(error: MetasearchError, traced: bool = False) -> _Failure:
-    """Return what ends a command with an error; the traceback of the moment is printed where it is asked for."""
+    """Return the exit for an error; print the traceback with `--debug`."""
     if traced:
         traceback.print_exc()
     return _Failure(str(error), error.exit_code)
 
 
 def _usage_failure(error: click.UsageError, command: str) -> _Failure:
-    """Return a usage error as one line that names the help of a command; click would print three."""
+    """Return a usage error as one line that names the command's help; click would print three."""
     says = " ".join(error.format_message().split()).rstrip(".")
     return _Failure(f"{says}; see {error.ctx.command_path if error.ctx else command} --help", error.exit_code)
 
 
 def _require_values(args: list[str], ctx: click.Context) -> None:
-    """Refuse an empty value, such as that of a variable which is not set: to take the default would be a guess."""
+    """Refuse an empty value, such as an unset variable: the default would be a guess."""
     for before, arg in pairwise(args):
         if arg == "" or re.fullmatch("--[a-z-]+=", arg):
             name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
@@ -244,7 +244,7 @@ def _require_values(args: list[str], ctx: click.Context) -> None:
 @click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metasearch")
 def main() -> None:
-    """Teach multilingual sentence encoders to search across languages from a handful of labels.
+    """Teach multilingual sentence encoders to search across languages from a few labels.
 
     \b
     First steps:

@@ -18,7 +18,7 @@ _UNTRAINED = ("zero-shot", "neutral")
 
 
 def declared(*kinds: str, listed: bool = False) -> Completer:
-    """Return the completer of declarations, with those of `--include`.
+    """Return the completer for declarations, with names from `--include`.
 
     Args:
         *kinds: of `task`, `mode`, `recipe` and `distillation`.
@@ -32,7 +32,7 @@ def declared(*kinds: str, listed: bool = False) -> Completer:
 
 
 def learners(listed: bool = False) -> Completer:
-    """Return the completer of learners; `listed` as in `declared`, with those that train nothing."""
+    """Return the completer for learners; `listed` as in `declared`, with learners that train nothing."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return _items([*_plug_ins("learners"), *(_UNTRAINED if listed else ())], ctx, incomplete, listed)
@@ -41,13 +41,13 @@ def learners(listed: bool = False) -> Completer:
 
 
 def encoders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a built-in encoder, or a folder."""
+    """Complete a built-in encoder name or a folder."""
     # bash forgets what stands before a folder.
     return [CompletionItem(incomplete, type="dir"), *_items(_plug_ins("encoders"), ctx, incomplete)]
 
 
 def named(kind: str | None) -> Completer | None:
-    """Return the completer that a setting asks for: `paths`, `folders`, `encoders` or a kind of declaration."""
+    """Return the completer named by a setting: `paths`, `folders`, `encoders` or a kind of declaration."""
     if kind in ("folders", "paths"):
         shown = "dir" if kind == "folders" else "file"
         return lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type=shown)]

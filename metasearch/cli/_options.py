@@ -1,4 +1,4 @@
-"""Options of commands: generated from the settings of a run, or shared by several commands."""
+"""Command options: generated from the settings of a run, or shared by several commands."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
@@ -84,7 +84,7 @@ class Prompt(click.ParamType):  # type: ignore[type-arg]  # as above
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A number of layers, or the numbers of some."""
+    """A number of layers, or a list of layer numbers."""
 
     name = "N|LIST"
 
@@ -98,7 +98,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # as above
 
 
 class Command(click.Command):
-    """A command with `--debug`, errors that suggest the nearest choice, and former names of options."""
+    """A command with `--debug`, errors with the nearest choice, and old option names as aliases."""
 
     def __init__(self, *args: Any, **keys: Any) -> None:
         super().__init__(*args, **keys)
@@ -108,7 +108,7 @@ class Command(click.Command):
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return the parser of the options, which also knows their former names."""
+        """Return the option parser, which also knows old option names."""
         parser = super().make_parser(ctx)
         for option in self.get_params(ctx):
             former = copy(option)
@@ -144,7 +144,7 @@ def settings(
     unset: bool = False,
     **defaults: Any,
 ) -> Callable[[F], F]:
-    """Return the options of all settings of a model, its sections included, listed in `--help` in their order.
+    """Return options for all settings of a model and its sections, in the order of `--help`.
 
     Args:
         model: settings of a run; fields that are no settings, such as a recipe, have no option.
@@ -162,12 +162,12 @@ def settings(
 
 
 def setting(model: type[Settings], name: str, **changes: Any) -> Callable[[F], F]:
-    """Return the option of one setting; `changes` are arguments of `click.option`, such as another help."""
+    """Return the option for one setting; `changes` are arguments of `click.option`, such as another help."""
     return _option(name, model.model_fields[name], {}, **changes)
 
 
 def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a model as a tree of its sections, from the values of their options."""
+    """Return a model's settings as a tree of sections, from option values."""
     found: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if (section := _section(field)) is not None:
@@ -178,12 +178,12 @@ def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings whose options were given, of options without a default value."""
+    """Return the settings given on the command line, for options without a default."""
     return {name: value for name, value in tree(model, values).items() if value not in (None, (), {})}
 
 
 def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
-    """Return the settings of a model from the values of their options; an error names the option.
+    """Return a model's settings from option values; an error names the option.
 
     Raises:
         ConfigError: a value is wrong.
@@ -193,7 +193,7 @@ def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
 
 
 def settings_in(model: type[Settings]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the settings of a model that have an option, and of its sections."""
+    """Yield all settings with an option, in a model and its sections."""
     for name, field in model.model_fields.items():
         if (section := _section(field)) is not None:
             yield from settings_in(section)
@@ -207,13 +207,13 @@ def _section(field: FieldInfo) -> type[Settings] | None:
 
 
 def flag_for(name: str, field: FieldInfo) -> Flag:
-    """Return the flag of a setting."""
+    """Return the flag for a setting."""
     known = next((each for each in field.metadata if isinstance(each, Flag)), Flag())
     return known if known.name else replace(known, name=f"--{name.replace('_', '-')}")
 
 
 def parameter_name(name: str, field: FieldInfo) -> str:
-    """Return the name of an option's value: the name of its flag."""
+    """Return an option's parameter name, derived from its flag."""
     return str(flag_for(name, field).name)[2:].replace("-", "_")
 
 
@@ -239,7 +239,7 @@ _TYPES: dict[Any, dict[str, Any]] = {
 
 
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
-    """Return the arguments of `click.option` that follow from the type of a setting."""
+    """Return the `click.option` arguments for a setting's type."""
     if flag.comma:
         return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
     if NoneType in get_args(annotation):
@@ -263,7 +263,7 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
 
 
 def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[type-arg]  # as above
-    """Return the type of a number within the bounds that metadata of pydantic name."""
+    """Return the number type within the bounds in pydantic metadata."""
     bounds = {name: next((getattr(each, name) for each in metadata if hasattr(each, name)), None)
               for name in ("gt", "ge", "le")}  # fmt: skip
     if not any(bound is not None for bound in bounds.values()):
@@ -287,7 +287,7 @@ def listed(flag: str, written: str | None) -> list[str]:
 
 
 def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the prompt of each role; a usage error where one has two."""
+    """Return the prompt for each role; a usage error if a role has two."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise click.BadParameter(
@@ -327,7 +327,7 @@ def as_json(what: str = "scores") -> Callable[[F], F]:
 
 
 def resume(what: str = "RUN") -> Callable[[F], F]:
-    """Return the option `--resume` of a run or study."""
+    """Return the option `--resume` for a run or study."""
     how = "Continue it as it was configured, as `metasearch resume` does."
     return click.option("--resume", type=click.Path(path_type=Path), metavar=what, help=how)
 

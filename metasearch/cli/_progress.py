@@ -26,7 +26,7 @@ tqdm.set_lock(threading.RLock())
 
 
 class _Lines:
-    """A stream that writes each state of a bar as a line."""
+    """A stream that writes each bar state as a line."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -42,7 +42,7 @@ class _Lines:
 
 
 class ProgressBar(Callback):
-    """A callback of training and of scoring, to be entered as a context.
+    """A progress callback for training and scoring, used as a context manager.
 
     Time left follows from the pace after the first unit of work, which warms up, and is `?` before.
 
@@ -86,7 +86,7 @@ class ProgressBar(Callback):
         self._show(f"{self.label}: read", done, total, "documents")
 
     def on_prepare(self, what: str, done: int, total: int) -> None:
-        """Show how much of a corpus is prepared; a total of 0 is unknown."""
+        """Show the progress of a corpus preparation; a total of 0 is unknown."""
         self._show(self.label, done, total, what)
 
     def _show(self, label: str, done: int, total: int, unit: str, note: str = "") -> None:
@@ -134,7 +134,7 @@ _STYLES: dict[State, str] = {
 
 @contextmanager
 def watching() -> Iterator[Watcher]:
-    """Yield a watcher that shows the cells of a study."""
+    """Yield a watcher that shows the jobs of a study."""
     if not sys.stderr.isatty():
         yield Lines()
         return
@@ -156,7 +156,7 @@ class Lines(Watcher):
         self._stopping = False
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
-        """Write the new state of a cell."""
+        """Write the new state of a job."""
         _say(f"crossval: {_format_status(status)} ({counted(board)})")
 
     def ticked(self, board: StatusBoard) -> None:
@@ -177,13 +177,13 @@ class LiveTable(Watcher):
         self._live = live
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
-        """Show the new state of a cell."""
+        """Show the new state of a job."""
         if status.state == "failed":
             self._live.console.print(_format_status(status), style=_STYLES[status.state], markup=False)
         self.ticked(board)
 
     def ticked(self, board: StatusBoard) -> None:
-        """Show the progress of the cells."""
+        """Show the progress of all jobs."""
         self._live.update(table(board), refresh=True)
 
 
@@ -204,7 +204,7 @@ def table(board: StatusBoard) -> "Group":
 
 
 def counted(board: StatusBoard) -> str:
-    """Return how many cells are in which state and the time left, such as `3 of 8 done, 1 failed, about 01:05 left`."""
+    """Return the number of jobs by state and the time left, such as `3 of 8 done, 1 failed, about 01:05 left`."""
     counts = board.counts()
     named: tuple[State, ...] = ("queued", "failed", "stopped")
     other = "".join(f", {counts[state]} {state}" for state in named if counts[state])
@@ -213,7 +213,7 @@ def counted(board: StatusBoard) -> str:
 
 
 def progress(status: CellStatus) -> str:
-    """Return the progress of a cell, such as `step 12/45` or `3000/12000 texts`."""
+    """Return the progress of a job, such as `step 12/45` or `3000/12000 texts`."""
     if status.texts:
         return status.texts
     stage = f"{status.stage} " if status.stage else ""
@@ -221,7 +221,7 @@ def progress(status: CellStatus) -> str:
 
 
 def _format_status(status: CellStatus) -> str:
-    """Return name, state and outcome of a cell."""
+    """Return name, state and outcome of a job."""
     shown = f"{status.cell.name} {status.state}"
     if status.state == "done":
         dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"

@@ -1,4 +1,4 @@
-"""Settings of a run from the options of a command, and checks of options."""
+"""Settings of a run from command options, and option checks."""
 
 import json
 import os
@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Settings)
 
 
 def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **own: Any) -> M:
-    """Return the settings of a run, whose paths are absolute, so that a run that is resumed elsewhere finds them.
+    """Return the settings of a run with absolute paths, so it can be resumed from any folder.
 
     Args:
         model: the settings.
@@ -40,7 +40,7 @@ def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **
 
 
 def _absolute_encoder(name: str) -> str:
-    """Return the name of an encoder; the absolute path of a local folder."""
+    """Return an encoder's name, or the absolute path for a local folder."""
     local = name not in registry.names("encoders") and Path(name).is_dir()
     return _absolute_path(name) if local else name
 
@@ -54,7 +54,7 @@ _ABSOLUTE = {"encoders": _absolute_encoder, "folders": _absolute_path, "paths": 
 
 
 def reject_conflicting_options(what: str = "run", allowed: Collection[str] = ()) -> None:
-    """Raise `ConfigError` for flags beside `--resume`, which goes on as the run was configured.
+    """Raise `ConfigError` for flags beside `--resume`, which continues with the stored configuration.
 
     Args:
         what: is gone on with.
@@ -81,7 +81,7 @@ def reject_unused_options(*names: str, why: str) -> None:
 
 
 def _given_options() -> dict[str, str]:
-    """Return the flags of the command line by their parameters, each with the longest of its names: `--output`."""
+    """Return the given flags by parameter, each with its longest name, such as `--output`."""
     context = click.get_current_context()
     flags = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
     said = (name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)

@@ -15,7 +15,7 @@ from metasearch.errors import RunFolderError, quoted
 @click.option("--licence", "--license", metavar="ID", help="Licence of the model as a whole, such as apache-2.0.")
 @click.option("--write", is_flag=True, help="Write the card to the model's folder instead of printing it.")
 def command(folder: Path, licence: str | None, write: bool) -> None:
-    """Print the model card of RUN_OR_MODEL, if you like under another licence.
+    """Print the model card of RUN_OR_MODEL, optionally with another licence.
 
     `metasearch train`, `distill`, `compress` and `neutralise` write a card beside each model, as README.md. Its licence
     is `unknown` until you set one. The card lists the licences of the data and of the base encoder; you decide which
@@ -54,8 +54,7 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
 @click.option("--yes", is_flag=True, help="Send the files. Without --yes nothing is sent, and no network is used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan and its result as one JSON object on stdout.")
 def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None:
-    """Show which files of MODEL would go to NAME on a model hub, their sizes and who could read them. With --yes, send
-    them.
+    """Show the files of MODEL for NAME on a model hub, their sizes and who could read them. With --yes, send them.
 
     MODEL is the folder of a model, or a run with one; NAME is OWNER/NAME. All files go in one commit, or none. The
     token comes from HF_TOKEN or `hf auth login`, the hub from HF_ENDPOINT. Files that are no part of a model, such as

@@ -127,7 +127,7 @@ def report(
     as_json: bool,
     **compared: Any,
 ) -> None:
-    """Write a report of studies or finished runs. Nothing is run again.
+    """Write a report on studies or finished runs. Nothing is run again.
 
     Studies and runs may be mixed, as long as they share task, data, folds and versions.
 

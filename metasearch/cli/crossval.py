@@ -111,7 +111,7 @@ def command(
 
 
 def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
-    """Print the cells of a study, and which are done."""
+    """Print the jobs of a study and their state."""
     from metasearch.pipelines.study.runner import listed_cells
 
     cells = listed_cells(config, folder)
@@ -128,7 +128,7 @@ def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
 def run(
     config: Any, folder: Path, jobs: int | None, place: LauncherConfig | None, as_json: bool, trust_remote_code: bool
 ) -> None:
-    """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
+    """Run the remaining jobs of a new or existing study; print its table."""
     from metasearch.cli._progress import watching
     from metasearch.cli._settings import show
     from metasearch.pipelines.run import RunResult
@@ -157,7 +157,7 @@ def configure(
     distill: str | None,
     **flags: Any,
 ) -> StudyConfig:
-    """Return the settings of a study, with every name in them checked."""
+    """Return the settings of a study, with all names checked."""
     from metasearch.config.library import Library
     from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
     from metasearch.pipelines.study.resolve import arms_of, folds_of, neutral_of, seeds_of
@@ -181,7 +181,7 @@ def configure(
 
 
 def _said_idle(config: StudyConfig, folder: Path) -> StudyConfig:
-    """Return the configuration of a study; say which of its options do nothing where it is new and trains nothing."""
+    """Return the configuration of a study; warn about options without effect if nothing is trained."""
     from metasearch.pipelines.study.folder import StudyFolder
 
     for key in ("max_steps", "keep_models"):
@@ -191,7 +191,7 @@ def _said_idle(config: StudyConfig, folder: Path) -> StudyConfig:
 
 
 def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
-    """Take the flags of distillations out of all flags, and return them."""
+    """Remove the flags of distillations from all flags, and return them."""
     names = [*TextsConfig.model_fields, *get_args(RoleName)]
     stages = {name: flags.pop(name) for name in names}
     if distill is None and any(stages.values()):

@@ -48,7 +48,7 @@ def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...],
 
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], **flags: Any) -> DistillConfig:
-    """Return the settings of a distillation, with every name checked and every path absolute."""
+    """Return the settings of a distillation, with names checked and absolute paths."""
     from metasearch.config.library import Library, overrides
 
     library = Library(flags["include"])

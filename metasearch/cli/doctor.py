@@ -1,4 +1,4 @@
-"""`metasearch doctor`: an environment report, and a check of folders."""
+"""`metasearch doctor`: report the environment and check folders."""
 
 import dataclasses
 import json

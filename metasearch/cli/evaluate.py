@@ -1,4 +1,4 @@
-"""`metasearch evaluate`: score an encoder as it is."""
+"""`metasearch evaluate`: score an encoder without training."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> None:
 
 
 def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") -> None:
-    """Raise `ConfigError` for pools or prompts that a kind of task does not have.
+    """Raise `ConfigError` for pools or prompts that do not exist for the kind of task.
 
     A prompt may be taken away from any role: an encoder is refused for one that it cannot read, whatever the task.
     """

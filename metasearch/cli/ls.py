@@ -1,4 +1,4 @@
-"""`metasearch ls` and `metasearch show`: which names there are, and what one stands for."""
+"""`metasearch ls` and `metasearch show`: list names and show a declaration."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

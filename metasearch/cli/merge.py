@@ -1,4 +1,4 @@
-"""`metasearch merge`: an encoder between others, by the weighted mean of their weights."""
+"""`metasearch merge`: average the weights of encoders."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Average the weights of ENCODERS, two or more of the same architecture.
+    """Average the weights of ENCODERS, two or more with the same architecture.
 
     An average of an encoder before and after training can keep old knowledge and new. Each of ENCODERS is a built-in
     name, a local folder or a hub name. The first one gives tokenizer, prompts and lengths. Encoders that differ in more

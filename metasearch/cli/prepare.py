@@ -39,7 +39,7 @@ def command(
     include: tuple[str, ...],
     **asked: Any,
 ) -> None:
-    """Clean CORPUS, files and folders of translations, into PREPARED, which `distill --corpus` takes.
+    """Clean translations in CORPUS (files and folders) and write PREPARED, for `distill --corpus`.
 
     CORPUS has files such as en-de.tsv, en-de.parquet and Moses pairs such as WikiMatrix.de-en.de, also compressed with
     gzip or Zstandard. A stopped command continues when you give it again. PREPARED/report.md counts what was dropped.

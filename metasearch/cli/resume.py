@@ -1,4 +1,4 @@
-"""`metasearch resume`: go on with a run, a distillation or a study."""
+"""`metasearch resume`: continue a run, a distillation or a study."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`metasearch search`: the passages of an index that answer a question."""
+"""`metasearch search`: find passages in an index that answer a question."""
 
 import codecs
 import json
@@ -47,7 +47,7 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Search INDEX, which `metasearch index` made, for passages that answer QUERY, in whatever languages they are.
+    """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 
     INDEX is a folder, or a collection of Qdrant such as qdrant://localhost:6333/help.
 
@@ -79,7 +79,7 @@ def command(
 
 
 def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
-    """Say of which queries the encoder leaves the end unread."""
+    """Log queries that the encoder truncates."""
     from metasearch.retrieval.search.searcher import QUERY
 
     limit = searcher.encoder.limit(QUERY)
@@ -139,7 +139,7 @@ def _check_query(text: str) -> str:
 
 
 def _asked_queries() -> Iterator[list[str]]:
-    """Yield the queries of the standard input, in the lists that they are answered in: at a terminal each alone.
+    """Yield queries from standard input in batches; at a terminal one by one.
 
     Raises:
         ConfigError: the standard input is closed.
@@ -162,7 +162,7 @@ def _typed() -> Iterator[list[str]]:
 
 
 def _piped() -> Iterator[list[str]]:
-    """Yield the lines of the standard input that are not blank, some at a time."""
+    """Yield non-blank lines from standard input, in batches."""
     waiting: list[str] = []
     for number, line in enumerate(sys.stdin.buffer, 1):
         start = codecs.BOM_UTF8 if number == 1 else b""

@@ -27,7 +27,7 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Serve INDEX, which `metasearch index` made, until Ctrl-C or SIGTERM: what was begun is finished then.
+    """Serve INDEX, made by `metasearch index`, until Ctrl-C or SIGTERM; requests in progress are finished.
 
     The page is at the address that is printed. Programs use POST /search and POST /v1/embeddings, which clients of
     OpenAI's interface know. Without --host only this machine can connect; for others give a token, too.

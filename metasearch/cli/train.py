@@ -53,7 +53,7 @@ def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...],
 def configure(
     learner: str | None, recipe: str | None, assignments: Sequence[str], epochs: int | None, **flags: Any
 ) -> RunConfig:
-    """Return the settings of a run, with every name in them checked."""
+    """Return the settings of a run, with all names checked."""
     from metasearch.config.library import Library, choose_recipe
     from metasearch.config.task import require_training
 

@@ -27,7 +27,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # not generic in old
 
 
 class Columns(click.ParamType):  # type: ignore[type-arg]  # as above
-    """Names of columns as NAME=COLUMN, with commas between them."""
+    """Column names as NAME=COLUMN, separated by commas."""
 
     name = "columns"
 

@@ -1,4 +1,4 @@
-"""Fits one layer to what several did, on what the layers below it give.
+"""Fit one layer to a group of layers, on the outputs of the layers below.
 
 Notation used for tensor shapes: F neurons of the blocks of a group of layers, M that stay, H columns of their output.
 """
@@ -24,7 +24,7 @@ _LEAST_SCALE = 1e-6
 
 @dataclass(frozen=True)
 class Block:
-    """The feed-forward block of a layer, and what normalises its sum with what it reads."""
+    """The feed-forward block of a layer, and the normalisation of its residual sum."""
 
     into: nn.Linear
     activation: Any
@@ -42,7 +42,7 @@ def find_block(layer: Any) -> Block:
 
 @dataclass(frozen=True)
 class FittedLayer:
-    """A layer, the share `left` of the variance that it should give and does not, and on how many tokens that is."""
+    """A fitted layer, the share `left` of unexplained variance, and the number of tokens used."""
 
     layer: nn.Module
     left: float
@@ -50,7 +50,7 @@ class FittedLayer:
 
 
 class LayerFitter:
-    """Makes the layers of a new encoder from the lowest on.
+    """Build the layers of a new encoder from the bottom up.
 
     Args:
         encoder: the whole encoder.
@@ -68,7 +68,7 @@ class LayerFitter:
 
     @torch.no_grad()
     def fit(self, group: range, neurons: int) -> FittedLayer:
-        """Return the layer for a group of layers, by numbers from 0, and put it above those that there are.
+        """Fit a layer to a group of layers (numbered from 0) and add it on top.
 
         It has the attention of that layer of the group of which the neurons of all leave least.
 
@@ -98,12 +98,12 @@ class LayerFitter:
         return [find_block(self._layers[number]) for number in group]
 
     def _into(self, group: range) -> tuple[Tensor, Tensor]:
-        """Return weights `(F, H)` and biases `(F,)` of all neurons of a group."""
+        """Return weights `(F, H)` and biases `(F,)` for all neurons in a group."""
         blocks = self._blocks(group)
         return torch.cat([each.into.weight for each in blocks]), torch.cat([each.into.bias for each in blocks])
 
     def _equations(self, group: range, attention: int) -> "_Equations":
-        """Return what the neurons of a group have to give above the attention of one of its layers."""
+        """Return the regression targets for a group's neurons above the attention of one of its layers."""
         blocks = self._blocks(group)
         weight, bias = self._into(group)
         moments = Moments()
@@ -123,7 +123,7 @@ class LayerFitter:
         return _Equations(moments.tokens, mean, wanted, covariance, cross, variance, weights, scale)
 
     def _values(self, attention: int, last: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield what a block reads above the new layers, and the sum that the last layer of a group normalises.
+        """Yield a block's input above the new layers, and the residual sum in the last layer of a group.
 
         Both are `(tokens, H)` of the tokens of a batch, padding left out.
         """
@@ -145,7 +145,7 @@ class LayerFitter:
 
 @dataclass(frozen=True)
 class _Equations:
-    """What F neurons are to give, `(H,)` a token: moments, and weights `(H, F)` with which all of them give it."""
+    """Targets `(H,)` per token for F neurons: moments, and weights `(H, F)` of all neurons."""
 
     tokens: int
     mean: Tensor
@@ -157,7 +157,7 @@ class _Equations:
     scale: Tensor
 
     def left(self, weights: Tensor | None = None, chosen: Tensor | None = None) -> float:
-        """Return the share of the scaled variance that is left by all neurons, or by chosen ones with other weights."""
+        """Return the share of scaled variance left by all neurons, or by chosen neurons with other weights."""
         own = self.weights if weights is None else weights
         at = slice(None) if chosen is None else chosen
         squares = (own @ self.covariance[at][:, at] * own).sum(1) - 2 * (own * self.cross[:, at]).sum(1)
@@ -167,7 +167,7 @@ class _Equations:
 
 
 def _sharing(encoder: Encoder) -> Encoder:
-    """Return an encoder around the same weights, in evaluation, whose list of layers can be changed."""
+    """Return an encoder with the same weights, in evaluation mode, with its own list of layers."""
     shared = {id(weight): weight for weight in transformer_of(encoder.model).parameters()}
     made = Encoder(copy.deepcopy(encoder.model, shared), encoder.name, encoder.max_length)
     made.embedder.eval()
@@ -180,7 +180,7 @@ def _stack(encoder: Encoder) -> nn.ModuleList:
 
 @contextmanager
 def _seen(module: nn.Module) -> Iterator[list[Tensor]]:
-    """Give the first input of each call of a module."""
+    """Return the first input of each call to a module."""
     seen: list[Tensor] = []
     handle = module.register_forward_pre_hook(lambda _, values: seen.append(values[0]))
     try:
@@ -201,7 +201,7 @@ def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
 
 
 class Moments:
-    """Moments of values `(tokens, F)` and of what goes with them, `(tokens, H)`, in float64.
+    """Moments of values `(tokens, F)` and their targets `(tokens, H)`, in float64.
 
     Both are counted from the mean of the first ones: where they vary less than they are high, the difference of two
     large sums would have nothing but rounding in it.
@@ -213,7 +213,7 @@ class Moments:
         self._width = 0
 
     def add(self, values: Tensor, wanted: Tensor) -> None:
-        """Count values `(tokens, F)` and what is wanted where they are, `(tokens, H)`."""
+        """Add values `(tokens, F)` and targets `(tokens, H)`."""
         both = torch.cat([values, wanted], dim=1)
         if not self.tokens:
             self._origin, self._width = both.mean(0), values.shape[1]
@@ -230,7 +230,7 @@ class Moments:
 
     @property
     def means(self) -> tuple[Tensor, Tensor]:
-        """Mean of the values `(F,)` and of what is wanted `(H,)`."""
+        """Means of the values `(F,)` and targets `(H,)`."""
         mean = self._origin.cpu().double() + self._sum / self.tokens
         return mean[: self._width], mean[self._width :]
 
@@ -252,7 +252,7 @@ RIDGE = 1e-4
 
 
 def compute_ridge(covariance: Tensor) -> Tensor:
-    """Return the ridge of a covariance `(F, F)`, one number."""
+    """Return the ridge for a covariance `(F, F)`, one number."""
     # Above 0 also where no neuron of the layer ever varies, so that nothing is divided by 0.
     return (RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
 
@@ -263,7 +263,7 @@ def with_ridge(covariance: Tensor) -> Tensor:
 
 
 def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Choose channels, and the weights with which they give what all of them gave.
+    """Choose channels, and weights that reproduce the output of all channels.
 
     Args:
         covariance: C of the channels, `(F, F)`, float64.

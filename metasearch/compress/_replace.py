@@ -1,4 +1,4 @@
-"""Puts another tokenizer and another word table into a copy of an encoder."""
+"""Put another tokenizer and another embedding matrix into a copy of an encoder."""
 
 import copy
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from metasearch.errors import EncoderError
 
 
 def word_table(model: Any) -> nn.Embedding:
-    """Return a model's table of words; of a factorised one the narrow factor. `EncoderError` where there is none."""
+    """Return a model's embedding matrix (its narrow factor if factorised); `EncoderError` if it has none."""
     embedding = model.get_input_embeddings()
     table = getattr(embedding, "table", embedding)
     if not isinstance(table, nn.Embedding):
@@ -24,7 +24,7 @@ def word_table(model: Any) -> nn.Embedding:
 
 
 def find_padding(model: Any) -> int | None:
-    """Return the number of the padding token that a model was made for.
+    """Return the padding id that a model was made for.
 
     The RoBERTa family counts positions past it. In most models it is that of the tokenizer, but not in all: the
     multilingual MiniLM, a BERT, has 0 where its tokenizer has 1. MPNet has it built in.
@@ -35,7 +35,7 @@ def find_padding(model: Any) -> int | None:
 
 
 def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor, padding: int | None = None) -> Encoder:
-    """Return a copy of an encoder with another tokenizer, which becomes part of it, and another word table `(V, K)`.
+    """Return a copy of an encoder with another tokenizer and embedding matrix `(V, K)`.
 
     The number of the padding token in the model, see `find_padding`, is by default the tokenizer's number.
 
@@ -66,7 +66,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
 
 
 def _configs(model: Any) -> Iterator[Any]:
-    """Yield every configuration in a model; a compressed one keeps that of its backbone inside its own."""
+    """Yield every configuration in a model; a compressed model holds its backbone's inside its own."""
     # By identity, as modules share their configuration.
     configs = [native_config(module) for module in model.modules() if hasattr(module, "config")]
     yield from {id(config): config for config in configs}.values()
@@ -86,7 +86,7 @@ def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: 
 
 
 def _move_positions(model: Any, pad: int) -> None:
-    """Move the table of positions so that position i has the row that it had.
+    """Move rows in the position table so that each position keeps its row.
 
     Models of the RoBERTa family count positions from `padding_idx + 1` on, so a new number of the padding token would
     give every position another row. `EncoderError` for MPNet, which has the number built in.

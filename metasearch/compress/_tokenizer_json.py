@@ -1,4 +1,4 @@
-"""Cuts a tokenizer down to some of its tokens, in the JSON of the `tokenizers` library, without any other change.
+"""Reduce a tokenizer to some tokens, in the JSON of the `tokenizers` library, with no other change.
 
 A text whose old tokens were all kept is cut into the same tokens by the new tokenizer. Why, for each kind of model:
 
@@ -34,12 +34,12 @@ Spec = Mapping[str, Any]
 
 
 def numbers(spec: Spec) -> dict[str, int]:
-    """Return the number of every token, added ones last."""
+    """Return the id of every token, added tokens last."""
     return {**_own_numbers(spec["model"]), **{added["content"]: added["id"] for added in spec["added_tokens"]}}
 
 
 def needed(spec: Spec, used: Iterable[str], scripts: bool = True) -> set[str]:
-    """Return the tokens that must stay so that the used ones come out as before; the used ones are among them.
+    """Return the tokens to keep so that the used tokens are produced as before; includes the used tokens.
 
     Args:
         spec: JSON of the tokenizer.
@@ -71,7 +71,7 @@ def needed(spec: Spec, used: Iterable[str], scripts: bool = True) -> set[str]:
 
 
 def alphabet(spec: Spec, tokens: set[str]) -> set[str]:
-    """Return the tokens that some tokens can be spelt with, and those of them that cannot be spelt."""
+    """Return the tokens needed to spell some tokens, and the tokens that cannot be spelt."""
     model = spec["model"]
     if model["type"] == "BPE":
         # A character at the end of a word may have a mark, so that its length tells nothing.
@@ -84,7 +84,7 @@ def alphabet(spec: Spec, tokens: set[str]) -> set[str]:
 
 
 def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
-    """Return the JSON of the tokenizer with these tokens only, and the new number of each by its old one."""
+    """Return the JSON with these tokens only, and a map from old to new ids."""
     old = numbers(spec)
     model = spec["model"]
     pieces = _own_numbers(model)
@@ -113,7 +113,7 @@ def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
 
 
 def greedy(model: Mapping[str, Any], word: str) -> list[str]:
-    """Return the pieces that WordPiece finds in a word from its beginning on, until there is none."""
+    """Return the pieces that WordPiece finds in a word from its start, until it fails."""
     pieces: list[str] = []
     start = 0
     # A word above the limit is unknown as a whole, and none of its pieces is looked for.
@@ -129,7 +129,7 @@ def greedy(model: Mapping[str, Any], word: str) -> list[str]:
 
 
 def _own_numbers(model: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of every token of the model itself, without added ones."""
+    """Return the id of every token in the model itself, without added tokens."""
     vocabulary = model["vocab"]
     return {name: i for i, (name, _) in enumerate(vocabulary)} if model["type"] == "Unigram" else dict(vocabulary)
 
@@ -144,14 +144,14 @@ def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _script(character: str) -> str:
-    """Return the script of a letter or a mark, such as `GREEK`; none for other characters, which any text may have."""
+    """Return the script of a letter or mark, such as `GREEK`; None for other characters, which occur in any text."""
     if unicodedata.category(character)[0] not in "LM":
         return ""
     return unicodedata.name(character, "").partition(" ")[0]
 
 
 def _with_parts(model: Mapping[str, Any], tokens: set[str]) -> set[str]:
-    """Return tokens of BPE and all tokens that any merge makes them of, and so on."""
+    """Return BPE tokens and, recursively, the parts from which merges build them."""
     parts: dict[str, set[str]] = defaultdict(set)
     for left, right, made in _merges(model):
         parts[made] |= {left, right}
@@ -166,7 +166,7 @@ def _with_parts(model: Mapping[str, Any], tokens: set[str]) -> set[str]:
 
 
 def _template_tokens(processor: Any) -> set[str]:
-    """Return the names of all tokens that a post-processor adds."""
+    """Return the tokens that a post-processor adds."""
     added: set[str] = set()
     for part in _processors(processor):
         added.update(*(special["tokens"] for special in part.get("special_tokens", {}).values()))
@@ -184,6 +184,6 @@ def _renumber(processor: Any, moved: Mapping[int, int]) -> None:
 
 
 def _processors(processor: Any) -> list[dict[str, Any]]:
-    """Return the post-processors in a sequence of them, at any depth; none for none."""
+    """Return all post-processors in a sequence, at any depth."""
     inner = processor.get("processors") if processor else []
     return [processor] if inner is None else [part for each in inner for part in _processors(each)]

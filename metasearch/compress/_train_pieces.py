@@ -1,4 +1,4 @@
-"""Learns the pieces of a vocabulary from texts, to the same result every time.
+"""Learn vocabulary pieces from texts, deterministically.
 
 The trainer of unigram pieces visits words in an order that differs from process to process. Its sums so differ in their
 last digits, and characters that it adds to the pieces are scored in that order. So it is asked for more pieces than are
@@ -30,7 +30,7 @@ _BEGINNINGS = 1_000_000
 
 
 def covered(texts: Sequence[str]) -> set[str]:
-    """Return the most frequent characters, which together make up `COVERAGE` of the texts; spaces apart."""
+    """Return the most frequent characters that together cover `COVERAGE` of the texts; spaces excluded."""
     counts = Counter[str]()
     for text in texts:
         counts.update(text)
@@ -62,7 +62,7 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
 
 
 def bpe(blank: Tokenizer, texts: Sequence[str], count: int) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return at most `count` pieces, characters first, and the merges that make them; arguments as of `unigram`."""
+    """Return at most `count` pieces, characters first, and their merges; arguments as in `unigram`."""
     blank.model = models.BPE()
     # The trainer takes memory for as many as are asked for. Characters, with the space before each text, and merges,
     # each of which makes the texts shorter by a symbol, cannot be more than this.

@@ -1,4 +1,4 @@
-"""Encoders between others: weights that are weighted means of those of encoders of the same form.
+"""Weighted averages of encoders with the same architecture.
 
 Between an encoder before and after training lie some that have what it learned and not yet forgotten what it knew
 (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", equation 1); the mean of several that were trained from
@@ -53,12 +53,12 @@ def put(encoder: Encoder, state: State) -> None:
 
 
 def copied(encoder: Encoder) -> dict[str, Tensor]:
-    """Return the weights of an encoder as they are now, on the CPU; what trains it changes them in place."""
+    """Return a copy of an encoder's current weights on the CPU, safe from later training."""
     return {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
 
 
 def resolve_shares(count: int, alpha: float | None, shares: Sequence[float] | None) -> tuple[float, ...]:
-    """Return the share of each of `count` encoders: `1 − α` and `α` of two, those that are given, or all the same.
+    """Return the weight of each of `count` encoders: `1 − α` and `α` for two, the given ones, or equal ones.
 
     Raises:
         ConfigError: there are fewer than two encoders, α is given for others than two, or the shares are not as many,
@@ -87,7 +87,7 @@ def resolve_shares(count: int, alpha: float | None, shares: Sequence[float] | No
 
 
 def require_same_form(one: Encoder, other: Encoder) -> None:
-    """Raise `EncoderError` that names the first thing in which two encoders differ beside their weights.
+    """Raise `EncoderError` with the first difference between two encoders, apart from weights.
 
     Compared are modules, architecture, names and shapes of weights, tokenizer and prompts; lengths may differ.
     """
@@ -102,7 +102,7 @@ def require_same_form(one: Encoder, other: Encoder) -> None:
 
 
 def _form(model: SentenceTransformer) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Yield all that must be the same, by what it is called; modules come first, as the others depend on them."""
+    """Yield everything that must be equal, by name; modules come first, because the others depend on them."""
     read, state = input_of(model), model.state_dict()
     yield "modules", {place: type(module).__name__ for place, module in enumerate(model)}
     yield "architecture", {"kind": read.kind, **json.loads(settings_text(read.settings))}

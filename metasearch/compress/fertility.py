@@ -1,4 +1,4 @@
-"""How many tokens a tokenizer makes of words and characters: what the length of inputs, and so time, depends on."""
+"""Tokens per word and per character: they determine input length, and so time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,12 +40,12 @@ class Fertility:
 
     @property
     def spelt_share(self) -> float:
-        """Share of the tokens that are single bytes."""
+        """Share of tokens that are single bytes."""
         return self.spelt / self.tokens if self.tokens else 0.0
 
 
 def fertility(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> Fertility:
-    """Return the counts over texts, of which one at least must not be blank."""
+    """Return the counts over texts; at least one text must not be blank."""
     byte_ids = {number for name, number in tokenizer.get_vocab().items() if name in BYTES}
     words = characters = tokens = spelt = 0
     remaining = map(remove_invisible, texts)

@@ -1,4 +1,4 @@
-"""Makes an encoder shallower and narrower: layers that follow each other become one, and few of their neurons stay.
+"""Make an encoder shallower and narrower: merge successive layers and keep few neurons.
 
 A group of layers l … m becomes one layer. Its attention is that of one of them. Of the neurons of all their
 feed-forward blocks some stay, and read what this attention gives; their output weights and bias are chosen so that the
@@ -103,7 +103,7 @@ def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
 
 
 def group_layers(config: Any, layers: Layers | None) -> list[range]:
-    """Return the layers of an encoder in the groups that become one; `ConfigError` where there are no such groups."""
+    """Return an encoder's layers in groups to merge; `ConfigError` for impossible groups."""
     depth = backbone_config(config).num_hidden_layers
     if layers is None:
         return [range(number, number + 1) for number in range(depth)]
@@ -120,7 +120,7 @@ def group_layers(config: Any, layers: Layers | None) -> list[range]:
 
 
 def _neurons(config: Any) -> str:
-    """Return what a configuration calls the number of neurons."""
+    """Return the configuration key for the number of neurons."""
     return "hidden_dim" if config.model_type == "distilbert" else "intermediate_size"
 
 
@@ -140,7 +140,7 @@ def _drawn(texts: Iterable[str], seed: int) -> list[str]:
 
 
 def thin(encoder: Encoder, layers: Layers) -> Encoder:
-    """Return a stock encoder with some of an encoder's layers, else a copy.
+    """Return a standard encoder with some of an encoder's layers; everything else is a copy.
 
     Args:
         encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`.
@@ -161,14 +161,14 @@ def thin(encoder: Encoder, layers: Layers) -> Encoder:
 
 
 def thinned(config: Any, layers: Layers) -> Any:
-    """Return the configuration of a model with some of its layers; raises as `thin` does."""
+    """Return a model's configuration with some of its layers; raises as `thin` does."""
     changed = backbone_config(config)
     describe(changed, chosen_layers(changed, layers))
     return changed
 
 
 def chosen_layers(config: Any, layers: Layers) -> list[int]:
-    """Return the numbers of the layers to keep, from 1; raises as `thin` does."""
+    """Return the layers to keep, numbered from 1; raises as `thin` does."""
     backbone = backbone_config(config)
     depth = backbone.num_hidden_layers
     count = layers if isinstance(layers, int) else len(layers)

@@ -77,7 +77,7 @@ def _partial(folder: Path) -> Path:
 
 
 def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
-    """Give a finished folder its name, or move what is in it up; `moved` collects the paths that are moved."""
+    """Rename a finished folder, or move its content up; `moved` collects the moved paths."""
     if not folder.exists():
         move(partial, folder)
         return
@@ -90,7 +90,7 @@ def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
 
 @contextmanager
 def _disk_errors(path: Path) -> Iterator[None]:
-    """Turn an error of the disk into one that names the path that cannot be written."""
+    """Turn a disk error into one that names the path."""
     try:
         yield
     except OSError as error:

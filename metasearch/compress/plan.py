@@ -58,7 +58,7 @@ class Plan(Settings):
 
     @property
     def slims(self) -> bool:
-        """Whether layers, or neurons of them, are left out, which leaves a stock model."""
+        """Whether layers or neurons are removed, which leaves a standard model."""
         return self.layers is not None or self.fits
 
     @property
@@ -73,7 +73,7 @@ class Plan(Settings):
 
     @property
     def weighs_words(self) -> bool:
-        """Whether texts can say how much the words of a bottleneck matter."""
+        """Whether texts weight the words of a bottleneck."""
         return self.bottleneck is not None and self.initial == "svd"
 
     def check(self, writes: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""How many weights each part of an encoder has, of the encoder itself or of its configuration alone."""
+"""Parameter counts by part, from an encoder or only its configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,13 +44,13 @@ _PREFIXES = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of weights, in each of `COMPONENTS` and in sums of them."""
+    """Parameter counts, for each of `COMPONENTS` and their sums."""
 
     counts: Mapping[str, int]
 
     @property
     def embedding(self) -> int:
-        """Words, projection and positions: the embedding of the papers' tables."""
+        """Words, projection and positions: the papers' "embedding" column."""
         return sum(self.counts[part] for part in ("words", "projection", "positions"))
 
     @property
@@ -64,7 +64,7 @@ class Sizes:
         return sum(self.counts.values())
 
     def rows(self) -> dict[str, int]:
-        """Return what a table shows, in its order: each part that there is, then the sums."""
+        """Return the rows of a table, in order: each part, then the sums."""
         return {
             **self.counts,
             "embedding: words + projection + positions": self.embedding,
@@ -75,14 +75,14 @@ class Sizes:
 
 
 def encoder_sizes(encoder: Encoder) -> Sizes:
-    """Return the sizes of an encoder."""
+    """Return an encoder's sizes."""
     first = encoder.model[0]
     sizes = _sizes(first if is_static(encoder.model) else first.auto_model)
     return with_other(sizes, sum(p.numel() for p in encoder.model.parameters()) - sizes.total)
 
 
 def config_sizes(config: Any) -> Sizes:
-    """Return the sizes of the transformer that a configuration, stock or compressed, describes; makes no weights.
+    """Return the transformer sizes for a configuration, standard or compressed, without creating weights.
 
     `EncoderError` where it describes none, such as one whose heads do not divide its width.
     """
@@ -99,7 +99,7 @@ def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, re
 
 
 def static_sizes(encoder: Encoder, dimensions: int | None = None) -> Sizes:
-    """Return the sizes of the static student of an encoder: a row for each word."""
+    """Return the sizes of an encoder's static student: one row per word."""
     width = encoder.dimension() if dimensions is None else dimensions
     return Sizes({**dict.fromkeys(COMPONENTS, 0), "words": encoder.input.words.num_embeddings * width})
 
@@ -110,7 +110,7 @@ def with_other(sizes: Sizes, weights: int) -> Sizes:
 
 
 def mebibytes(weights: int, bytes_each: int) -> float:
-    """Return the memory of weights of 4 (fp32) or 2 (fp16) bytes in MiB."""
+    """Return the memory for weights with 4 (fp32) or 2 (fp16) bytes, in MiB."""
     return weights * bytes_each / 2**20
 
 

@@ -41,7 +41,7 @@ def make_static(
     texts: Iterable[str] | None = None,
     name: str | None = None,
 ) -> Encoder:
-    """Return a static student of an encoder, which plain sentence-transformers loads.
+    """Return an encoder's static student, which plain sentence-transformers loads.
 
     It has the encoder's words and no prompts. Of one that is static already, both kinds of rows are its own.
 
@@ -81,7 +81,7 @@ def make_static(
 
 
 def blank(encoder: Encoder) -> Encoder:
-    """Return a static encoder with the words and the dimensions of an encoder's static student, and rows of zeros."""
+    """Return a static encoder with the words and dimensions of an encoder's static student, filled with zeros."""
     tokenizer = _tokenizer(encoder)
     table = torch.zeros(_size(encoder), encoder.dimension())
     model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, table)], device="cpu")
@@ -89,7 +89,7 @@ def blank(encoder: Encoder) -> Encoder:
 
 
 def _tokenizer(encoder: Encoder) -> Tokenizer:
-    """Return a copy of the tokenizer, which neither cuts nor pads texts."""
+    """Return a copy of the tokenizer without truncation and padding."""
     found = encoder.model.tokenizer
     backend = found if isinstance(found, Tokenizer) else getattr(found, "backend_tokenizer", None)
     if backend is None:
@@ -122,7 +122,7 @@ def _rows(encoder: Encoder, rows: Rows) -> Tensor:
 
 
 def _levelled(encoder: Encoder) -> Embedder:
-    """Return a copy of the network, around the same weights, in which all positions have the mean vector of some.
+    """Return a copy of the network with shared weights, where all positions have the mean position vector.
 
     The network itself, where no vector of a position is added to that of a word.
     """
@@ -158,7 +158,7 @@ def count_tokens(tokenise: Tokenise, texts: Iterable[str], size: int) -> Tensor:
 
 
 def _narrowed(table: Tensor, dimensions: int, shares: Tensor | None) -> Tensor:
-    """Return the rows `(V, D)` in the D' directions that keep most of their squared lengths, `(V, D')`.
+    """Project rows `(V, D)` on the D' directions with the largest squared lengths: `(V, D')`.
 
     These are the first eigenvectors of the weighted `TᵀT`: a principal component analysis without centring, as a
     rotation changes no dot product and a shift would.

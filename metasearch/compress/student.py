@@ -34,7 +34,7 @@ def make_student(
     name: str | None = None,
     texts: Iterable[str] | None = None,
 ) -> Encoder:
-    """Return a compressed encoder; all that is not compressed is a copy of the assistant's.
+    """Return a compressed encoder; uncompressed parts are copies from the assistant.
 
     Args:
         assistant: encoder of a kind in `metasearch.encoders.compressed.BACKBONES`.
@@ -93,7 +93,7 @@ def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
 
 
 def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None) -> Any:
-    """Return the configuration of a student from that of its assistant; raises as `make_student` does.
+    """Return a student's configuration from its assistant's; raises as `make_student` does.
 
     Logs a warning where the bottleneck K makes the table of V words and H columns larger: `V·K + K·H ≥ V·H` weights.
     """

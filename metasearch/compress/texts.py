@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def read_texts(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the texts of files, and of the files in folders, without blank ones.
+    """Yield non-blank texts from files and folders.
 
     A line is a text. In a `.tsv` file the first two columns are, and further ones, which hold labels, are left out.
     Files that end in `.gz` are decompressed.
@@ -47,7 +47,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_file(path: Path) -> Iterator[str]:
-    """Yield the texts of one file; raises as `read_texts` does."""
+    """Yield the texts in one file; raises as `read_texts` does."""
     table = unpacked(path.name).endswith(".tsv")
     empty = True
     for _, line in text_lines(path):

@@ -1,4 +1,4 @@
-"""Makes the vocabulary of an encoder smaller, for the languages it is used for.
+"""Reduce an encoder's vocabulary to the languages it is used for.
 
 Without a number of tokens no vector changes. With one rare tokens go, and words that had them are made of smaller ones.
 """
@@ -29,7 +29,7 @@ _KEPT_OPTIONS = ("model_max_length", "model_input_names", "padding_side", "trunc
 
 
 def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Encoder:
-    """Return an encoder that knows only the tokens that texts are made of; without a size it gives the same vectors.
+    """Return an encoder with only the tokens in these texts; without a size its embeddings are unchanged.
 
     Special tokens, bytes and the characters of all kept tokens are kept, too. For every text whose tokens are all kept,
     whether it is among the texts or not, tokens and vectors are as before, bit for bit. This is checked on the texts.
@@ -87,7 +87,7 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
 
 
 def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
-    """Return each distinct text behind the prompt of each role, and the prompts alone."""
+    """Return each distinct text behind the prompt for each role, and the prompts alone."""
     prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
     distinct = dict.fromkeys(map(remove_invisible, texts))
     if not distinct:
@@ -99,7 +99,7 @@ def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
 def _used(
     old: PreTrainedTokenizerBase, spec: dict[str, Any], inputs: Sequence[str], tokens: Sequence[Sequence[int]]
 ) -> set[str]:
-    """Return the tokens that inputs are cut into, and those that the beginnings of unknown words are cut into."""
+    """Return the tokens of the inputs, and the tokens for beginnings of unknown words."""
     used: set[int] = set()
     words: set[str] = set()
     for text, ids in zip(inputs, tokens, strict=True):
@@ -176,7 +176,7 @@ def _say(
 
 
 def most_frequent(spec: Spec, names: set[str], counts: Mapping[str, int], always: Iterable[str], size: int) -> set[str]:
-    """Return as many tokens as there may be: what always stays, what words can be spelt with, and the most frequent.
+    """Return at most `size` tokens: required ones, ones that spell words, and the most frequent.
 
     Args:
         spec: JSON of the tokenizer.

@@ -34,7 +34,7 @@ _NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
 def first_rows(
     table: Tensor, old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase, initial: Initial, seed: int
 ) -> Tensor:
-    """Return the word table `(V', K)` of a new vocabulary from that of an old one, `(V, K)`."""
+    """Return the embedding matrix `(V', K)` for a new vocabulary, from the old one, `(V, K)`."""
     mean, deviation = table.mean(0), table.std(0, correction=0)
     # For all rows, also those that are filled below: so the noise of a row does not depend on the others.
     noise = stream(seed, "vocabulary").standard_normal((len(new), table.shape[1]), dtype=np.float32)
@@ -47,7 +47,7 @@ def first_rows(
 
 
 def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
-    """Set rows to the mean of old ones, given by number for the number of each new token."""
+    """Set rows to the mean of old rows, given by id for each new token."""
     if not sources:
         return
     flat = torch.tensor([number for numbers in sources.values() for number in numbers], device=table.device)
@@ -58,7 +58,7 @@ def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
 
 
 def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
-    """Return the old number of every special token that both have, by its new number."""
+    """Return a map from new to old ids for all special tokens in both vocabularies."""
     numbers_of: dict[int, list[int]] = {}
     for role in _ROLES:
         numbers = (getattr(old, f"{name}_token_id") for name in (role, _LIKE.get(role, role)))
@@ -71,7 +71,7 @@ def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) ->
 
 
 def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
-    """Return the numbers of the old tokens that stand for each new one; none for a token that they cannot spell."""
+    """Return the ids of old tokens that spell each new token; empty if they cannot."""
     known = old.get_vocab()
     # A tokenizer makes the numbers of its special tokens from a text that spells them out, too.
     useless = set(old.all_special_ids)
@@ -88,7 +88,7 @@ def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict
 
 
 def _text(tokenizer: PreTrainedTokenizerBase, number: int, name: str) -> str:
-    """Return the text that a token stands for; nothing for a part of a character."""
+    """Return a token's text; empty for part of a character."""
     if name in BYTES:
         # In UTF-8 a byte from 128 on is only part of a character.
         return chr(BYTES[name]) if BYTES[name] < 128 else ""

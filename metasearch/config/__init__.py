@@ -1,1 +1,1 @@
-"""What is asked for: tasks, modes, recipes and the configurations of runs and studies. Never imports torch."""
+"""Declarations: tasks, modes, recipes, and configurations for runs and studies. Never imports torch."""

@@ -38,7 +38,7 @@ class _Parsed:
 
 @dataclass(frozen=True, order=True)
 class Variant(_Parsed):
-    """The languages of one set of examples, such as `el_{ar,el,hi}`.
+    """The languages in one set of examples, such as `el_{ar,el,hi}`.
 
     Attributes:
         query: language of the questions, or of one sentence of each pair.
@@ -50,7 +50,7 @@ class Variant(_Parsed):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `el_ar` or `el_{ar,el}`; `ValueError` says what is wrong."""
+        """Parse `el_ar` or `el_{ar,el}`; `ValueError` explains a mistake."""
         text = text.strip()
         if sides := parse_sides(text):
             return cls(sides[0], sides[1:])
@@ -85,7 +85,7 @@ class Variant(_Parsed):
 
 @dataclass(frozen=True)
 class Pattern(_Parsed):
-    """An arrangement with the languages left out, such as `mono -> bi -> multi`."""
+    """An arrangement without its languages, such as `mono -> bi -> multi`."""
 
     kinds: tuple[Kind, ...]
 
@@ -111,12 +111,12 @@ class Arrangement(_Parsed):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a chain of variants; `ValueError` says what is wrong."""
+        """Parse a chain of variants; `ValueError` explains a mistake."""
         return cls(tuple(Variant.parse(part) for part in _links(text, "arrangement", "el_el -> el_ar")))
 
     @property
     def pattern(self) -> Pattern:
-        """The chain with the languages left out."""
+        """The chain without its languages."""
         return Pattern(tuple(variant.kind for variant in self.variants))
 
     @property

@@ -1,4 +1,4 @@
-"""What all declarations are made of: frozen values without unknown keys, and the numbers in them."""
+"""Base classes and number types for declarations: frozen values without unknown keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Fraction = Annotated[float, Field(gt=0, le=1)]
 
 
 class Contradiction(ValueError):
-    """A value that does not go with another one; `at` is where it stands below the value that is checked."""
+    """A value that contradicts another one; `at` is its place below the checked value."""
 
     def __init__(self, message: str, *at: str | int) -> None:
         super().__init__(message)
@@ -28,13 +28,13 @@ class Contradiction(ValueError):
 
 
 class FrozenConfig(BaseModel):
-    """Base of everything that is declared: unknown keys are refused, values are frozen."""
+    """Base class for declarations: unknown keys are refused, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Settings(FrozenConfig):
-    """Base of the settings of a run, whose command-line options follow from their fields.
+    """Base class for run settings; command-line options follow from their fields.
 
     The text below a field is its description, and the help of its option.
     """
@@ -44,7 +44,7 @@ class Settings(FrozenConfig):
 
 @dataclass(frozen=True)
 class Renamed:
-    """Former values of a setting that are still accepted.
+    """Old values of a setting that are still accepted.
 
     Attributes:
         values: former value → the value that it stands for.
@@ -90,7 +90,7 @@ Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
 
 
 def require_work(shards: int, there: int, what: str) -> None:
-    """Raise `Contradiction` where a step of so much work, such as 4 `episodes`, leaves some of its shards empty."""
+    """Raise `Contradiction` if a step with so much work, such as 4 `episodes`, leaves a shard empty."""
     if shards > there:
         most = 1 << there.bit_length() - 1
         raise Contradiction(f"{shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards")

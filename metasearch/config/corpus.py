@@ -1,4 +1,4 @@
-"""Which pairs of a parallel corpus are used, as declared by a stage."""
+"""Which pairs of a parallel corpus a stage uses."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ Balance = Literal["none", "file", "language"]
 
 
 class CorpusSettings(Settings):
-    """The pairs of a parallel corpus that are read, and their shares in training.
+    """The pairs to read from a parallel corpus, and their shares in training.
 
     The multi-stage distillation paper reads 300,000 pairs of a file in stages 2 and 3 and 500,000 in stages 1 and 4,
     drops pairs with a side over 250 characters, and gives every file the same share of an epoch. The EMA teacher paper

@@ -1,4 +1,4 @@
-"""Settings of a distillation; `config.yaml` of its run folder."""
+"""Settings of a distillation; `config.yaml` in its run folder."""
 
 from typing import Annotated, Literal, get_args
 
@@ -37,12 +37,12 @@ class TextsConfig(Settings):
     """SNLI or MultiNLI file; repeatable."""
 
     def of(self, stage: Stage) -> tuple[str, ...]:
-        """Return the files of a stage's kind of data."""
+        """Return the files for a stage's kind of data."""
         return {"parallel": self.corpus, "scored": self.scored, "entailment": self.entailment}[stage.data]
 
 
 class DistillConfig(Settings):
-    """Everything that a distillation depends on, beside the contents of files and checkpoints.
+    """Everything that a distillation depends on, except the content of files and checkpoints.
 
     Attributes:
         recipe: all stages and hyper-parameters, resolved; `recipe.run` names the stages to run.
@@ -67,7 +67,7 @@ class DistillConfig(Settings):
 
     @property
     def stages(self) -> tuple[tuple[int, str, Stage], ...]:
-        """The stages to run: the number of each among all of the recipe, counted from 1, its name and itself."""
+        """The stages to run: number within the recipe (from 1), name and stage."""
         numbered = enumerate(self.recipe.stages.items(), 1)
         return tuple((number, name, stage) for number, (name, stage) in numbered if name in self.recipe.chosen)
 
@@ -78,6 +78,6 @@ class DistillConfig(Settings):
 
     @property
     def used(self) -> tuple[RoleName, ...]:
-        """Roles that take part: the given ones, and a student that is built."""
+        """Roles in use: the given ones, and a student to build."""
         trained = {stage.trains for _, _, stage in self.stages}
         return tuple(role for role in get_args(RoleName) if role in self.needed or role in trained)

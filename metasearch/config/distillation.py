@@ -1,4 +1,4 @@
-"""Recipes of several stages as they are declared in `tasks/distillation/*.yaml`.
+"""Recipes with several stages, declared in `tasks/distillation/*.yaml`.
 
 Three roles take part. The *teacher* is frozen. The *assistant* has the student's vocabulary and the full size, and is
 taught first. The *student* is made of the assistant, or given, and is what comes out.
@@ -24,7 +24,7 @@ _MONITORS: dict[str, tuple[Monitor, ...]] = {
 
 
 class Student(FrozenConfig):
-    """How a student is made of the assistant.
+    """How to make a student from the assistant.
 
     Attributes:
         bottleneck: width B of the word table; None keeps the assistant's table.
@@ -127,7 +127,7 @@ class Stage(FrozenConfig):
 
 
 class Distillation(FrozenConfig):
-    """A recipe of stages, each of which begins with what the ones before it made.
+    """A recipe of stages; each stage starts from the results of earlier stages.
 
     Attributes:
         student: how the student is made when none is given; None where it must be given.
@@ -152,7 +152,7 @@ class Distillation(FrozenConfig):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Names of the stages that are run, in their order."""
+        """Names of the stages to run, in order."""
         return tuple(name for name in self.stages if not self.run or name in self.run)
 
     def only(self, written: str) -> "Distillation":
@@ -175,7 +175,7 @@ class Distillation(FrozenConfig):
         return self.model_copy(update={"run": tuple(name for name in names if name in chosen)})
 
     def roles(self, student_given: bool) -> tuple[RoleName, ...]:
-        """Return the roles that must be given; without a student one is made of the assistant."""
+        """Return the roles that must be given; without a student, one is made from the assistant."""
         stages = [self.stages[name] for name in self.chosen]
         needed: set[RoleName] = {stage.against for stage in stages if stage.against}
         trained = {stage.trains for stage in stages}

@@ -1,4 +1,4 @@
-"""Optional packages: extras of the distribution, and the line that installs one.
+"""Optional packages: the extras and their install commands.
 
 The distribution is called `metasearch-encoders`, since another project has the name `metasearch` on PyPI. The package
 that is imported, and the command, are `metasearch`.
@@ -22,7 +22,7 @@ def install_line(extra: str) -> str:
 
 
 def import_extra(module: str, extra: str, purpose: str, error: type[MetasearchError] = ConfigError) -> Any:
-    """Import a module of an extra, or a module of metasearch that needs one.
+    """Import a module from an extra, or a metasearch module that needs one.
 
     Args:
         module: full name.

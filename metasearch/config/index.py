@@ -1,4 +1,4 @@
-"""Settings of an index and of a search in it."""
+"""Settings for an index and for searches."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ PASSAGE_LENGTH = 128
 
 
 def _all(value: Any) -> Any:
-    """Return `all` for a list of this one word."""
+    """Return `all` for a list with only this word."""
     return "all" if isinstance(value, list | tuple) and [*value] == ["all"] else value
 
 
@@ -73,7 +73,7 @@ class RerankSettings(Settings):
 
 
 class SearchSettings(RankingSettings):
-    """Settings of a search.
+    """Settings for a search.
 
     Attributes:
         rerank: passages that a cross-encoder reranks for each query; 0 reranks none.

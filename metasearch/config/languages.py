@@ -74,7 +74,7 @@ Language = Annotated[str, AfterValidator(parse_tag)]
 
 
 def normalise_tag(text: str) -> str:
-    """Return the canonical form of a tag, and another text unchanged, for a message that names the nearest tag."""
+    """Return a tag in canonical form; any other text unchanged, for a message with the nearest tag."""
     try:
         return parse_tag(text)
     except ValueError:
@@ -92,12 +92,12 @@ def is_known(tag: str) -> bool:
 
 
 def is_listed(tag: str) -> bool:
-    """Return whether the language of a tag is one of those that names of documents may have."""
+    """Return whether document names may have this language."""
     return primary_language(tag) in _LANGUAGES
 
 
 def parse_name(text: str, cased: bool = False) -> str:
-    """Return the tag that a part of a file name is, in canonical form; the empty string if it is none.
+    """Return the tag in part of a file name, in canonical form; empty if there is none.
 
     Codes of two letters, scripts and regions must exist; any three letters pass, see `is_listed`.
 
@@ -119,7 +119,7 @@ def parse_name(text: str, cased: bool = False) -> str:
 
 
 def parse_pair(text: str, known: Collection[str]) -> tuple[str, str]:
-    """Return the two languages of a pair such as `sr-Latn-en`, in canonical form.
+    """Return the two languages in a pair such as `sr-Latn-en`, in canonical form.
 
     Args:
         text: two tags with a hyphen between them.
@@ -140,7 +140,7 @@ def parse_pair(text: str, known: Collection[str]) -> tuple[str, str]:
 
 
 def parse_sides(text: str) -> tuple[str, str] | None:
-    """Return the two languages of `pt-BR_en` or `el_ar`, which an underscore separates, in canonical form.
+    """Return the two languages in `pt-BR_en` or `el_ar`, separated by an underscore, in canonical form.
 
     None if it is no pair of languages.
 

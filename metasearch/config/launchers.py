@@ -1,4 +1,4 @@
-"""Where the cells of a study run: the launchers by name, and what can be asked of each."""
+"""Where the jobs of a study run: launchers by name, and their settings."""
 
 import os
 import re
@@ -75,12 +75,12 @@ class LauncherConfig:
 
     @property
     def memory(self) -> int | None:
-        """Bytes of memory of each cell; None where nothing is said."""
+        """Bytes of memory per job, or None."""
         written = self.settings.get("memory")
         return None if written is None else int(written[:-1]) * {"M": 2**20, "G": 2**30, "T": 2**40}[written[-1]]
 
     def threads(self, jobs: int) -> int:
-        """Return the threads of each cell: the requested cores, or an equal share of the cores of this machine."""
+        """Return the threads per job: the requested cores, or an equal share of this machine's cores."""
         if not self.together:
             return int(self.settings.get("cpus", 1))
         # The cores that this process may use, which `taskset` or a container may limit; macOS does not tell.

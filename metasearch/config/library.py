@@ -1,4 +1,4 @@
-"""Finds tasks, transfer modes and recipes by name: the ones that ship, and those of a user's own folders.
+"""Find tasks, transfer modes and recipes by name, among shipped and user folders.
 
 A folder holds `*.yaml` (tasks), `modes/*.yaml`, `recipes/*.yaml` and, for recipes of several stages,
 `distillation/*.yaml`. A later folder may not redefine a name.
@@ -24,18 +24,18 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def shipped() -> Path:
-    """Return the folder of tasks that ships: inside the package, or beside it in a checkout."""
+    """Return the shipped folder of tasks: inside the package, or beside it in a checkout."""
     installed = _PACKAGE / "tasks"
     return installed if installed.is_dir() else _PACKAGE.parent / "tasks"
 
 
 def files(folder: Path, kind: str) -> list[Path]:
-    """Return the files that declare something of a kind in a folder; the name of each is what it declares."""
+    """Return the files in a folder that declare a kind, by name."""
     return sorted((folder / WHERE[kind]).glob("*.yaml"))
 
 
 def names(kind: str, include: Iterable[str | Path] = ()) -> Iterator[str]:
-    """Yield the names of a kind in the folder that ships and in further ones, which need not exist."""
+    """Yield the names of a kind, from the shipped folder and others, which need not exist."""
     for folder in (shipped(), *map(Path, include)):
         yield from (path.stem for path in files(folder, kind))
 
@@ -91,7 +91,7 @@ class Library:
         return chosen
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
-        """Return a recipe of several stages by name, with values put over it."""
+        """Return a recipe with several stages by name, with values changed."""
         # Without the overrides first: a stage whose name is wrong would be reported as one that lacks all keys.
         known = self._read("distillation", name, Distillation).stages
         for stage in (overrides or {}).get("stages") or {}:
@@ -163,7 +163,7 @@ def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[st
 
 
 def load_distillation(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Distillation:
-    """Return a recipe of several stages such as `compress`, as `load_recipe` does.
+    """Return a recipe with several stages such as `compress`, as `load_recipe` does.
 
     Assignments are such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
     """
@@ -178,7 +178,7 @@ def choose_recipe(
     assignments: Sequence[str] = (),
     include: Sequence[str] = (),
 ) -> Recipe:
-    """Return the recipe of a run: the one named, else the learner's, else that of the mode's learner.
+    """Return a run's recipe: the named one, else the learner's, else the one for the mode's learner.
 
     A mode of three links is learned by `maml-align`, one of two by `maml`. An encoder that a recipe of the learner is
     tuned to (`maml-tiny`) gets that one.

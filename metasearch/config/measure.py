@@ -57,7 +57,7 @@ class Measure:
         return cls(name, k)
 
     def load(self) -> Any:
-        """Return the definition of the metric, a `metasearch.evaluation.metrics.base.Metric`."""
+        """Return the metric's definition, a `metasearch.evaluation.metrics.base.Metric`."""
         return _metric(self.metric)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def _metric(name: str) -> Any:
 
 
 def _choices(text: str, kind: str) -> Iterator[str]:
-    """Yield all measures of a kind of task, with the cut-off that a wrong one seems to mean."""
+    """Yield all measures for a kind of task, with the cut-off that a wrong measure suggests."""
     digits = re.search(r"[1-9][0-9]*$", text)
     for name in registry.names("metrics"):
         metric = _metric(name)

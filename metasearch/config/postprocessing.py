@@ -1,4 +1,4 @@
-"""Stages of a run beside training: the language is taken out of vectors, and weights are merged with those before."""
+"""Steps around training: remove language bias before or after it, and merge weights after it."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,7 +29,7 @@ class NeutralSettings(Settings):
 
 
 class Neutralise(NeutralSettings):
-    """A stage of a run that takes the language out of the encoder's vectors; alone, `when` may stand for all of it.
+    """Remove language bias from the encoder's embeddings; in YAML, `when` alone stands for the whole section.
 
     Attributes:
         when: `before` training, which then goes through the map and trains it along, or `after` it: then the map is
@@ -45,13 +45,13 @@ class Neutralise(NeutralSettings):
 
     @model_serializer(mode="wrap")
     def _changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what differs from the defaults, so that a label of an arm names that alone."""
+        """Return all values that differ from the defaults, for the label of an arm."""
         defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
         return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
 
 
 class Merge(FrozenConfig):
-    """A stage of a run after training: of the weights between before and after, the best on dev are kept.
+    """After training, choose the best weights between start and end, by dev score.
 
     Attributes:
         alphas: how far from the weights before training to those after it; each is scored on dev. A list alone may

@@ -1,4 +1,4 @@
-"""Hyper-parameters of a learner as typed, frozen values; they come from `tasks/recipes/*.yaml`."""
+"""A learner's hyper-parameters as typed, frozen values, from `tasks/recipes/*.yaml`."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
@@ -27,7 +27,7 @@ ROLE_NAMES: dict[str, Role] = {"query": "question", "document": "candidate", "te
 
 
 def public_name(role: str) -> str:
-    """Return the name of a role for users: `query` for `question`, `document` for `candidate`."""
+    """Return a role's public name: `query` for `question`, `document` for `candidate`."""
     return next((name for name, own in ROLE_NAMES.items() if own == role), role)
 
 
@@ -72,7 +72,7 @@ class MaxLength(FrozenConfig):
 
 
 class Episodes(FrozenConfig):
-    """How the sets of an episode are drawn.
+    """How to draw the sets in an episode.
 
     Attributes:
         k: examples (triplets, or scored pairs) in the support set.
@@ -99,7 +99,7 @@ class Episodes(FrozenConfig):
 
 
 class Loss(BaseModel):
-    """The loss of a set of examples: a name, and options whose names and types that loss knows.
+    """The loss on a set of examples: a name, and options known to that loss.
 
     An option that is null is left out: what a recipe has for its own loss is not one of another.
 
@@ -131,7 +131,7 @@ class Loss(BaseModel):
         return self
 
     def options(self, known: Collection[str]) -> dict[str, Any]:
-        """Return the options for a loss that has these; only what is no field here may be unknown to it."""
+        """Return the options for a loss; an option without a field here may be unknown to it."""
         own = {name: getattr(self, name) for name in ("margin", "distance") if name in known}
         return own | dict(self.model_extra or {})
 

@@ -1,4 +1,4 @@
-"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders and sections of reports.
+"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders and report sections.
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
 whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
@@ -51,12 +51,12 @@ KINDS = {
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of all plug-ins of a kind, one of `KINDS`, sorted."""
+    """Return all plug-in names for a kind, one of `KINDS`, sorted."""
     return sorted({*_shipped(kind), *_offered(kind)})
 
 
 def load(kind: str, name: str) -> Any:
-    """Import the module of one plug-in; a member of a family comes in a namespace of its own.
+    """Import a plug-in's module; a member of a family comes in its own namespace.
 
     Raises:
         ConfigError: no plug-in has that name, and the message names the nearest one; or the module that a package
@@ -82,12 +82,12 @@ def load(kind: str, name: str) -> Any:
 
 
 def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
-    """Raise `ConfigError` naming the nearest plug-in unless there is one of that name; `also` are known beside them."""
+    """Raise `ConfigError` with the nearest plug-in for an unknown name; `also` are known too."""
     require_known(_singular(kind), name, [*names(kind), *also])
 
 
 def summary(kind: str, name: str) -> str:
-    """Return the first line of a plug-in's docstring, read without importing it; of one from outside, its package.
+    """Return the first line of a plug-in's docstring without importing it; for an external one, its package.
 
     It is empty where there is no docstring.
     """
@@ -104,7 +104,7 @@ def summary(kind: str, name: str) -> str:
 
 @cache
 def _shipped(kind: str) -> Mapping[str, tuple[Path, str]]:
-    """Return name → the file that defines a plug-in, and the name in that file of a member of a family."""
+    """Return a plug-in's file by name, and its name in that file for a member of a family."""
     # Module-level definitions only; a line within a class is indented.
     start = f"\n{KINDS[kind].defines}"
     member = re.compile(rf"^({KINDS[kind].provides[0]}_([A-Z0-9_]+)) = ", re.M)

@@ -1,4 +1,4 @@
-"""Settings of a run, nested by what they are about: `data`, `encoder`, `compute` and `recipe`.
+"""Settings of a run, in sections: `data`, `encoder`, `compute` and `recipe`.
 
 Each setting is declared once: `config.yaml` of a run folder and the options of the command line follow from these
 models. Together with the contents of the data and the encoder's weights they decide the result of a run.
@@ -41,7 +41,7 @@ class TaskConfig(Folders):
 
 
 class DataConfig(TaskConfig):
-    """The data of a task with one fold held out."""
+    """A task's data with one fold held out."""
 
     fold: Count = 0
     """Fold to hold out."""
@@ -92,7 +92,7 @@ class ComputeConfig(Settings):
 
 
 class RunConfig(Settings):
-    """A learner that is trained on a fold of a task, and scored beside the encoder without training.
+    """A learner to train on one fold of a task, compared with the encoder before training.
 
     Attributes:
         recipe: all hyper-parameters, resolved.
@@ -112,7 +112,7 @@ class RunConfig(Settings):
 
 
 class ScoreConfig(Settings):
-    """An encoder that is scored without training, on dev and test of a fold.
+    """An encoder to score without training, on dev and test of a fold.
 
     Attributes:
         label: name of the encoder in results, `zero-shot` unless something else made it.

@@ -26,7 +26,7 @@ class TrainedArm(FrozenConfig):
 
 
 class StudyConfig(Settings):
-    """Everything that a study depends on, beside the contents of files and checkpoints.
+    """Everything that a study depends on, except the content of files and checkpoints.
 
     Attributes:
         trained: arms, in the order of the tables.

@@ -18,7 +18,7 @@ ORACLE = "oracle"
 
 
 class Translate(FrozenConfig):
-    """Which rows of train are translated into which languages, and by what.
+    """Rows of train to translate, target languages, and translator.
 
     Attributes:
         by: a translator's name, or `oracle`, which takes the rows that the data has of the same ids in other languages.
@@ -208,18 +208,18 @@ class Task(FrozenConfig):
 
     @property
     def language_pairs(self) -> list[tuple[str, str]]:
-        """The languages of each of `pairs`."""
+        """The languages in each of `pairs`."""
         return [parse_pair(pair, self.languages) for pair in self.pairs]
 
     @property
     def trained_languages(self) -> frozenset[str]:
-        """Languages that train may have rows in: those of the task, and those of its translations."""
+        """Possible languages in train: the task's and its translations'."""
         block = self.translate
         return frozenset(self.languages) | (frozenset({block.source, *block.into}) if block else frozenset())
 
     @property
     def evaluation_only(self) -> bool:
-        """Whether all of the data is test."""
+        """Whether the task has only a test split."""
         return self.folds.method == "none"
 
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
@@ -229,7 +229,7 @@ class Task(FrozenConfig):
 
 
 class Mode(FrozenConfig):
-    """A transfer mode: the patterns whose arrangements the episodes of each phase cycle through."""
+    """A transfer mode: patterns whose arrangements alternate over the episodes in each phase."""
 
     mode: str
     description: str
@@ -248,12 +248,12 @@ class Mode(FrozenConfig):
         return len(self.meta_train[0].kinds)
 
     def patterns(self, phase: Phase) -> list[Pattern]:
-        """Return the patterns of a phase."""
+        """Return the patterns for a phase."""
         return self.meta_train if phase == "meta-train" else self.meta_valid
 
 
 def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
-    """Return the arrangements of each phase for a mode on a task.
+    """Return the arrangements per phase for a mode on a task.
 
     Raises:
         ConfigError: the task is for evaluation only, or has no arrangement for one of the mode's patterns; the message
@@ -271,12 +271,12 @@ def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arran
 
 
 def applies(task: Task, mode: Mode) -> bool:
-    """Say whether the task has an arrangement for every pattern of the mode."""
+    """Return whether the task has an arrangement for every pattern in the mode."""
     return all(task.arrangements_of(pattern) for phase in PHASES for pattern in mode.patterns(phase))
 
 
 def require_training(task: Task) -> None:
-    """Raise `ConfigError` for a task of which all is test."""
+    """Raise `ConfigError` for a task with only a test split."""
     if task.evaluation_only:
         raise ConfigError(
             f"task '{task.task}' is for evaluation only: all of it is test, nothing can be trained on it."

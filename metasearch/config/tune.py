@@ -1,4 +1,4 @@
-"""Settings of `metasearch tune`; `config.yaml` of its folder."""
+"""Settings of `metasearch tune`; `config.yaml` in its folder."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ DEFAULT_ENCODER = "mini-e5"
 
 
 class TuneConfig(Settings):
-    """Everything that a tuning depends on, beside the contents of files and checkpoints.
+    """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
 
     Attributes:
         labels: file or folder of the labels; empty where they were given in memory.

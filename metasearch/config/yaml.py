@@ -26,7 +26,7 @@ Places = dict[At, str]
 
 
 def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
-    """Return one problem of those that pydantic found in a model, in a line.
+    """Return one pydantic problem as a line.
 
     Args:
         item: as pydantic tells it.
@@ -48,12 +48,12 @@ def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> st
 
 
 def _nearest_place(at: At, places: Places, where: str) -> str:
-    """Return the place of a key, or of the nearest key around it: a missing key has no line."""
+    """Return the place of a key, or of the nearest parent: a missing key has no line."""
     return next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
 
 
 def _message(item: Any, key: str) -> str:
-    """Return what is wrong with a value, and the value; `key` is one that may stand below it."""
+    """Return a problem and its value; `key` may be nested below it."""
     given, kind = item["input"], item["type"]
     if kind in ("tuple_type", "list_type") and isinstance(given, str):
         return f"expected a list such as [{given}] (got '{given}')"
@@ -67,7 +67,7 @@ def _message(item: Any, key: str) -> str:
 
 
 def _keys(model: type[BaseModel], at: At) -> list[str]:
-    """Names of the keys allowed at a place below a model."""
+    """Names of allowed keys at a place in a model."""
     kind: Any = model
     for part in at:
         if get_origin(kind) is dict:
@@ -80,13 +80,13 @@ def _keys(model: type[BaseModel], at: At) -> list[str]:
 
 
 def _first(annotation: Any) -> Any:
-    """The first type of an annotation, such as `Student` of `Student | None`."""
+    """The first type in an annotation, such as `Student` in `Student | None`."""
     composed = get_origin(annotation) in (Union, UnionType, Annotated)
     return _first(get_args(annotation)[0]) if composed else annotation
 
 
 def dotted(at: At) -> str:
-    """Return a key path as it is written, `outer.lr`."""
+    """Return a key path as written, `outer.lr`."""
     return ".".join(map(str, at))
 
 
@@ -120,12 +120,12 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
 
 
 def find_place(path: Path, *at: str | int) -> str:
-    """Return `file:line` of a key in a YAML file, or of the nearest key around it; `ConfigError` as `read`."""
+    """Return `file:line` for a key in a YAML file, or its nearest parent; `ConfigError` as `read`."""
     return _nearest_place(at, _read_included(path)[1], str(path))
 
 
 def _read_included(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Tree, Places]:
-    """Return a file merged over the one that it includes, and the places of keys; `seen` includes this file."""
+    """Return a file merged over the file it includes, and the places of keys; `seen` includes this file."""
     tree, places = _read(path)
     if "include" in tree:
         name = str(tree.pop("include"))
@@ -140,7 +140,7 @@ def _read_included(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Tree, Place
 
 
 def check(tree: Mapping[str, Any], model: type[Model], where: str, places: Places | None = None) -> Model:
-    """Turn a tree of strings into a model; `ConfigError` lists every problem of it."""
+    """Turn a tree of strings into a model; `ConfigError` lists every problem."""
     try:
         return model.model_validate(tree)
     except ValidationError as error:
@@ -192,7 +192,7 @@ _Dumper.add_representer(list, _Dumper.represent_list)
 
 
 def dump(tree: Mapping[str, Any]) -> str:
-    """Return a tree as YAML, in the order of its keys, every script intact."""
+    """Return a tree as YAML, with keys in order and non-ASCII characters unescaped."""
     return yaml.dump(dict(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
@@ -202,7 +202,7 @@ def tree(path: Path) -> Tree:
 
 
 def tree_of(text: str, where: str) -> tuple[Tree, Places]:
-    """Return YAML as text, unchecked, and the `where:line` of each key; `ConfigError` names the line of an error."""
+    """Parse YAML as unchecked text, with `where:line` for each key; `ConfigError` names the line."""
     found, places = _parse(text, where)
     if not isinstance(found, dict):
         raise ConfigError(f"{where}:1: expected keys and values, such as 'task: {Path(where).stem}'")

@@ -1,1 +1,1 @@
-"""What is searched and what is known about it: files become records and folds. Never imports torch."""
+"""Data to search and its labels: files become records and folds. Never imports torch."""

@@ -1,4 +1,4 @@
-"""A task by name with all that it resolves to: its data, a fold, the arrangements of a mode."""
+"""A task by name, resolved: its data, a fold, and arrangements for a mode."""
 
 import logging
 import unicodedata
@@ -60,12 +60,12 @@ class Benchmark:
 
     @property
     def only_translated(self) -> tuple[str, ...]:
-        """Languages that train has by translation alone: of them, no meta-valid episode can be drawn from dev."""
+        """Languages that train has only through translation: no meta-valid episode can use them."""
         into = self.translations.block.into if self.translations else ()
         return tuple(code for code in into if code not in self.split.dev.languages)
 
     def part(self, name: str) -> Data:
-        """Return `train`, `dev`, `test` or `all`; `ConfigError` where all of the task is test."""
+        """Return `train`, `dev`, `test` or `all`; `ConfigError` if the task has only a test split."""
         if name in ("train", "dev") and self.task.evaluation_only:
             raise ConfigError(f"task '{self.task.task}' has no {name} part: everything is test; use --split test")
         return self.data if name == "all" else getattr(self.split, name)
@@ -111,7 +111,7 @@ def on_folds(ref: DataConfig, benchmark: Benchmark, folds: Iterable[int], mode: 
 
 
 def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
-    """Return the folder of a task's files, and what is in them."""
+    """Return a task's folder and its parsed content."""
     try:
         reader = registry.load("readers", task.reader)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Sentence pairs with what the first says of the second: SNLI, MultiNLI, and AllNLI of sentence-transformers.
+"""Sentence pairs with entailment labels: SNLI, MultiNLI, and AllNLI from sentence-transformers.
 
 - `.jsonl`: a JSON object a line with `gold_label`, `sentence1`, `sentence2`. The label `-` says that the annotators
   did not agree; such pairs are left out.
@@ -63,7 +63,7 @@ class EntailmentPair:
 
 @dataclass(frozen=True)
 class Entailments:
-    """Pairs in file order, and what became of the lines."""
+    """Pairs in file order, and a report on the lines."""
 
     pairs: tuple[EntailmentPair, ...]
     report: Report
@@ -74,7 +74,7 @@ class Entailments:
         return fingerprint_of((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs)
 
     def hold_out(self, dev: int, seed: int = 0) -> tuple["Entailments", "Entailments"]:
-        """Return train and dev, which has at least so many pairs; all pairs of a premise are on one side.
+        """Return train and dev; dev has at least the given number of pairs, and all pairs of a premise are on one side.
 
         Raises:
             DataError: no premise would be left to train on.
@@ -98,7 +98,7 @@ class Entailments:
 
 
 def read_entailment(paths: Sequence[Path]) -> Entailments:
-    """Return the labelled pairs of files of the formats above, in their order.
+    """Return the labelled pairs in files of the formats above, in order.
 
     Raises:
         DataError: a file is missing, of another kind, lacks a column, holds an unknown label, or has no pair to use.
@@ -135,7 +135,7 @@ def _read(path: Path, report: Report) -> list[EntailmentPair]:
 
 
 def _pair(row: Row, path: Path) -> EntailmentPair | str:
-    """Return the pair of a row, or why it is left out."""
+    """Return a row's pair, or the reason to drop it."""
     # Releases of SNLI and MultiNLI name their split in no field; what others keep under that name is not asked for.
     if suffix_of(path) != ".jsonl" and row.values.get("split", "train") != "train":
         return OTHER_SPLIT

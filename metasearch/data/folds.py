@@ -26,7 +26,7 @@ class Split:
 
 
 def split(data: Data, folds: Folds, fold: int) -> Split:
-    """Return one fold, in which the run of groups of that number, from 0, is the test set.
+    """Return one fold; its test set is the run of groups with that number, from 0.
 
     Raises:
         ConfigError: the fold is out of range.
@@ -43,7 +43,7 @@ def split(data: Data, folds: Folds, fold: int) -> Split:
 
 
 def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
-    """Split dev into the part that meta-valid episodes are drawn from and the part that gives the dev score.
+    """Split dev into a part for meta-valid episodes and a part for the dev score.
 
     Args:
         dev: dev part of one fold.
@@ -60,7 +60,7 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
 
 
 def held_out(groups: int, share: float) -> int:
-    """Return how many groups of dev give the dev score alone; at least one is on either side of a share above 0."""
+    """Return how many dev groups are only for the dev score; a share above 0 leaves at least one group on each side."""
     return min(max(round(share * groups), 1), groups - 1) if share else 0
 
 

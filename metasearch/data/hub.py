@@ -14,7 +14,7 @@ def is_hub_name(source: object) -> bool:
 
 
 def fetch(name: str) -> Path:
-    """Return the local folder or file of a data set.
+    """Return a data set's local folder or file.
 
     Args:
         name: `hub:ORG/NAME`, which may go on with a file or folder of it, such as `hub:org/name/data/train.parquet`.

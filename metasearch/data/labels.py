@@ -1,4 +1,4 @@
-"""Takes labels away from training data, to see what a few of them do.
+"""Reduce training labels, to measure the effect of few labels.
 
 A label is the answer of a question, or the score of a row of pairs.
 """
@@ -18,7 +18,7 @@ Key = TypeVar("Key")
 
 
 def with_labels(train: Labelled, count: int, seed: int, asked: Collection[str]) -> Labelled:
-    """Return train data with `count` questions of each language that have answers, or `count` rows of each pair.
+    """Return train data with `count` answered questions per language, or `count` rows per pair.
 
     They are drawn by the seed, all in one order: where languages have the same questions, translations are chosen
     together, and what is chosen of a smaller number is chosen of a larger one, too. All candidates stay, as texts that
@@ -48,7 +48,7 @@ def with_labels(train: Labelled, count: int, seed: int, asked: Collection[str]) 
 
 
 def _scored(train: SimilarityData, count: int, seed: int) -> SimilarityData:
-    """Return the rows of each language pair that have a score."""
+    """Return the scored rows for each language pair."""
     numbers: dict[frozenset[str], list[int]] = {}
     for i, pair in enumerate(train.pairs):
         numbers.setdefault(frozenset(pair.languages), []).append(i)
@@ -59,7 +59,7 @@ def _scored(train: SimilarityData, count: int, seed: int) -> SimilarityData:
 
 
 def _first(named: Mapping[Key, Sequence[str]], count: int, seed: int) -> dict[Key, list[int]]:
-    """Return the places of `count` names of each list: the first ones of all in one random order."""
+    """Return the positions of `count` names per list: the first ones in one shared random order."""
     names = list(dict.fromkeys(name for own in named.values() for name in own))
     rank = {names[i]: place for place, i in enumerate(stream(seed, "labels").permutation(len(names)))}
     found = {}
@@ -71,7 +71,7 @@ def _first(named: Mapping[Key, Sequence[str]], count: int, seed: int) -> dict[Ke
 
 
 def _require(count: int, found: Mapping[str, int]) -> None:
-    """Raise `DataError` where there are fewer labels of a kind, with the largest number that all kinds have."""
+    """Raise `DataError` if any kind has fewer labels, with the largest possible number."""
     for what, there in found.items():
         if there < count:
             most = min(found.values())

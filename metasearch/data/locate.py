@@ -13,7 +13,7 @@ _DEPTH = 3
 
 
 def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
-    """Return the folder that holds all of the expected files, or most of them where the task is `partial`.
+    """Return the folder with all expected files, or most of them if the task is `partial`.
 
     Looks in `data` where the user named a folder, else beside the task's declaration, else in `METASEARCH_DATA`; each
     time in the folder itself and up to three levels below it.
@@ -64,7 +64,7 @@ def find_file(folder: Path, name: str) -> Path:
 
 
 def _present(folder: Path, expected: Sequence[str]) -> set[str]:
-    """Return which of the expected names are in a folder."""
+    """Return the expected names that are in a folder."""
     listed = set(map(_fold, _list(folder)))
     return {name for name in expected if _fold(name) in listed or os.path.exists(folder / name)}
 

@@ -1,4 +1,4 @@
-"""Writes what looks alike in one way: the preprocessing of the EMA teacher paper (Ham & Kim).
+"""Normalise look-alike characters: preprocessing in the EMA teacher paper (Ham & Kim).
 
 The paper applies NFKC and writes the variants of double quotes, single quotes, hyphens and dashes with one symbol each.
 It does not say which: here they are `"`, `'` and `-`, for hyphens and dashes both.

@@ -1,4 +1,4 @@
-"""Tells whether a training text stands in a test set, also as a part, and whatever its punctuation and case.
+"""Detect training texts that occur in a test set, also as a part, ignoring punctuation and case.
 
 Texts are compared after NFKC and case folding and without punctuation, symbols and white space. A text that is a part
 of a passage overlaps, too, if `LEAST` characters of it are left; so does one that a text of a set with passages is a
@@ -24,7 +24,7 @@ _NO_LINES = (".html", ".json", ".jsonl", ".parquet", ".xml", ".yaml")
 
 @dataclass(frozen=True)
 class TestSet:
-    """The texts of a test set.
+    """A test set's texts.
 
     Attributes:
         name: as a table shows it.
@@ -48,7 +48,7 @@ def set_of(name: str, data: Data) -> TestSet:
 
 
 def set_of_file(path: Path) -> TestSet:
-    """Return the texts of a file: its lines, or of a `.tsv` or `.csv` file all cells.
+    """Return a file's texts: its lines, or all cells in a `.tsv` or `.csv` file.
 
     Raises:
         DataError: it has none, or lines of it are no texts, as those of JSON.
@@ -70,7 +70,7 @@ def set_of_file(path: Path) -> TestSet:
 
 
 class _Kept(dict[int, str | None]):
-    """Translates characters: punctuation, symbols, white space and control characters are left out."""
+    """A character translation that removes punctuation, symbols, white space and control characters."""
 
     def __missing__(self, code: int) -> str | None:
         kept = None if unicodedata.category(chr(code))[0] in "PSZC" else chr(code)
@@ -82,12 +82,12 @@ _KEPT = _Kept()
 
 
 def key(text: str) -> str:
-    """Return what is compared of a text; texts that a reader would call the same have the same."""
+    """Return a text's comparison key; equal for texts that look the same to a reader."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_KEPT)
 
 
 class Index:
-    """The texts of a test set, to be looked up.
+    """A searchable index of a test set's texts.
 
     Args:
         test: the test set.
@@ -110,7 +110,7 @@ class Index:
                     self.heads.setdefault(text[:LEAST], []).append(text)
 
     def find(self, text: str) -> str | None:
-        """Return the place where a normalised text stands, if it does."""
+        """Return the place of a normalised text, or None."""
         return self.places.get(text) or self._within(text) or self._around(text)
 
     def _within(self, text: str) -> str | None:
@@ -120,7 +120,7 @@ class Index:
         return next((f"{place} (part)" for passage, place in self.passages if text in passage), None)
 
     def _around(self, text: str) -> str | None:
-        """Return a text of the test set that is a part of this one."""
+        """Return a test-set text that is part of this text."""
         if self.heads:
             for i in range(len(text) - LEAST + 1):
                 for known in self.heads.get(text[i : i + LEAST], ()):

@@ -1,4 +1,4 @@
-"""What a loss is: a function of the embedded columns of a set of examples. Its module names the class `LOSS`.
+"""Base class for losses: a loss maps embedded columns of a set to a scalar. Its module names the class `LOSS`.
 
 Notation used for tensor shapes: B examples in a set, D dimensions of an embedding.
 """
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class EmbeddedSet:
-    """A set of examples as tensors, a column for each text of an example.
+    """A set of examples as tensors, with one column per text of an example.
 
     Attributes:
         vectors: embeddings of each column `(B, D)`, by its name, such as `positive`.
@@ -40,7 +40,7 @@ class EmbeddedSet:
 
 
 class Loss(ABC):
-    """Base of all losses; its options are an instance of its `Options`."""
+    """Base class for losses; its options are an instance of its `Options`."""
 
     Options: ClassVar[type[FrozenConfig]] = FrozenConfig
     columns: ClassVar[tuple[str, ...]]
@@ -52,7 +52,7 @@ class Loss(ABC):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Columns that it needs with its options: those of its class, and maybe more."""
+        """Columns needed with these options: the class's own, and maybe more."""
         return self.columns
 
     @property
@@ -62,11 +62,11 @@ class Loss(ABC):
 
     @abstractmethod
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of a set, a scalar, from the vectors `(B, D)` of the columns `needed`."""
+        """Return the scalar loss of a set from vectors `(B, D)` for the columns `needed`."""
 
 
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
-    """Return the losses that a recipe names; where it names none, the default of each kind of examples.
+    """Return the losses named in a recipe, or the default for each kind of examples.
 
     An option goes to every loss that has it.
 
@@ -94,7 +94,7 @@ def _own(options: Mapping[str, Any], of_others: set[str]) -> dict[str, Any]:
 
 
 def warn_of_unused(settings: Settings, graded: bool = False) -> None:
-    """Warn of values of a recipe's loss that do nothing, as that loss has no such option.
+    """Warn about loss values in a recipe that the loss ignores.
 
     Args:
         settings: the recipe's loss.
@@ -128,11 +128,11 @@ def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
 
 
 def cosines(first: Tensor, second: Tensor) -> Tensor:
-    """Return the cosine of each vector `(N, D)` with each other one `(M, D)`, of shape `(N, M)`."""
+    """Return cosines `(N, M)` between vectors `(N, D)` and `(M, D)`."""
     with torch.autocast(first.device.type, enabled=False):  # a product in bfloat16 has 8 bits of each cosine
         return F.normalize(first, dim=-1) @ F.normalize(second, dim=-1).T
 
 
 def equal_texts(texts: Tensor) -> Tensor:
-    """Return which of N numbered texts are the same, `(N, N)`."""
+    """Return which of N numbered texts are equal, `(N, N)`."""
     return texts.unsqueeze(1) == texts.unsqueeze(0)

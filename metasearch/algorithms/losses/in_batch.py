@@ -1,4 +1,4 @@
-"""Contrast within a set: each text is to find its own among those of all examples (van den Oord et al. 2018)."""
+"""In-batch contrast: each text has to find its match among all examples in the set (van den Oord et al. 2018)."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ class Temperature(FrozenConfig):
 
 
 def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: float) -> Tensor:
-    """Return the mean cross entropy of finding candidate i for anchor i.
+    """Return the mean cross entropy for finding candidate i with anchor i.
 
     Args:
         anchors: vectors `(N, D)`.
@@ -32,7 +32,7 @@ def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: flo
 
 
 def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None) -> Tensor:
-    """Return which answers are wrong for each question, `(N, M)`: distinct texts that no example has as its answer.
+    """Return the wrong answers for each question, `(N, M)`: distinct texts that are no example's answer to it.
 
     Args:
         asked: numbers of the questions `(N,)`.
@@ -49,6 +49,6 @@ def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None
 
 
 def first_of_equal(texts: Tensor) -> Tensor:
-    """Return which of N numbered texts stand for all that are equal to them, `(N,)`: the first of each."""
+    """Return a mask `(N,)` for the first of each group of equal texts."""
     # Below the diagonal are those before a text.
     return ~equal_texts(texts).tril(-1).any(dim=1)

@@ -20,7 +20,7 @@ from metasearch.config.base import NonNegative, Rate
 
 
 def contrast(questions: Tensor, translations: Tensor, asked: Tensor, said: Tensor, temperature: float) -> Tensor:
-    """Return (L(q → t) + L(t → q)) / 2, L the InfoNCE of finding example i's own one among those of all examples.
+    """Return (L(q → t) + L(t → q)) / 2, where L is the InfoNCE for finding example i among all examples.
 
     Each way, other translations of the same question, repeated texts and the text itself are no wrong ones.
 
@@ -39,7 +39,7 @@ def contrast(questions: Tensor, translations: Tensor, asked: Tensor, said: Tenso
 
 
 def divergence(questions: Tensor, translations: Tensor, candidates: Tensor, temperature: float) -> Tensor:
-    """Return the mean over examples of the Jensen-Shannon divergence between what q and its translation t would find.
+    """Return the mean Jensen-Shannon divergence between the rankings of q and its translation t.
 
         p_i(c) = softmax_c(cos(q_i, c) / τ),  r_i(c) = softmax_c(cos(t_i, c) / τ),  m_i = (p_i + r_i) / 2
         1/B Σ_i 1/2 Σ_c (p_i(c) ln(p_i(c) / m_i(c)) + r_i(c) ln(r_i(c) / m_i(c)))
@@ -93,7 +93,7 @@ class InfoNCE(Loss):
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Options of the alignment term that were changed although there is no such term."""
+        """Changed options of the alignment term although the term is off."""
         fields = type(self).Options.model_fields
         changed = (name for name in _ALIGNS if getattr(self.options, name) != fields[name].default)
         return tuple(changed) if self.options.align == "none" else ()
@@ -113,7 +113,7 @@ class InfoNCE(Loss):
         return loss + self.options.align_weight * self._aligned(batch, candidates[first_of_equal(texts)])
 
     def _aligned(self, batch: EmbeddedSet, distinct: Tensor) -> Tensor:
-        """Return the term that aligns; `distinct` are the vectors of different candidate texts `(C, D)`."""
+        """Return the alignment term; `distinct` are the vectors of different candidate texts `(C, D)`."""
         question, translation = batch.vectors["question"], batch.vectors["translation"]
         temperature = self.options.align_temperature or self.options.temperature
         if self.options.align == "jsd":

@@ -1,4 +1,4 @@
-"""Similarities of vectors that are cut to their first numbers (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).
+"""Similarities of truncated embeddings (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).
 
 Kusupati et al. take the loss of a task, such as classification, of each cut vector. The task of a distillation is the
 teacher's vector, and that cannot be cut with it: its numbers stand in an order that means nothing. What does not depend

@@ -1,4 +1,4 @@
-"""The triplet loss of the MAML-Align paper (appendix B), after Schroff et al. (2015).
+"""The triplet loss in the MAML-Align paper (appendix B), after Schroff et al. (2015).
 
 The paper calls d a dot product, which would push the answer away; its classes of negatives and its code use a
 distance. So the default is the Euclidean distance, and the cosine similarity is offered with the sign it needs.
@@ -29,7 +29,7 @@ class Triplet(Loss):
     columns = ("question", "positive", "negative")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
+        """Return the loss of columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
         question, positive, negative = (batch.vectors[name] for name in self.columns)
         if self.options.distance == "euclidean":
             return F.triplet_margin_loss(question, positive, negative, margin=self.options.margin)

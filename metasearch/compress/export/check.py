@@ -1,4 +1,4 @@
-"""Holds an exported graph against the encoder that it was made of: every vector must be the same up to rounding.
+"""Compare an exported graph with its encoder: every embedding must be equal up to rounding.
 
 Notation used for tensor shapes: B texts in a batch, T tokens.
 """
@@ -31,7 +31,7 @@ TEXTS = (
 
 
 def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
-    """Return the largest difference between numbers of an encoder's vectors and those of a graph made of it.
+    """Return the largest difference between the embeddings of an encoder and its graph.
 
     Compared are tokens drawn at random, in batches of 1, 7 and 64 texts that are 2 tokens long, as long as any role
     allows, and of all lengths between; one text as long as the graph allows; and texts of many scripts in each role,
@@ -62,7 +62,7 @@ def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
 
 
 def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
-    """Yield tokens `(columns, T)` of the texts of a batch; the least text of a static encoder has none."""
+    """Yield tokens `(columns, T)` for texts in a batch; the shortest text of a static encoder has none."""
     drawn = np.random.default_rng(0)
     roles: tuple[Role, ...] = get_args(Role)
     longest = min(max(encoder.limit(role) for role in roles), _IN_BATCH)
@@ -80,7 +80,7 @@ def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
 
 
 def _row(encoder: Encoder, drawn: np.random.Generator, length: int) -> NDArray[np.int32]:
-    """Return one text's columns: words, a mask of ones and type 0."""
+    """Return one text's columns: token ids, a mask of ones and type 0."""
     words = drawn.integers(0, encoder.input.words.num_embeddings, length)
     fill = {"input_ids": words, "attention_mask": np.ones(length), "token_type_ids": np.zeros(length)}
     return np.array([fill[name] for name in encoder.columns], np.int32)

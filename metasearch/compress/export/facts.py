@@ -1,4 +1,4 @@
-"""What a folder with an ONNX graph says of itself, in `metasearch.json`."""
+"""The file `metasearch.json` in a folder with an ONNX graph."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def is_exported(folder: Path) -> bool:
 
 
 def read_facts(folder: Path) -> Facts:
-    """Return what a folder says of itself; `EncoderError` where the file is missing, damaged or of another layout."""
+    """Return the facts in a folder; `EncoderError` if the file is missing, damaged or has another layout."""
     path = folder / FILE
     try:
         return Facts.model_validate_json(read_bytes(path))

@@ -1,4 +1,4 @@
-"""In which form an encoder is written, and which wishes go together."""
+"""The form in which an encoder is exported, and valid combinations of options."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,7 +59,7 @@ class Form(Settings):
 
 
 def require(*modules: str) -> None:
-    """Raise `ConfigError` with the command that installs what is missing of the extra `onnx`."""
+    """Raise `ConfigError` with an install command if the extra `onnx` is incomplete."""
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise ConfigError(f"ONNX needs the package {' and '.join(missing)}: {install_line('onnx')}")

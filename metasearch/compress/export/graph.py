@@ -1,4 +1,4 @@
-"""Writes an encoder as one ONNX graph, from tokens to unit vectors, for any number of texts of any length.
+"""Write an encoder as one ONNX graph, from tokens to unit vectors, for any batch size and length.
 
 onnx, onnxscript and onnxruntime are the extra `onnx` of the package.
 """
@@ -24,7 +24,7 @@ from metasearch.errors import EncoderError, first_line
 
 
 class Network(nn.Module):
-    """An encoder with a transformer: columns of its tokenizer in, unit vectors out."""
+    """A transformer encoder as a network: tokenizer columns in, unit vectors out."""
 
     def __init__(self, encoder: Encoder, columns: Sequence[str]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class StaticNetwork(nn.Module):
         self.further = nn.ModuleList(list(encoder.model)[1:])
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return unit vectors `(B, D)` of ids and mask `(B, T)`; that of no token is zero."""
+        """Return unit vectors `(B, D)` for ids and mask `(B, T)`; zero without tokens."""
         rows = nn.functional.embedding(ids, self.words.weight) * mask.unsqueeze(-1)
         state: Any = {"sentence_embedding": rows.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)}
         for module in self.further:
@@ -58,7 +58,7 @@ class StaticNetwork(nn.Module):
 
 
 def build_network(encoder: Encoder, columns: Sequence[str]) -> Network | StaticNetwork:
-    """Return the function of an encoder, around the same weights; `columns` are what its tokenizer gives."""
+    """Return the network of an encoder, with the same weights; `columns` come from its tokenizer."""
     return StaticNetwork(encoder) if is_static(encoder.model) else Network(encoder, columns)
 
 
@@ -129,7 +129,7 @@ def _shapes(network: Any, columns: list[dict[int, Any]]) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the tracer's notes, which are of its own parts, away from the lines of a command."""
+    """Keep the tracer's own messages out of a command's output."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -142,7 +142,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _cleaned(graph: Any) -> Any:
-    """Take out what the tracer noted, such as paths of source files, and inputs that nothing reads."""
+    """Remove tracer metadata, such as source paths, and unused inputs."""
     body = graph.graph
     read = {name for node in body.node for name in node.input}
     for node in body.node:

@@ -30,7 +30,7 @@ _TOKENISED_AT_ONCE = 4096
 
 
 class OnnxEncoder:
-    """The vectors of an exported folder.
+    """Embeddings from an exported folder.
 
     Args:
         folder: with `metasearch.json`, the graph that it names and `tokenizer.json`.
@@ -70,7 +70,7 @@ class OnnxEncoder:
 
     @property
     def origin(self) -> str:
-        """Hash of what its vectors depend on, its prompts apart: graph, tokenizer and prompts of the folder."""
+        """Hash of graph, tokenizer and the folder's prompts; prompts of this encoder excluded."""
         parts = [digest(self.folder / name) for name in (self.facts.model, TOKENIZER)]
         return hashlib.sha256("".join([*parts, str(sorted(self.facts.prompts.items()))]).encode()).hexdigest()[:16]
 
@@ -84,11 +84,11 @@ class OnnxEncoder:
         return min(length, self.facts.longest or length)
 
     def prompt(self, role: Role) -> str:
-        """Return what is put before texts of a role."""
+        """Return the prompt for a role."""
         return self.prompts[role]
 
     def run(self, features: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-        """Return the graph's vectors `(B, D)` of columns `(B, T)`, of which it takes what it reads."""
+        """Run the graph on columns `(B, T)` and return vectors `(B, D)`; unused columns are ignored."""
         found = self._session.run(None, {name: features[name].astype(np.int64) for name in self.inputs})
         vectors: NDArray[np.float32] = found[0]
         return vectors
@@ -111,7 +111,7 @@ class OnnxEncoder:
         return np.stack([vectors[text] for text in texts])
 
     def _tokens(self, texts: Sequence[str], limit: int) -> list[NDArray[np.int64]]:
-        """Return of each text what the graph reads, `(inputs, T)`, cut at a limit."""
+        """Return each text's graph inputs, `(inputs, T)`, truncated at a limit."""
 
         def encoded(chunk: list[str], limit: int) -> list[Any]:
             # Its direction stays what the file says.
@@ -132,7 +132,7 @@ class OnnxEncoder:
         return found
 
     def _padded(self, rows: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-        """Return columns `(B, T)` of tokens of texts, T the longest of them."""
+        """Return padded token columns `(B, T)`, T the longest text."""
         longest = max(row.shape[1] for row in rows)
         fill = {"input_ids": self._padding["pad_id"], "token_type_ids": self._padding["pad_type_id"]}
         columns = np.stack([np.full((len(rows), longest), fill.get(name, 0), np.int64) for name in self.inputs])

@@ -113,7 +113,7 @@ def write_facts(folder: Path, facts: Facts) -> None:
 
 
 def _config(encoder: Encoder, longest: int) -> dict[str, Any]:
-    """Return the configuration of the stock model that computes the same, or what there is to say of word vectors."""
+    """Return the configuration of the equivalent standard model, or the facts about static embeddings."""
     if is_static(encoder.model):
         words = encoder.input.words
         sizes = {"vocab_size": words.num_embeddings, "hidden_size": words.embedding_dim}

@@ -1,4 +1,4 @@
-"""A stock model that computes what a compressed encoder does, for use where metasearch is not installed.
+"""A standard model equivalent to a compressed encoder, for use without metasearch.
 
 The word table is multiplied out and each layer is written down as often as it runs, so what compression saved is lost.
 
@@ -27,7 +27,7 @@ def is_compressed(encoder: Encoder) -> bool:
 
 
 def plain(encoder: Encoder) -> Encoder:
-    """Return a stock encoder that computes the same; one that is stock and whole already is returned as it is.
+    """Return an equivalent standard encoder; a standard encoder is returned unchanged.
 
     Pooling, further modules, prompts, tokenizer and lengths stay. Where a model of its kind has a pooler and this one
     has none, it gets one of zeros. Nothing here uses it; but one that is missing would be drawn, with a warning, by
@@ -59,7 +59,7 @@ def _written_out(backbone: Any) -> Any:
 
 
 def _missing_pooler(model: Any) -> nn.Module | None:
-    """Return a pooler of zeros for a model that has none and whose kind has one."""
+    """Return a pooler of zeros if the model has none but its architecture has one."""
     if getattr(model, "pooler", None) is not None or "add_pooling_layer" not in signature(type(model)).parameters:
         return None
     # Without memory for the whole model, of which one part is wanted.

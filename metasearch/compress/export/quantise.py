@@ -62,12 +62,12 @@ def quantise(graph: Any) -> None:
 
 
 def by_row(table: NDArray[np.float32]) -> Stored:
-    """Return the integers int8 `(V, D)` of a table `(V, D)`, and their steps `(V, 1)`; that of a row of zeros is 0."""
+    """Return int8 integers `(V, D)` for a table `(V, D)`, and a step per row `(V, 1)`; 0 for a row of zeros."""
     return _rounded(table, np.abs(table).max(1, keepdims=True))
 
 
 def by_block(weights: NDArray[np.float32]) -> Stored:
-    """Return the integers uint8 `(N, B, 128)` of weights `(K, N)`, in which 128 is zero, and their steps `(N, B)`.
+    """Return uint8 integers `(N, B, 128)` for weights `(K, N)`, where 128 is zero, and their steps `(N, B)`.
 
     Behind the last weight of a column there are zeros; the step of a block of zeros is 0.
     """
@@ -86,7 +86,7 @@ def _rounded(values: NDArray[np.float32], largest: NDArray[np.float32]) -> Store
 
 
 def _lookup(node: Any, name: str, shape: Any) -> list[Any]:
-    """Return nodes that give the rows that a node gave of a table."""
+    """Return nodes that look up the same rows as a node."""
     from onnx import TensorProto, helper
 
     ids, rows = node.input[1], node.output[0]
@@ -99,7 +99,7 @@ def _lookup(node: Any, name: str, shape: Any) -> list[Any]:
 
 
 def _product(node: Any, name: str, shape: Any) -> list[Any]:
-    """Return the node that multiplies as a node did, with weights `(K, N)` that are stored in blocks."""
+    """Return a node with the same product as a node, with weights `(K, N)` stored in blocks."""
     from onnx import helper
 
     inputs = [node.input[0], f"{name}.integers", f"{name}.steps"]

@@ -1,4 +1,4 @@
-"""The tokenizer of an encoder as files that programs without transformers read, with its lengths and its padding."""
+"""An encoder's tokenizer as files for programs without transformers, with its lengths and padding."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
 
 
 def _write_static(encoder: Encoder, folder: Path, longest: int) -> None:
-    """Write that of a static encoder, which puts no special tokens around a text and reads no padding."""
+    """Write a static encoder's tokenizer, without special tokens and padding."""
     tree: dict[str, Any] = json.loads(encoder.model.tokenizer.to_str())
     side = (tree.get("truncation") or {}).get("direction", "Right").lower()
     made = Tokenizer.from_str(json.dumps({**tree, "post_processor": None, "truncation": None}))
@@ -58,6 +58,6 @@ def _write_static(encoder: Encoder, folder: Path, longest: int) -> None:
 
 
 def _set(path: Path, values: dict[str, Any]) -> None:
-    """Set keys of a JSON file, which need not be there yet."""
+    """Set keys in a JSON file; new keys are added."""
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     path.write_text(json.dumps({**before, **values}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

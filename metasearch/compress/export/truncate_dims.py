@@ -1,4 +1,4 @@
-"""Shorter vectors: of each the first numbers, or the directions that texts differ most in.
+"""Shorter embeddings: the first dimensions, or the main directions of texts.
 
 The map is a linear module without bias at the end of the model, and a `Normalize` after it, so that plain
 sentence-transformers makes the short unit vectors without any option. Notation used for tensor shapes: n texts, D
@@ -20,7 +20,7 @@ from metasearch.errors import DataError
 
 
 def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | None = None) -> Encoder:
-    """Return an encoder of shorter vectors; the encoder itself stays as it is.
+    """Return an encoder with shorter embeddings; the input encoder is unchanged.
 
     Args:
         encoder: the encoder.
@@ -49,7 +49,7 @@ def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | N
 
 
 def leading(vectors: NDArray[np.float32], count: int) -> Tensor:
-    """Return the first directions of vectors `(n, D)`, as orthonormal rows `(count, D)`.
+    """Return the main directions of vectors `(n, D)`, as orthonormal rows `(count, D)`.
 
     They are eigenvectors of the sum of outer products: a principal component analysis without centring, as a shift
     would change what vectors say to each other and a rotation does not. `DataError` for fewer vectors than directions.

@@ -40,7 +40,7 @@ class Chunker:
         self.estimated = settings.length is not len
 
     def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:
-        """Yield the passages of a section, each with the offset in its text at which it begins, in order.
+        """Yield the passages in a section in order, each with its offset.
 
         Args:
             section: the text.
@@ -95,7 +95,7 @@ class Chunker:
         return found
 
     def _fitting(self, piece: str, measured: Callable[[str], int]) -> Iterator[tuple[int, str]]:
-        """Yield a piece, or the parts of one that is too long: of a sum of lengths the splitter sees no more."""
+        """Yield a piece, or parts if it is too long: the splitter sees only a sum of lengths."""
         if measured(piece) <= self.settings.limit:
             yield 0, piece
             return
@@ -120,7 +120,7 @@ def _shown(text: str, markdown: bool) -> bool:
 
 
 def _cuts_word(text: str, at: int) -> bool:
-    """Return whether a word goes on across a place; a script without spaces between words tells none."""
+    """Return whether a position is inside a word; always false in scripts without spaces."""
     if not 0 < at < len(text):
         return False
     return all(unicodedata.category(c)[0] in "LNM" and not _UNSPACED.match(c) for c in text[at - 1 : at + 1])

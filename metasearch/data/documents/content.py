@@ -36,7 +36,7 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file with their ends, LF each; raises as `texts`, and for one that is too long."""
+    """Yield the lines in a file, each with LF; raises as `texts`, and for an overlong line."""
     number, rest = 1, ""
     for text in texts(path):
         *whole, rest = (rest + text).split("\n")
@@ -51,7 +51,7 @@ def lines(path: Path) -> Iterator[str]:
 
 
 def whole(path: Path, most: int) -> str:
-    """Return the text of a file of at most so many characters; raises as `texts`, and for one that has more."""
+    """Return a file's text, up to a number of characters; raises as `texts`, and for an overlong file."""
     parts: list[str] = []
     size = 0
     for text in texts(path):

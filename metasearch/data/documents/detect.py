@@ -1,4 +1,4 @@
-"""Tells the language of a text with py3langid."""
+"""Language detection with py3langid."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ _FREQUENT = 0.05
 
 
 def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
-    """Return a function that returns the tag of a text's language, the likeliest of 97.
+    """Return a function from text to language tag, the likeliest of 97.
 
     Short texts are often taken for another language; fewer languages to choose from help.
 
@@ -36,7 +36,7 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
 
 
 def detect_all(texts: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
-    """Return the language of each text.
+    """Return each text's language.
 
     Args:
         texts: at least one.

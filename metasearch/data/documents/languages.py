@@ -1,4 +1,4 @@
-"""The language that the name of a file, its siblings and its folders tell."""
+"""Languages from the names of files, siblings and folders."""
 
 import re
 from collections import defaultdict
@@ -13,7 +13,7 @@ Series = Mapping[str, Set[str]]
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The tag at the end of a name, what stands before it, and the mark between the two."""
+    """The tag at the end of a name, the text before it, and the mark between them."""
 
     tag: str
     series: str = ""
@@ -26,7 +26,7 @@ class _End:
 
 
 def find_series(stems: Iterable[str]) -> Series:
-    """Return which names of a folder differ in the tag at their end alone, such as `faq.de` and `faq.fr`."""
+    """Return names in a folder that differ only in the tag at their end, such as `faq.de` and `faq.fr`."""
     series: dict[str, set[str]] = defaultdict(set)
     for end in filter(None, map(_read_end, stems)):
         if end.mark:
@@ -35,7 +35,7 @@ def find_series(stems: Iterable[str]) -> Series:
 
 
 def find_untagged(folders: Iterable[str]) -> Set[str]:
-    """Return the names to which others of these folders add a dot and a tag: `pages` for `pages.de`."""
+    """Return names without a tag that others in these folders extend by a tag: `pages` for `pages.de`."""
     ends = (name.rpartition(".") for name in folders)
     return {name for name, _, tag in ends if name and _read_tag(tag)}
 
@@ -55,7 +55,7 @@ def find_folder_language(name: str, untagged: Set[str], around: str) -> str:
 
 
 def find_language(stem: str, told: str, siblings: Series) -> str:
-    """Return the language that the name of a file tells, or that of its folder; the empty string if neither does.
+    """Return the language in a file's name, or its folder's name; empty if neither has one.
 
     The name is a tag, or ends in a dot, hyphen or underscore and a tag: `de`, `faq.de`, `README.pt-br`. Words look like
     tags, too: `git-rm` is no Romansh. So in a folder that tells a language, a name counts only if its siblings have the

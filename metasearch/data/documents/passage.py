@@ -1,4 +1,4 @@
-"""Sections, which readers find in documents, and passages, which a search finds."""
+"""Sections from document readers, and passages as search results."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from metasearch.config.languages import UNKNOWN
 
 @dataclass(frozen=True)
 class Section:
-    """Running text of a document.
+    """Running text in a document.
 
     Attributes:
         text: with LF at the end of lines.
@@ -34,7 +34,7 @@ class Section:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self, offsets: Iterable[int]) -> Iterator[int]:
-        """Yield the line of each offset; they ascend."""
+        """Yield the line for each ascending offset."""
         line, before = self.line, 0
         for offset in offsets:
             if self.marks is None:

@@ -1,4 +1,4 @@
-"""What is wrong in a document is noted with file and line, so that one bad document does not stop the others."""
+"""Problems in documents, with file and line, so one bad document does not stop the others."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class Notes:
             self.problems.append(Problem("row skipped", message))
 
     def add(self, outcome: str, message: str) -> None:
-        """Note a part of the document that is read in another way than it asks for."""
+        """Record a part that is not read as the document declares."""
         self.problems.append(Problem(outcome, message))
 
     def close(self, file: str) -> None:

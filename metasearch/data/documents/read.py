@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:
-    """Yield the passages of files and folders; see `sources` and `passages`.
+    """Yield the passages in files and folders; see `sources` and `passages`.
 
     A document that is found in a folder and cannot be read is skipped, from its damage on, with a warning.
 
@@ -43,7 +43,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
 
 
 def passages(source: Source, settings: Settings, notes: Notes | None = None) -> Iterator[Passage]:
-    """Yield the passages of a document in their order.
+    """Yield a document's passages in order.
 
     Args:
         source: the document.

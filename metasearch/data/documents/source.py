@@ -1,4 +1,4 @@
-"""Finds the documents in files and folders, in the same order every time; says what is left out."""
+"""Find documents in files and folders, in a stable order; log skipped files."""
 
 import errno
 import logging
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def reader(self) -> str:
-        """Name of the module that reads it."""
+        """Module name of its reader."""
         return SUFFIXES[suffix_of(self.path)]
 
 
@@ -142,7 +142,7 @@ class _Search:
         return find_folder_language(folder.name, self.untagged[folder.parent], "")
 
     def _add_folder(self, folder: Path, told: str, above: tuple[str, ...]) -> None:
-        """Add what is in a folder, which tells a language; `above` are the real paths of the folders around it."""
+        """Add a folder's content, with the folder's language; `above` are the real paths of parent folders."""
         entries = list(_entries(folder))
         names = [entry.name for entry in entries]
         series, untagged = find_series(map(_stem, names)), _untagged_in(folder, names)
@@ -189,7 +189,7 @@ class _Search:
             self.found[key] = Source(path.as_posix(), path, found.st_size, language, named)
 
     def report(self, names: bool) -> None:
-        """Say what was passed over, and which languages were told by names, where they count."""
+        """Log skipped files, and languages found in names, with counts."""
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
@@ -205,12 +205,12 @@ class _Search:
 
 
 def _untagged_in(folder: Path, names: Iterable[str]) -> Set[str]:
-    """Return which of the folders in a folder have siblings with the same name and a tag."""
+    """Return the folders that have siblings with the same name and a tag."""
     return find_untagged(name for name in names if "." in name and os.path.isdir(folder / name))
 
 
 def _names_in(folder: Path) -> list[str]:
-    """Return the names in a folder beside one that was named; none if it may not be read, which is not asked for."""
+    """Return the names in a named file's folder; empty if it may not be read."""
     return os.listdir(folder) if os.access(folder, os.R_OK | os.X_OK) else []
 
 
@@ -225,7 +225,7 @@ def _kind(name: str) -> str:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder; `DataError` of a link that leads to itself."""
+    """Return whether an entry is a folder; `DataError` for a link to itself."""
     try:
         return entry.is_dir()
     except OSError as error:
@@ -233,7 +233,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _end(file: str) -> str:
-    """Return a file's name and that of its folder, one of which told its language."""
+    """Return a file's name and its folder's name, one of which has its language."""
     return "/".join(file.split("/")[-2:])
 
 

@@ -1,1 +1,1 @@
-"""Lines, rows and values of text files, for every package that reads some; errors name file and line."""
+"""Lines, rows and values in text files, for all packages; errors name file and line."""

@@ -1,4 +1,4 @@
-"""Arrays in one file that is named by its hash and is read without a copy of it in memory.
+"""Arrays in one file, named by its hash and memory-mapped.
 
 The file is one of safetensors: eight bytes with the length of the header, the header in JSON, then the arrays one after
 another. Whoever opens one says which arrays it has to hold, so that a damaged header is never believed.
@@ -47,7 +47,7 @@ LoadedArrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """A file of arrays as the manifest names it.
+    """An array file as listed in the manifest.
 
     Attributes:
         name: SHA-256 of the file in hexadecimal digits, which is its name, too.
@@ -58,13 +58,13 @@ class ArrayFile:
     size: int
 
     def path(self, folder: Path) -> Path:
-        """Return where the file is, below the folder of its kind."""
+        """Return the file's path, below the folder for its kind."""
         return folder / f"{self.name}{SUFFIX}"
 
 
 @dataclass(frozen=True, eq=False)
 class MappedArrays:
-    """A file of arrays that is mapped into memory, also when it was removed since.
+    """A memory-mapped file of arrays, which survives its removal.
 
     Attributes:
         path: of the file.
@@ -99,13 +99,13 @@ class MappedArrays:
             raise damaged(self.path, WRONG, self.remedy)
 
     def forget(self) -> None:
-        """Let go of the memory that the file was read to; what is used again is read again."""
+        """Release the file's pages from memory; later use reads them again."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self.content.madvise(mmap.MADV_DONTNEED)
 
 
 def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> ArrayFile:
-    """Write arrays to a file of a folder, whole or not at all; `RunFolderError` where that fails."""
+    """Write arrays to a file in a folder, atomically; `RunFolderError` on failure."""
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     stored = ArrayFile(hashlib.sha256(content).hexdigest(), len(content))
     atomic_write(stored.path(folder), content)
@@ -113,7 +113,7 @@ def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> ArrayFile:
 
 
 def open_arrays(folder: Path, stored: ArrayFile, wanted: ArraySpec, remedy: str) -> MappedArrays:
-    """Return a file of arrays, mapped into memory; what is not used is not read.
+    """Return a memory-mapped file of arrays; unused parts are not read.
 
     Args:
         folder: of the file.
@@ -158,7 +158,7 @@ class ArrayReadError(RunFolderError):
 
 
 def _unread(path: Path, error: OSError, remedy: str) -> RunFolderError:
-    """Return what an error of the system says of a file: nothing of its content, or that it is damaged."""
+    """Return the meaning of a system error: about the file's access, or damage."""
     if error.errno in _NOT_OF_THE_FILE:
         more = "; raise the limit with ulimit -n" if error.errno == errno.EMFILE else ""
         return ArrayReadError(f"{path} cannot be read: {error.strerror}{more}")
@@ -166,17 +166,17 @@ def _unread(path: Path, error: OSError, remedy: str) -> RunFolderError:
 
 
 def damaged(path: Path, what: str, remedy: str) -> RunFolderError:
-    """Return the error of a file that is not what was written, with what to do."""
+    """Return the error for a damaged file, with a remedy."""
     return RunFolderError(f"{path}: {what}: {remedy}")
 
 
 def json_array(value: Any) -> NDArray[np.uint8]:
-    """Return a value as an array of the bytes of its JSON text, `(n,)`."""
+    """Return a value's JSON text as a byte array, `(n,)`."""
     return np.frombuffer(json.dumps(value, ensure_ascii=False).encode(), np.uint8)
 
 
 def _header(content: NDArray[np.uint8]) -> tuple[int, dict[str, Any]]:
-    """Return where the arrays begin, and what the header says of each."""
+    """Return the offset of the arrays, and each array's header entry."""
     if len(content) < _LENGTH:
         raise ValueError("no header")
     length = int.from_bytes(content[:_LENGTH].tobytes(), "little")

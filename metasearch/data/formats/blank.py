@@ -1,4 +1,4 @@
-"""Characters that show nothing: whether a text has any others, and the text without those that say nothing, either.
+"""Invisible characters: tests for blank text, and removal of characters without meaning.
 
 An encoder reads two texts that look the same as the same text. So `remove_invisible` comes before every tokenizer.
 """
@@ -38,7 +38,7 @@ def blank(text: str) -> str:
 
 
 def remove_invisible(text: str) -> str:
-    """Return a text without the characters that neither show anything nor shape what is beside them.
+    """Return a text without characters that are invisible and do not shape their neighbours.
 
     The zero-width space, which separates words in Thai and Khmer, leaves nothing in its place: most texts of these
     languages have none, and an encoder is to read those with it as those without.

@@ -44,7 +44,7 @@ def damage() -> tuple[type[Exception], ...]:
 
 
 def _zstd() -> Any:
-    """Return the module that reads Zstandard, of Python 3.14 or of a package; None where there is none."""
+    """Return the Zstandard module, from Python 3.14 or a package; None if missing."""
     try:
         from compression import zstd
     except ImportError:

@@ -1,4 +1,4 @@
-"""Reads columns of text from Parquet files with pyarrow, an optional package."""
+"""Read text columns from Parquet files with pyarrow, an optional package."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +44,7 @@ def text_pairs(path: Path, first: str, second: str) -> Iterator[tuple[bytes, byt
 
 
 def _column(path: Path, schema: Any, first: str, second: str, types: Any) -> str:
-    """Return the column whose fields hold the texts; the empty string where they are columns of the file."""
+    """Return the struct column whose fields hold the texts; empty if they are plain columns."""
     only = schema[0] if len(schema.names) == 1 and types.is_struct(schema[0].type) else None
     known = {field.name: field.type for field in (schema if only is None else only.type)}
     for name in (first, second):

@@ -1,4 +1,4 @@
-"""Reads rows of named values, each with its place: one reader for every file of rows, and for rows in memory.
+"""Read rows of named values with their places: one reader for all row files and rows in memory.
 
 | source | rows |
 |---|---|
@@ -66,7 +66,7 @@ def read_rows(
     damaged: Damage | None = None,
     lines: Lines | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows of a file, of a folder or in memory, one after the other.
+    """Yield rows from a file, a folder or memory.
 
     Args:
         source: see the table above.
@@ -92,7 +92,7 @@ def read_rows(
 
 
 def missing_column(place: str, name: str, known: Iterable[str]) -> DataError:
-    """Return the error of a column that is not there, with the nearest one."""
+    """Return the error for a missing column, with the nearest name."""
     return DataError(f"{place}: no column '{name}'.{nearest(name, filter(None, known))}")
 
 
@@ -101,7 +101,7 @@ def _refuse(place: str, reason: str) -> None:
 
 
 def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield rows with the values of `columns` by their new names; `DataError` where no row has one of the columns."""
+    """Yield rows with renamed columns; `DataError` if no row has one of them."""
     new = {old: name for name, old in columns.items()}
     seen: dict[str, None] = {}
     first = ""
@@ -125,7 +125,7 @@ class _Reading:
     lines: Lines | None
 
     def decoded(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Yield number and text of each line that is UTF-8, without its end; `DataError` for an empty file."""
+        """Yield number and text for each UTF-8 line, without its end; `DataError` for an empty file."""
         if self.lines is not None:
             yield from ((number, text.rstrip("\n")) for number, text in enumerate(self.lines(path), 1))
             return
@@ -141,7 +141,7 @@ class _Reading:
             raise DataError(f"{path}: the file is empty")
 
     def cells(self, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """Yield line and cells of each row of a CSV or TSV, none of a blank line."""
+        """Yield line number and cells for each non-blank row in a CSV or TSV."""
         if suffix_of(path) != ".csv":
             yield from ((line, [] if blank(text) else text.split("\t")) for line, text in self.decoded(path))
         elif self.lines is not None:
@@ -175,7 +175,7 @@ def _file_rows(path: Path, columns: Mapping[str, str], reading: _Reading) -> Ite
 
 
 def _shards(folder: Path) -> list[Path]:
-    """Return the files of a folder that make one table; empty where `save_to_disk` wrote it, or it has none."""
+    """Return the files in a folder that form one table; empty for a `save_to_disk` folder, or none."""
     names = sorted(os.listdir(folder))
     if {"dataset_dict.json", "state.json"} & set(names):
         return []
@@ -240,7 +240,7 @@ def _json_rows(path: Path, reading: _Reading) -> Iterator[Row]:
 
 
 def _batches(path: Path, batches: Iterable[Any]) -> Iterator[Row]:
-    """Yield the rows of batches of Arrow; `DataError` where the file is damaged."""
+    """Yield rows from Arrow batches; `DataError` if the file is damaged."""
     arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
     number = 0
     try:
@@ -263,7 +263,7 @@ def _parquet_batches(path: Path) -> Iterator[Any]:
 
 
 def _arrow_batches(folder: Path) -> Iterator[Any]:
-    """Yield the batches of a folder that `save_to_disk` wrote."""
+    """Yield batches from a `save_to_disk` folder."""
     if (folder / "dataset_dict.json").is_file():
         splits = _declared(folder / "dataset_dict.json", "splits")
         if len(splits) != 1:

@@ -1,4 +1,4 @@
-"""JSON in which every key of an object stands once: of two, Python's own parser would take the last without a word."""
+"""JSON without duplicate keys: Python's own parser silently keeps the last one."""
 
 import json
 from collections import Counter

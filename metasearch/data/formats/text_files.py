@@ -28,7 +28,7 @@ def suffix_of(path: Path) -> str:
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends and without a byte-order mark; that of `.gz` and `.zst` is unpacked.
+    """Yield a file's lines with their ends, without a byte-order mark; `.gz` and `.zst` are decompressed.
 
     Of a damaged packed file, the error names the last whole line.
     """
@@ -91,7 +91,7 @@ def json_of(text: str, path: Path) -> Any:
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first line's number and the cells of each row of a CSV, none of a blank line.
+    """Yield first line number and cells for each non-blank row in a CSV.
 
     `DataError` where it is not CSV.
     """
@@ -100,7 +100,7 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def rows_of(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows as `csv_rows` does, of the lines of a file with their ends, one after the other."""
+    """Yield rows as `csv_rows` does, from lines with their ends."""
     # The csv module wants lines that a lone CR ends, too; line ends within quoted cells are left to it.
     reader = csv.reader((part for line in lines for part in io.StringIO(line, newline="")), strict=True)
     first = 1
@@ -118,7 +118,7 @@ def with_line_feeds(cell: str) -> str:
 
 
 def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
-    """Return the names in the cells of a header, stripped; `DataError` where one of them is duplicated."""
+    """Return the stripped names in a header; `DataError` for a duplicate."""
     names = [cell.strip() for cell in cells]
     # Columns without a name, as spreadsheets leave them at the end of a row, are all alike.
     counts = Counter(names)

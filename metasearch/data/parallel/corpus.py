@@ -1,4 +1,4 @@
-"""The pairs of a parallel corpus, held compactly enough for tens of millions."""
+"""Parallel pairs, stored compactly enough for tens of millions."""
 
 from array import array
 from collections import Counter
@@ -29,7 +29,7 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Corpus(Sequence[Translation]):
-    """Pairs of sentences in a fixed order: that of the files, then that of their lines.
+    """Sentence pairs in a fixed order: files, then lines.
 
     A part of a corpus shares `texts` with it, so that a row is the same text in all of them.
 
@@ -154,7 +154,7 @@ class Corpus(Sequence[Translation]):
 def held_pairs(
     source: NDArray[Any], rank: NDArray[np.int64], languages: NDArray[np.str_], dev: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of P pairs are held out for the dev score, and which are left to train on.
+    """Return held-out and training pairs among P pairs.
 
     Args:
         source: number of each pair's source `(P,)`.

@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"</(?:p|h[1-6]|li|tr)>")
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of a file, without images.
+    """Yield a file's text, without images.
 
     Raises:
         DataError: the file is damaged, or the extra `documents` is not installed.

@@ -1,4 +1,4 @@
-"""HTML as a browser shows it: without scripts, styles and what is hidden; parsed with selectolax (Lexbor, HTML 5).
+"""HTML as displayed: without scripts, styles and hidden parts; parsed with selectolax (Lexbor, HTML 5).
 
 `lang` attributes tell the language: that of most letters of a paragraph is the paragraph's, so that a word of another
 language does not part a sentence. The parser knows no lines, so white space that says the line is put into the source
@@ -32,12 +32,12 @@ _BITS = {ord(" "): "0", ord("\t"): "1"}
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of a page, a section for each stretch in one language."""
+    """Yield a page's text, one section per stretch in one language."""
     yield from html_sections(whole(path, _MOST), path, notes)
 
 
 def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
-    """Yield the text of HTML that was read from a file."""
+    """Yield the text sections of HTML read from a file."""
     source = source.replace("\f", " ")
     root = LexborHTMLParser(_marked(source)).root
     if root is not None:
@@ -49,19 +49,19 @@ def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
 
 
 def _find_language(source: str, written: str) -> int:
-    """Return the first line in which an attribute `lang` has a value; the first of the page if entities hide it."""
+    """Return the first line with a non-empty `lang` attribute; line 1 if entities hide it."""
     match = re.search(rf"lang\s*=\s*[\"']?{re.escape(written)}", source, re.I)
     return 1 + source.count("\n", 0, match.start()) if match else 1
 
 
 def _first_line(source: str) -> int:
-    """Return the line of text that stands before any element; the parser drops the line ends before it."""
+    """Return the first line of text before any element; the parser drops earlier line ends."""
     before = _BEFORE.match(source, 0, _HEAD)
     return 1 + (before[0].count("\n") if before else 0)
 
 
 def _marked(text: str) -> str:
-    """Return a page in which the line is written after each line end, and before text that follows a tag or comment."""
+    """Return a page with line numbers written after each line end, and before text after a tag or comment."""
     pieces = re.split("(\n|>)", text)
     parts: list[str] = []
     line = 1
@@ -79,7 +79,7 @@ def _mark(line: int) -> str:
 
 
 class _Walk:
-    """Goes through the elements of a page in their order."""
+    """A walk through a page's elements in order."""
 
     def __init__(self, line: int) -> None:
         self.line = line
@@ -91,7 +91,7 @@ class _Walk:
         """Language and exactness of white space in the elements around that change them, the innermost last."""
 
     def through(self, root: LexborNode) -> None:
-        """Add the text of an element; without recursion, since pages nest deep."""
+        """Add an element's text, without recursion, because pages nest deep."""
         node: LexborNode | None = root
         around: list[LexborNode] = []
         while node is not None:
@@ -108,7 +108,7 @@ class _Walk:
             node = following if around else None
 
     def enter(self, node: LexborNode) -> bool:
-        """Take what stands at the beginning of a node; return whether it is an element that is shown."""
+        """Process the start of a node; return whether it is a visible element."""
         if node.is_text_node:
             self.text(node.text_content or "")
         if not node.is_element_node:
@@ -127,7 +127,7 @@ class _Walk:
         return True
 
     def leave(self, node: LexborNode) -> None:
-        """Take what stands at the end of an element."""
+        """Process the end of an element."""
         if self.styles[-1][0] == node.mem_id:
             self.styles.pop()
         self.part(node.tag or "")
@@ -142,7 +142,7 @@ class _Walk:
             self.paragraphs.add(" ", self.line, self.styles[-1][1])
 
     def language(self, written: str) -> str:
-        """Return the tag of an attribute; empty where it says that the language is not known, or is no tag."""
+        """Return an attribute's tag; empty if it declares an unknown language or is not a tag."""
         try:
             return parse_tag(written) if written.strip() else ""
         except ValueError as error:
@@ -150,7 +150,7 @@ class _Walk:
             return ""
 
     def text(self, text: str) -> None:
-        """Add the text of a node, with the lines that are written in it."""
+        """Add a node's text, with its line numbers."""
         _, language, exact = self.styles[-1]
         # Text and marks take turns.
         for i, piece in enumerate(_MARK.split(text)):
@@ -216,7 +216,7 @@ class _Stretch:
 
 
 class Paragraphs:
-    """The text of a page, as it is read."""
+    """A page's text during parsing."""
 
     def __init__(self) -> None:
         self.stretches: list[_Stretch] = []
@@ -261,7 +261,7 @@ class Paragraphs:
         yield last.rstrip(), line
 
     def sections(self, title: str) -> Iterator[Section]:
-        """Yield the sections of the page; `title` is that of all of them."""
+        """Yield the page's sections; all have the `title`."""
         self.part(0)
         for stretch in self.stretches:
             yield Section("".join(stretch.text), language=stretch.language, title=title, marks=stretch.marks)

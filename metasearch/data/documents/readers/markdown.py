@@ -1,4 +1,4 @@
-"""Markdown, as it is written: headings, lists and code stay as they are marked.
+"""Markdown source: headings, lists and code keep their marks.
 
 A block of YAML before the text (front matter) is no text; its `lang` or `language` is the document's language, and its
 `title` the title.
@@ -35,7 +35,7 @@ class _Matter:
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of a file in sections of bounded size."""
+    """Yield a file's text in sections with bounded size."""
     parts = texts(path)
     first = next(parts, "")
     matter = _read_matter(first, path, notes)
@@ -45,7 +45,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 
 def _read_matter(text: str, path: Path, notes: Notes) -> _Matter:
-    """Return what front matter says; nothing of a text that begins with a rule, which is a line of dashes, too."""
+    """Return the front matter; empty for a text that only starts with a rule, which is also a line of dashes."""
     match = _MATTER.match(text)
     if match is None:
         return _Matter()
@@ -64,7 +64,7 @@ def _read_matter(text: str, path: Path, notes: Notes) -> _Matter:
 
 
 def _read_keys(match: re.Match[str], path: Path, notes: Notes) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the keys of front matter, and where each stands; those of bad YAML as they are written."""
+    """Return the keys in front matter and their lines; bad YAML is read literally."""
     try:
         # The line before it is the first of the file.
         tree, places = yaml.tree_of(f"\n{match['yaml']}", str(path))

@@ -1,4 +1,4 @@
-"""PDF: the text of its pages, read with pypdf. The line of a passage is the page in which it begins."""
+"""PDF pages, read with pypdf. A passage's line is the page on which it begins."""
 
 import io
 from collections.abc import Iterator

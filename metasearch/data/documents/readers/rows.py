@@ -35,7 +35,7 @@ _COUNTED = 20
 
 
 def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: Notes) -> Section | None:
-    """Return the section of a row; None if it has no text, or cannot be read, which the notes say.
+    """Return a row's section; None if it has no text or cannot be read, as the notes explain.
 
     Args:
         row: its fields; None is that of a missing one.
@@ -107,7 +107,7 @@ def _field(row: Mapping[str, object], name: str) -> str:
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of each row that has one; `DataError` if no row has the column with the text."""
+    """Yield the text in each row; `DataError` if no row has the text column."""
     column, is_table = settings.column, suffix_of(path) in (".csv", ".tsv")
 
     def damaged(place: str, reason: str) -> None:

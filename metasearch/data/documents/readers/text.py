@@ -1,4 +1,4 @@
-"""Plain text: all of it, whatever the lines mean."""
+"""Plain text, without interpretation."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,13 +13,13 @@ _SIZE = 2**18
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of a file in sections of bounded size."""
+    """Yield a file's text in sections with bounded size."""
     for text, line in parted(texts(path)):
         yield Section(text, line)
 
 
 def parted(parts: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield running text in sections of bounded size, each with the line in which it begins."""
+    """Yield running text in sections with bounded size, each with its first line."""
     rest, line = "", 1
     for part in parts:
         rest += part
