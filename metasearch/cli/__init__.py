@@ -154,7 +154,11 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             raise click.UsageError(f"no command '{args[0]}'.{nearest(args[0], self.list_commands(ctx))}", ctx)
-        _require_values(args, ctx)
+        # To take the default instead of an empty value, such as an unset variable, would be a guess.
+        for before, arg in pairwise(args):
+            if arg == "" or re.fullmatch("--[a-z-]+=", arg):
+                name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
+                raise click.UsageError(f"{name} is empty; omit it or give it a value", ctx)
         if args and args[0] in _IN_PROCESSES:
             rank()
         elif own_rank().count > 1:
@@ -231,14 +235,6 @@ def _usage_failure(error: click.UsageError, command: str) -> _Failure:
     """Return a usage error as one line that names the command's help; click would print three."""
     says = " ".join(error.format_message().split()).rstrip(".")
     return _Failure(f"{says}; see {error.ctx.command_path if error.ctx else command} --help", error.exit_code)
-
-
-def _require_values(args: list[str], ctx: click.Context) -> None:
-    """Refuse an empty value, such as an unset variable: the default would be a guess."""
-    for before, arg in pairwise(args):
-        if arg == "" or re.fullmatch("--[a-z-]+=", arg):
-            name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
-            raise click.UsageError(f"{name} is empty; omit it or give it a value", ctx)
 
 
 @click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -18,6 +18,7 @@ from metasearch.config.extras import TRACKERS
 from metasearch.config.launchers import SETTINGS
 from metasearch.config.recipe import ROLE_NAMES, Role, public_name
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
+from metasearch.config.task import Mode
 from metasearch.errors import ConfigError, nearest
 
 ROLES = get_args(Role)
@@ -232,6 +233,7 @@ def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any], **changes:
 _TYPES: dict[Any, dict[str, Any]] = {
     bool: {"is_flag": True},
     str: {},
+    Mode: {},
     Path: {"type": click.Path(path_type=Path)},
     tuple[Path, ...]: {"type": click.Path(path_type=Path), "multiple": True},
 }

@@ -107,14 +107,15 @@ def show(
 
 
 def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
-    from metasearch.config.library import choose_recipe
+    from metasearch.config.library import Library, choose_recipe
     from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.episode import whole
     from metasearch.episodes.samplers import samplers
 
-    benchmark = load_benchmark(ref, mode)
+    chosen_mode = Library(ref.include).mode(mode)
+    benchmark = load_benchmark(ref, chosen_mode)
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
-    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, changes, ref.include)
+    chosen = choose_recipe(chosen_mode, benchmark.task.encoder, None, recipe, changes, ref.include)
     yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"

@@ -51,21 +51,27 @@ def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...],
 
 
 def configure(
-    learner: str | None, recipe: str | None, assignments: Sequence[str], epochs: int | None, **flags: Any
+    mode: str | None,
+    learner: str | None,
+    recipe: str | None,
+    assignments: Sequence[str],
+    epochs: int | None,
+    **flags: Any,
 ) -> RunConfig:
     """Return the settings of a run, with all names checked."""
     from metasearch.config.library import Library, choose_recipe
     from metasearch.config.task import require_training
 
     library = Library(flags["include"])
-    task, mode = library.task(flags["task"]), flags["mode"]
+    task = library.task(flags["task"])
     require_training(task)
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
+    parsed = library.mode(mode)
     flags["encoder"] = flags["encoder"] or task.encoder
     keys = [each.partition("=")[0].strip() for each in assignments]
     if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
         raise ConfigError(f"--epochs {epochs} and --set {same} set the same value; omit one")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
-    chosen = choose_recipe(mode, flags["encoder"], learner, recipe, changes, flags["include"])
-    return _settings.configure(RunConfig, flags, beside=bool(task.data), recipe=chosen)
+    chosen = choose_recipe(parsed, flags["encoder"], learner, recipe, changes, flags["include"])
+    return _settings.configure(RunConfig, flags, beside=bool(task.data), mode=parsed, recipe=chosen)

@@ -60,7 +60,9 @@ class Library:
 
     def path(self, kind: str, name: str) -> Path:
         """Return the file that declares a name; `ConfigError` names the nearest one, or the folder to include."""
-        if name not in self._paths[kind] and (file := _file_named(kind, name)):
+        if name in self._paths[kind]:
+            return self._paths[kind][name]
+        if file := _file_named(kind, name):
             known = self._paths[kind].get(file.stem)
             folder = file.absolute().parent.parent if WHERE[kind] else file.parent
             include = "" if known and known.samefile(file) else f" --include {quoted(folder)}"
@@ -72,9 +74,9 @@ class Library:
         """Return a task by name."""
         return self._read("task", name, Task)
 
-    def mode(self, name: str) -> Mode:
-        """Return a transfer mode by name."""
-        return self._read("mode", name, Mode)
+    def mode(self, mode: Mode | str) -> Mode:
+        """Return a transfer mode by name; a mode that is parsed already is returned unchanged."""
+        return mode if isinstance(mode, Mode) else self._read("mode", mode, Mode)
 
     def modes(self) -> list[Mode]:
         """Return all transfer modes."""
@@ -171,7 +173,7 @@ def load_distillation(name: str, assignments: Sequence[str] = (), include: Seque
 
 
 def choose_recipe(
-    mode: str,
+    mode: Mode | str,
     encoder: str,
     learner: str | None,
     recipe: str | None,

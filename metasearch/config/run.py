@@ -7,12 +7,16 @@ models. Together with the contents of the data and the encoder's weights they de
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
+from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
+
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Positive, Renamed, Seed, Settings
 from metasearch.config.index import RerankSettings
+from metasearch.config.library import Library
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import ROLE_NAMES, ZERO_SHOT, Recipe, Role
+from metasearch.config.task import Mode
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
@@ -91,6 +95,13 @@ class ComputeConfig(Settings):
     in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 
 
+def _parse_mode(written: Mode | str, info: ValidationInfo) -> Mode:
+    """Return the mode that a run names; `ConfigError` if neither the package nor the run's folders declare it."""
+    if "data" not in info.data:
+        raise ValueError("correct 'data' first; its folders may declare the mode")
+    return Library(info.data["data"].include).mode(written)
+
+
 class RunConfig(Settings):
     """A learner to train on one fold of a task, compared with the encoder before training.
 
@@ -103,7 +114,7 @@ class RunConfig(Settings):
     encoder: EncoderConfig
     recipe: Recipe
     compute: ComputeConfig = ComputeConfig()
-    mode: Annotated[str, Flag(complete="mode")]
+    mode: Annotated[Mode, BeforeValidator(_parse_mode), PlainSerializer(str), Flag(complete="mode")]
     """Transfer mode, such as mono-bi-multi; see `metasearch ls modes`."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed for episodes, dropout and the `tiny` encoder."""

@@ -247,9 +247,16 @@ class Mode(FrozenConfig):
         """Number of sets in an episode: 2 for X→Y, 3 for X→Y→Z."""
         return len(self.meta_train[0].kinds)
 
-    def patterns(self, phase: Phase) -> list[Pattern]:
-        """Return the patterns for a phase."""
-        return self.meta_train if phase == "meta-train" else self.meta_valid
+    def arrangements(self, task: Task) -> dict[Phase, list[Arrangement]]:
+        """Return the arrangements of each phase on a task; nothing if the task has none for one of the patterns."""
+        patterns: dict[Phase, list[Pattern]] = {"meta-train": self.meta_train, "meta-valid": self.meta_valid}
+        found = {phase: [task.arrangements_of(each) for each in patterns[phase]] for phase in PHASES}
+        if not all(each for by_pattern in found.values() for each in by_pattern):
+            return {}
+        return {phase: [item for each in by_pattern for item in each] for phase, by_pattern in found.items()}
+
+    def __str__(self) -> str:
+        return self.mode
 
 
 def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
@@ -260,19 +267,11 @@ def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arran
             names those of all `modes` that it can be used with.
     """
     require_training(task)
-    if not applies(task, mode):
-        have = ", ".join(m.mode for m in modes if applies(task, m)) or "none"
-        raise ConfigError(
-            f"mode '{mode.mode}' has no arrangement for task '{task.task}' (modes of {task.task}: {have})"
-        )
-    return {
-        phase: [item for pattern in mode.patterns(phase) for item in task.arrangements_of(pattern)] for phase in PHASES
-    }
-
-
-def applies(task: Task, mode: Mode) -> bool:
-    """Return whether the task has an arrangement for every pattern in the mode."""
-    return all(task.arrangements_of(pattern) for phase in PHASES for pattern in mode.patterns(phase))
+    found = mode.arrangements(task)
+    if not found:
+        have = ", ".join(str(each) for each in modes if each.arrangements(task)) or "none"
+        raise ConfigError(f"mode '{mode}' has no arrangement for task '{task.task}' (modes of {task.task}: {have})")
+    return found
 
 
 def require_training(task: Task) -> None:

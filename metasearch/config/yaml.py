@@ -116,7 +116,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     keys = list(_keys_of(overrides or {}))
     # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
     places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
-    return check(merge(tree, overrides or {}), model, str(path), places)
+    return check(merge(tree, overrides) if overrides else tree, model, str(path), places)
 
 
 def find_place(path: Path, *at: str | int) -> str:

@@ -12,7 +12,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library
 from metasearch.config.measure import Measure
 from metasearch.config.run import DataConfig
-from metasearch.config.task import Phase, Task, resolve
+from metasearch.config.task import Mode, Phase, Task, resolve
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
@@ -71,12 +71,12 @@ class Benchmark:
         return self.data if name == "all" else getattr(self.split, name)
 
 
-def load_benchmark(task: DataConfig | str, /, mode: str | None = None, **settings: Any) -> Benchmark:
+def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **settings: Any) -> Benchmark:
     """Resolve a task by name and read its data.
 
     Args:
         task: settings of the data, or the name of a task such as `lareqa`.
-        mode: a transfer mode such as `mono-bi-multi`; None when nothing is trained.
+        mode: a transfer mode, or its name, such as `mono-bi-multi`; None when nothing is trained.
         **settings: further settings of the `DataConfig`, such as `fold=1` or `data="~/data"`.
 
     Raises:
@@ -103,7 +103,9 @@ def load_benchmark(task: DataConfig | str, /, mode: str | None = None, **setting
     return Benchmark(declared, arrangements, everything, parts, measures, ref.fold, done, own)
 
 
-def on_folds(ref: DataConfig, benchmark: Benchmark, folds: Iterable[int], mode: str | None = None) -> list[Benchmark]:
+def on_folds(
+    ref: DataConfig, benchmark: Benchmark, folds: Iterable[int], mode: Mode | str | None = None
+) -> list[Benchmark]:
     """Return a benchmark with each of some folds held out; it was loaded by `ref` and `mode`."""
     if benchmark.translations:  # of each train part its own
         return [benchmark if n == benchmark.fold else load_benchmark(ref, mode, fold=n) for n in folds]

@@ -25,7 +25,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
-from metasearch.config.task import Folds, Mode, Source, Task, resolve
+from metasearch.config.task import Folds, Mode, Source, Task
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.detect import detect_all
 from metasearch.data.folds import split
@@ -308,8 +308,7 @@ def make_benchmark(
     if chains:
         patterns = list(dict.fromkeys(chain.pattern for chain in chains))
         mode = Mode(mode=name, description=", ".join(map(str, chains)), meta_train=patterns, meta_valid=patterns)
-    resolved = resolve(task, mode, [mode]) if mode else {}
-    return Benchmark(task, resolved, data, split(data, task.folds, fold), parsed, fold)
+    return Benchmark(task, mode.arrangements(task) if mode else {}, data, split(data, task.folds, fold), parsed, fold)
 
 
 def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arrangement]:

@@ -15,12 +15,12 @@ from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
+from metasearch.config.distillation import Distillation
 from metasearch.config.library import Library
-from metasearch.config.recipe import ZERO_SHOT, Role
+from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
 from metasearch.config.run import RunConfig
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.translate.train import described
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
@@ -40,7 +40,7 @@ from metasearch.pipelines.publish.card import (
     read_title,
     scored_tasks,
 )  # fmt: skip
-from metasearch.runs.describe import LOCAL, describe
+from metasearch.runs.describe import LOCAL
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import Row
@@ -54,7 +54,7 @@ SERVERS = (
 )
 """Limit of every neutral encoder that is no graph."""
 
-_NOT_SETTINGS = ("description", "sources")
+_NOT_SETTINGS = {"description", "sources"}
 """Keys of a recipe that are no settings."""
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 _EXAMPLE = """from sentence_transformers import SentenceTransformer
@@ -66,41 +66,22 @@ print(model.similarity(questions, answers))
 """
 
 
-def write_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder) -> None:
-    """Write the card of a run's model, after its scores are in the results and the model is saved."""
-    card = files.model / CARD
-    atomic_write(card, build_card(files, config, encoder, read_licence(card)))
-
-
-def build_card(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encoder, licence: str = UNKNOWN) -> str:
-    """Return the card of a run's model, from its scores; `RunFolderError` where these are damaged or were changed."""
-    rows = files.results()
-    tree = config.recipe.model_dump(mode="json")
-    facts = describe(config.model_dump(mode="json"), rows)
-    shared = {
-        "facts": {name: value for name, value in facts.items() if name not in LOCAL},
-        "recipe": yaml.dump({key: value for key, value in tree.items() if key not in _NOT_SETTINGS}),
-        "licence": licence,
-    }
-    if isinstance(config, RunConfig):
-        return _describe_training(config, rows, encoder, shared)
-    return _describe_distillation(files, config, rows, encoder, shared)
-
-
-def _describe_training(config: RunConfig, rows: Sequence[Row], encoder: Encoder, shared: dict[str, Any]) -> str:
-    recipe, label = config.recipe, config.recipe.delivers
+def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, facts: Mapping[str, str]) -> None:
+    """Write the card of a trained model with the facts of its run, after its scores are in the results."""
+    rows, recipe, label = files.results(), config.recipe, config.recipe.delivers
     base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
     task = Library(config.data.include).task(config.data.task)
-    languages, facts = tuple(task.languages), {"command": "`metasearch train`", **shared["facts"]}
+    languages = tuple(task.languages)
     if recipe.translate and task.translate:
         languages = (*languages, *sorted(task.trained_languages - set(languages)))
-        facts["translations"] = described(task.translate)
-    step = next((row["step"] for row in rows if row["learner"] == label), None)
-    facts["weights"] = "unchanged" if step is None else f"of outer step {step}"
     limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
     if any(row.get("seeded") for row in rows):
         limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
-    return _card(
+    _write_run_card(
+        files,
+        "train",
+        facts,
+        recipe,
         encoder,
         (base,),
         limits,
@@ -111,19 +92,23 @@ def _describe_training(config: RunConfig, rows: Sequence[Row], encoder: Encoder,
         languages=languages,
         scores=Scores(rows, label, ZERO_SHOT, {config.data.task: task.kind}),
         tags=("meta-learning",),
-        **{**shared, "facts": facts},
     )
 
 
-def _describe_distillation(
-    files: RunFolder, config: DistillConfig, rows: Sequence[Row], encoder: Encoder, shared: dict[str, Any]
-) -> str:
-    number, name, last = config.stages[-1]
+def write_distillation_card(
+    files: RunFolder, config: DistillConfig, encoder: Encoder, facts: Mapping[str, str]
+) -> None:
+    """Write the card of a distilled model with the facts of its run, after its scores are in the results."""
+    rows, (number, name, last) = files.results(), config.stages[-1]
     library = Library(config.data.include)
     tasks = {task: library.task(task) for task in scored_tasks(rows)}
     own = [row for row in rows if row["task"] in tasks]
     kinds = {task: each.kind for task, each in tasks.items()}
-    return _card(
+    _write_run_card(
+        files,
+        "distill",
+        facts,
+        config.recipe,
         encoder,
         tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
         [f"One seed ({config.seed}): a distillation with another may be better or worse."],
@@ -133,8 +118,17 @@ def _describe_distillation(
         data=[*_describe_corpora(files, config), *(_describe_task("scored on", each, rows) for each in tasks.values())],
         scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before", kinds) if own else None,
         tags=("distillation",),
-        **{**shared, "facts": {"command": "`metasearch distill`", **shared["facts"]}},
     )
+
+
+def _write_run_card(
+    files: RunFolder, command: str, facts: Mapping[str, str], recipe: Recipe | Distillation, *args: Any, **rest: Any
+) -> None:
+    """Write the card of a run's model, under the licence that its card states already."""
+    card, settings = files.model / CARD, recipe.model_dump(mode="json", exclude=_NOT_SETTINGS)
+    shown = {name: value for name, value in facts.items() if name not in LOCAL}
+    rest |= {"facts": {"command": f"`metasearch {command}`", **shown}, "recipe": yaml.dump(settings)}
+    atomic_write(card, _card(*args, licence=read_licence(card), **rest))
 
 
 def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:

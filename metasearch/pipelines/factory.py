@@ -14,8 +14,7 @@ from metasearch.compress.trimming import trim
 from metasearch.config import registry
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Loss, MaxLength, Recipe, Role
-from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision, RunConfig, ScoreConfig
-from metasearch.config.study import StudyConfig
+from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision
 from metasearch.config.task import Phase
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
@@ -94,8 +93,8 @@ def load_reranker(name: str, device: Device = "auto", trust_remote_code: bool = 
     return open_reranker(name, device_of(device), trust_remote_code)
 
 
-def load_task_encoder(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchmark) -> Encoder:
-    """Return the encoder of a configuration with the lengths of its task, and trimmed to its words if configured so.
+def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Device = "auto", seed: int = 0) -> Encoder:
+    """Return an encoder with the lengths of a task, and trimmed to its words if configured so.
 
     Raises:
         EncoderError: it cannot be found, loaded or trimmed.
@@ -104,14 +103,11 @@ def load_task_encoder(config: RunConfig | ScoreConfig | StudyConfig, benchmark: 
     # Train has what was translated, and the language it was translated from, which nothing else may have.
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
-    asked = config.encoder.trim
+    asked = config.trim
     languages = frozenset(known if asked == (WHOLE_TASK,) else map(normalise_tag, asked))
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
-    seed = config.seeds[0] if isinstance(config, StudyConfig) else config.seed
-    encoder = load_encoder(
-        config.encoder, benchmark.task.max_length, identify=True, device=config.compute.device, seed=seed
-    )
+    encoder = load_encoder(config, benchmark.task.max_length, identify=True, device=device, seed=seed)
     if not languages:
         return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded

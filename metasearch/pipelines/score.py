@@ -17,7 +17,7 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.factory import load_task_encoder
 from metasearch.pipelines.neutral import neutralise
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run
-from metasearch.pipelines.scorer import Scorer, run_facts
+from metasearch.pipelines.scorer import Scorer
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
@@ -38,7 +38,9 @@ class ScoreRun(Run[ScoreConfig]):
 
     def load_encoders(self) -> Mapping[str, str]:
         """Load the encoder."""
-        self.encoder = load_task_encoder(self.config, self.benchmark)
+        self.encoder = load_task_encoder(
+            self.config.encoder, self.benchmark, self.config.compute.device, self.config.seed
+        )
         return {ENCODER: self.encoder.origin}
 
     def work(self, open_callback: CallbackFactory) -> None:
@@ -50,7 +52,8 @@ class ScoreRun(Run[ScoreConfig]):
         with open_callback(config.label) as callback:
             if config.neutralise:
                 neutralise(encoder, benchmark, config.neutralise, callback)
-            scorer = Scorer(run_facts(config) | {"mode": None, "recipe": None, "step": 0}, callback)
+            facts = {"encoder": config.encoder.name, "fold_seed": config.data.fold_seed, "seed": config.seed}
+            scorer = Scorer(facts | {"mode": None, "recipe": None, "step": 0}, callback)
             scorer.add(files, config.label, encoder, benchmark, parts, cache=find_score_cache(files.path))
         report = f"# {config.label} on {config.data.task}\n\n{by_language(files.results(), 'test')}\n"
         files.finish(report, used(self.seconds, encoder.device))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from metasearch.config.index import RERANK_TOP
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
-from metasearch.config.run import Precision, RunConfig, ScoreConfig
+from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
@@ -202,11 +202,6 @@ def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:
     own = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
     own.origin, own.seeded = encoder.origin, encoder.seeded
     return own
-
-
-def run_facts(config: RunConfig | ScoreConfig) -> Row:
-    """Return the facts that all rows of a run have in common: encoder, fold seed and seed."""
-    return {"encoder": config.encoder.name, "fold_seed": config.data.fold_seed, "seed": config.seed}
 
 
 def scored(files: RunFolder, task: str, measures: Collection[str]) -> set[tuple[str, str]]:

@@ -15,16 +15,17 @@ from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
 from metasearch.pipelines import factory
-from metasearch.pipelines.cards import write_card
+from metasearch.pipelines.cards import write_training_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.merge import MergeStage
 from metasearch.pipelines.neutral import neutralise, say, train_map
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space
 from metasearch.pipelines.score import find_score_cache
-from metasearch.pipelines.scorer import Scorer, VectorsOf, run_facts
+from metasearch.pipelines.scorer import Scorer, VectorsOf
 from metasearch.pipelines.train_report import monitored, report
 from metasearch.runs.callbacks import SILENT, Callback, LoggingCallback
+from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.training.checkpoint import CheckpointStore
@@ -50,7 +51,9 @@ class TrainRun(Run[RunConfig]):
 
     def load_encoders(self) -> Mapping[str, str]:
         """Load the encoder to train."""
-        self.encoder = factory.load_task_encoder(self.config, self.benchmark)
+        self.encoder = factory.load_task_encoder(
+            self.config.encoder, self.benchmark, self.config.compute.device, self.config.seed
+        )
         return {ENCODER: self.encoder.origin}
 
     def validate(self) -> None:
@@ -95,7 +98,12 @@ class TrainRun(Run[RunConfig]):
         latest = outcome.best_step == outcome.steps and self.config.compute.precision == "fp32"
         trained = (dev.vectors if latest else None) or CachedEncoder(encoder)
         self._score_trained(outcome, trained, merging, callback)
-        write_card(files, self.config, encoder)
+        rows = files.results()
+        described = describe(self.config.model_dump(mode="json"), rows)
+        if benchmark.translations:
+            described["translations"] = str(benchmark.translations)
+        described["outer steps"] = f"{outcome.steps} ({outcome.ended})"
+        write_training_card(files, self.config, encoder, described)
         cost = (
             used(self.seconds, encoder.device)
             | {"steps": outcome.steps}
@@ -103,7 +111,9 @@ class TrainRun(Run[RunConfig]):
             | _describe_translations(benchmark)
             | _mean_kd_share(files)
         )
-        files.finish(report(files, self.config, benchmark, outcome, cost["seconds"]), cost)
+        described["time"] = f"{cost['seconds']:.0f} s since the start or the last resume, evaluation included"
+        described["data"] = f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"
+        files.finish(report(rows, recipe, benchmark, described), cost)
 
     def _project_before(self, callback: Callback = SILENT) -> None:
         """Append the projection through which the recipe trains, if it has one."""
@@ -129,8 +139,9 @@ class TrainRun(Run[RunConfig]):
 
     @cached_property
     def _facts(self) -> Row:
-        facts = run_facts(self.config) | {"mode": self.config.mode, "recipe": self.config.recipe.recipe}
-        return facts | self._translation_facts()
+        config = self.config
+        facts = {"encoder": config.encoder.name, "fold_seed": config.data.fold_seed, "seed": config.seed}
+        return facts | {"mode": str(config.mode), "recipe": config.recipe.recipe} | self._translation_facts()
 
     def _translation_facts(self) -> Row:
         """Return the fingerprint of the translations in train; `DataError` if the run began with others."""

@@ -9,7 +9,7 @@ from metasearch.compress.export.facts import is_exported
 from metasearch.config import registry
 from metasearch.config.library import Library, choose_recipe
 from metasearch.config.run import DataConfig
-from metasearch.config.task import Task, applies, resolve
+from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.data.folds import Split
 from metasearch.data.records import RetrievalData, SimilarityData
@@ -64,14 +64,14 @@ def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
 def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split], include: Sequence[str]) -> Iterator[str]:
     """Draw and embed an episode of every arrangement of every mode; yield a line for each mode."""
     declared = benchmark.task
-    modes = [mode for mode in library.modes() if applies(declared, mode)]
+    modes = [mode for mode in library.modes() if mode.arrangements(declared)]
     if not modes:
         raise ConfigError(f"task '{declared.task}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:
-        recipe = choose_recipe(mode.mode, declared.encoder, None, None, changes, include)
-        placed = replace(benchmark, arrangements=resolve(declared, mode, modes))
+        recipe = choose_recipe(mode, declared.encoder, None, None, changes, include)
+        placed = replace(benchmark, arrangements=mode.arrangements(declared))
         check_fit(recipe, placed, "fp32")
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):
@@ -83,7 +83,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split], incl
             for i in range(len(placed.arrangements[phase]))
         ]
         span = f"{min(losses):.3f} to {max(losses):.3f}"
-        yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"
+        yield f"mode {mode}: {len(losses)} episodes drawn and embedded, loss {span}"
 
 
 def _check_scores(fold: int, parts: Split) -> None:

@@ -33,8 +33,11 @@ def describe(config: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
     if config.get("fold_seed") is not None:
         facts["fold seed"] = f"{config['fold_seed']} (articles or rows are shuffled)"
     facts |= {name: str(config[name]) for name in ("seed", "precision") if name in config}
-    if found := rows[-1].get("versions") if rows else None:
-        facts["versions"] = describe_versions(found)
+    last = rows[-1] if rows else {}
+    if config.get("mode") and last.get("step"):
+        facts["weights"] = f"of outer step {last['step']}"
+    if "versions" in last:
+        facts["versions"] = describe_versions(last["versions"])
     return facts
 
 

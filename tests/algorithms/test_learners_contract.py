@@ -8,7 +8,6 @@ import torch
 
 from metasearch.config import registry
 from metasearch.config.library import Library, choose_recipe
-from metasearch.config.task import applies
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError
@@ -49,7 +48,7 @@ def runs():
         (task, mode, learner)
         for task in TASKS
         for mode in LIBRARY.names("mode")
-        if applies(LIBRARY.task(task), LIBRARY.mode(mode))
+        if LIBRARY.mode(mode).arrangements(LIBRARY.task(task))
         for learner in LEARNERS
         if fits(learner, mode)
     ]

@@ -8,7 +8,7 @@ from metasearch.config.library import Library, overrides
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
 from metasearch.config.run import EncoderConfig
-from metasearch.config.task import PHASES, Task, applies, resolve
+from metasearch.config.task import PHASES, Task, resolve
 from metasearch.errors import ConfigError
 
 LIBRARY = Library()
@@ -29,12 +29,12 @@ def test_a_shipped_task_loads_and_names_a_reader_and_measures_that_exist(name):
     task = LIBRARY.task(name)
     assert task.reader in registry.names("readers")
     assert [str(Measure.parse(measure, task.kind)) for measure in task.measures] == task.measures
-    assert any(applies(task, mode) for mode in LIBRARY.modes()) != task.evaluation_only
+    assert any(mode.arrangements(task) for mode in LIBRARY.modes()) != task.evaluation_only
 
 
 @pytest.mark.parametrize("name", LIBRARY.names("mode"))
 def test_a_shipped_mode_loads_and_is_of_use_to_a_task(name):
-    assert any(applies(LIBRARY.task(task), LIBRARY.mode(name)) for task in LIBRARY.names("task"))
+    assert any(LIBRARY.mode(name).arrangements(LIBRARY.task(task)) for task in LIBRARY.names("task"))
 
 
 @pytest.mark.parametrize("task", RETRIEVAL)
@@ -114,7 +114,7 @@ def test_a_folder_of_the_users_own_adds_a_task_a_mode_and_a_recipe(write, tmp_pa
     write(RECIPE, "recipes/small")
     library = Library([tmp_path])
     assert library.task("fjord").languages == ["no", "de"]
-    assert applies(library.task("fjord"), library.mode("north"))
+    assert library.mode("north").arrangements(library.task("fjord"))
     assert library.recipe("small").episodes.k == 2
     assert library.names("task") == sorted([*LIBRARY.names("task"), "fjord"])
     assert library.path("task", "fjord") == tmp_path / "fjord.yaml"

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from helpers.configs import nested
 from helpers.e5_texts import checksum, embedded
 from metasearch.config.extras import install_line
-from metasearch.config.run import ScoreConfig
+from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import e5
 from metasearch.encoders.e5.packed import read
@@ -68,8 +67,7 @@ def test_vectors_are_those_of_the_engine_within_a_cosine_of_0_999(encoder):
 @pytest.mark.exhaustive
 def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
     benchmark = load_benchmark("demo")
-    config = nested(ScoreConfig, task="demo", encoder="e5", trim=("task",), device="cpu")
-    trimmed = load_task_encoder(config, benchmark)
+    trimmed = load_task_encoder(EncoderConfig(name="e5", trim=("task",)), benchmark, "cpu")
     assert trimmed.parameter_count < encoder.parameter_count / 3
     texts = [candidate.text for candidate in benchmark.data.candidates[::40]]
     whole = Encoder(encoder.model, "e5", benchmark.task.max_length)

@@ -9,7 +9,6 @@ import pytest
 from helpers.corpus import LANGUAGES, FakeEncoder, episodes_of, retrieval
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library, load_recipe
-from metasearch.config.task import applies
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.pairs import QuestionTranslations
@@ -18,7 +17,7 @@ from metasearch.errors import ConfigError, DataError
 
 LIBRARY = Library()
 DEMO = LIBRARY.task("demo")
-MODES = [mode.mode for mode in LIBRARY.modes() if applies(DEMO, mode)]
+MODES = [mode.mode for mode in LIBRARY.modes() if mode.arrangements(DEMO)]
 GREEK = "el_el -> el_ar -> el_{ar,el,hi}"
 DRAWN = "episodes.translations=true"
 

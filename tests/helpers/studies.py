@@ -163,7 +163,7 @@ def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Sett
     facts: dict[str, Any] = {"task": config.data.task, "encoder": config.encoder.name, "fold": fold}
     facts |= {"fold_seed": config.data.fold_seed, "seed": config.seed, "mode": None, "recipe": None}
     if isinstance(config, RunConfig):
-        facts |= {"mode": config.mode, "recipe": config.recipe.recipe}
+        facts |= {"mode": str(config.mode), "recipe": config.recipe.recipe}
     facts |= {"learner": way.learner, "step": 0 if way.learner == ZERO_SHOT else 4}
     stamp = {"data": shared.data, "versions": dict(shared.versions)}
     for split in ("dev", "test"):

@@ -8,9 +8,8 @@ import yaml
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from helpers.configs import nested
 from metasearch.cli import main
-from metasearch.config.run import ScoreConfig
+from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines import factory
 
@@ -22,8 +21,7 @@ def call(*words):
 
 
 def trimmed(*languages):
-    config = nested(ScoreConfig, task="demo", encoder="tiny", trim=languages, device="cpu")
-    return factory.load_task_encoder(config, load_benchmark("demo"))
+    return factory.load_task_encoder(EncoderConfig(name="tiny", trim=languages), load_benchmark("demo"), "cpu")
 
 
 @pytest.mark.slow
@@ -59,11 +57,12 @@ def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
 
 @pytest.mark.slow
 def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vectors():
-    config = nested(ScoreConfig, task="demo-oracle", encoder="tiny", trim=("task",), device="cpu")
     benchmark = load_benchmark("demo-oracle")
     # Test is not asked in English, which train is.
     assert "en" not in benchmark.data.languages
     questions = [question.text for question in benchmark.split.train.questions_by_language["en"]]
     whole = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
-    found = factory.load_task_encoder(config, benchmark).encode(questions, "question")
+    found = factory.load_task_encoder(EncoderConfig(name="tiny", trim=("task",)), benchmark, "cpu").encode(
+        questions, "question"
+    )
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))

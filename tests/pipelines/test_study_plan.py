@@ -66,14 +66,14 @@ def test_a_distillation_and_the_scores_of_its_student_on_each_fold_are_one_cell_
 
 def test_what_the_cells_share_comes_from_the_study(tmp_path):
     shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
-    config = study(**shared, max_steps=3, precision="bf16", include=("/more",))
+    config = study(**shared, max_steps=3, precision="bf16", include=(str(tmp_path),))
     for cell in plan(config, tmp_path):
         settings = flat(cell.runs[cell.name].model_dump())
         assert {key: settings[key] for key in shared} == shared
-        assert settings["include"] == ("/more",)
+        assert settings["include"] == (str(tmp_path),)
     run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].runs["maml-trans/fold-0-seed-4"]
     assert isinstance(run, RunConfig)
-    assert (run.max_steps, run.compute.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
+    assert (run.max_steps, run.compute.precision, str(run.mode), run.recipe) == (3, "bf16", "trans", RECIPE)
 
 
 def test_two_arms_cannot_have_one_name():

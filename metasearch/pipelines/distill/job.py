@@ -17,7 +17,7 @@ from pathlib import Path
 
 from metasearch.config.distill_run import DistillConfig
 from metasearch.encoders.encoder import Encoder
-from metasearch.pipelines.cards import write_card
+from metasearch.pipelines.cards import write_distillation_card
 from metasearch.pipelines.distill.checks import benchmarks_of, check_stages, resolved, roles_of
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.report import stage_report, whole_report
@@ -25,6 +25,7 @@ from metasearch.pipelines.distill.stage import run_stage
 from metasearch.pipelines.run import CallbackFactory, Run, RunResult, silent
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import MEAN, STAGE
 from metasearch.runs.torchrun_env import rank, require_divides
@@ -107,9 +108,11 @@ class DistillRun(Run[DistillConfig]):
                 encoder = self.roles.at(stage.trains, stage.max_length)
                 self._score(encoder, f"{number} {name}", number, callback)
         self.files.save_model(encoder)
-        write_card(self.files, self.config, encoder)
-        facts = used(self.seconds, encoder.device)
-        self.files.finish(whole_report(self.files, self.config, encoder, self.seconds), facts)
+        rows = self.files.results()
+        facts = describe(self.config.model_dump(mode="json"), rows)
+        write_distillation_card(self.files, self.config, encoder, facts)
+        cost = used(self.seconds, encoder.device)
+        self.files.finish(whole_report(rows, self.config, encoder, facts, self.seconds), cost)
 
     def _stage_files(self, number: int, name: str) -> RunFolder:
         return RunFolder(self.files.path / f"{number}-{name}")

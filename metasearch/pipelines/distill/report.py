@@ -1,14 +1,11 @@
 """The reports of a stage and of a whole distillation, in Markdown."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from metasearch.config.distill_run import DistillConfig
 from metasearch.encoders.encoder import Encoder
-from metasearch.runs.describe import describe
-from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table, markdown, percent
-from metasearch.runs.rows import MEAN, STAGE
+from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.trainer import Outcome
 
@@ -29,22 +26,23 @@ def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: 
     return f"# Stage {name} of {config.recipe.recipe}\n\n{fact_table('stage', facts)}\n"
 
 
-def whole_report(files: RunFolder, config: DistillConfig, encoder: Encoder, seconds: float) -> str:
+def whole_report(
+    rows: Sequence[Row], config: DistillConfig, encoder: Encoder, facts: Mapping[str, str], seconds: float
+) -> str:
     """Return the dev scores of all stages, the tasks' scores after each, and the facts of a run of so many seconds."""
-    rows = files.results()
     parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
     for task in config.evaluate:
         own = [row for row in rows if row["task"] == task]
         parts.append(f"## {task}\n\n{_by_group(own) or by_language(own, 'test')}")
     count = encoder.parameter_count
-    facts = describe(config.model_dump(mode="json"), rows) | {
+    facts = dict(facts) | {
         "model": f"{count:,} parameters, {4 * count / _MEBI:.1f} MiB in float32, {2 * count / _MEBI:.1f} in float16",
         "time": f"{seconds:.0f} s since the start or the last resume, evaluation included",
     }
     return "\n\n".join([*parts, fact_table("run", facts)]) + "\n"
 
 
-def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:
+def _by_group(rows: Sequence[Row]) -> str:
     """Return stages by groups of languages of a translation task, the mean of both directions; "" for other tasks."""
     both = [row for row in rows if row["pool"] == "both"]
     cells = {(row["learner"], row["measure"], row["language"]): row["value"] for row in both}
@@ -60,7 +58,7 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:
     return markdown(["stage", "measure", *heads], lines, left=2) if lines else ""
 
 
-def _stages(rows: Sequence[Mapping[str, Any]], config: DistillConfig) -> str:
+def _stages(rows: Sequence[Row], config: DistillConfig) -> str:
     """Return a table of the dev scores of each stage."""
     by_label = {row["learner"]: row for row in rows if row["task"] == STAGE}
     lines = []

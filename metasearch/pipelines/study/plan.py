@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from metasearch.config.distill_run import DistillConfig
+from metasearch.config.library import Library
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.config.run import ComputeConfig, RunConfig, ScoreConfig
@@ -76,13 +77,15 @@ def _distillations(config: StudyConfig, folder: Path) -> Iterator[Cell]:
 
 
 def _trainings(config: StudyConfig) -> Iterator[Cell]:
+    library = Library(config.data.include)
+    modes = {arm.arm: library.mode(arm.mode) for arm in config.trained}
     for seed, fold in _folds_by_seed(config):
         for arm in config.trained:
             run = RunConfig(
                 data=config.on(fold),
                 encoder=config.encoder,
                 compute=config.compute,
-                mode=arm.mode,
+                mode=modes[arm.arm],
                 recipe=arm.recipe,
                 seed=seed,
                 max_steps=config.max_steps,

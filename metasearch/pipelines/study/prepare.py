@@ -34,7 +34,7 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
     device_of(config.compute.device)
     # A GPU would keep some memory for this process as long as the study runs.
     cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
-    encoder = factory.load_task_encoder(config.model_copy(update=cpu), benchmark)
+    encoder = factory.load_task_encoder(config.encoder, benchmark, "cpu", config.seeds[0])
     for each in config.distilled:
         roles_of(each.model_copy(update=cpu))
     return {} if encoder.seeded else {ENCODER: encoder.origin}

@@ -114,23 +114,23 @@ def arms_of(
         name, own = _name_and_mode(flag, text, modes, config)
         changed = [*changes.get("", ()), *changes.get(name, ())]
         fits = 0
-        for mode in own:
-            if mode not in benchmarks:
+        for mode in map(library.mode, own):
+            if mode.mode not in benchmarks:
                 ref = config.on(config.folds[0])
-                benchmarks[mode] = on_folds(ref, load_benchmark(ref, mode), config.folds, mode)
+                benchmarks[mode.mode] = on_folds(ref, load_benchmark(ref, mode), config.folds, mode)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = choose_recipe(mode, config.encoder.name, learner, recipe, changed, config.data.include)
-            links, needed = library.mode(mode).links, learner_class(chosen).links
+            links, needed = mode.links, learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
                 log.info(f"{name} is skipped in mode {mode}, which has {links} links; it needs {needs}")
                 continue
             fits += 1
-            arm = TrainedArm(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
+            arm = TrainedArm(arm=f"{name}-{mode}", mode=mode.mode, recipe=factory.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' have the same name and differ; omit one")
-            check_fit(chosen, benchmarks[mode][0], config.compute.precision, config.compute.checkpointing)
-            _check_sizes(benchmarks[mode], chosen, config)
+            check_fit(chosen, benchmarks[mode.mode][0], config.compute.precision, config.compute.checkpointing)
+            _check_sizes(benchmarks[mode.mode], chosen, config)
         if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:

@@ -12,7 +12,6 @@ from metasearch.config.library import Library
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.postprocessing import LEAST, NeutralSettings
 from metasearch.config.recipe import Recipe
-from metasearch.config.task import applies, resolve
 from metasearch.config.tune import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
@@ -181,9 +180,11 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     few = len(train.questions) < recipe.episodes.k + recipe.episodes.q
     trained = pooled(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if step.learner != FINE_TUNE:
-        modes = (mode for mode in map(library.mode, _MODES) if mode.links in links and applies(benchmark.task, mode))
+        modes = (
+            mode for mode in map(library.mode, _MODES) if mode.links in links and mode.arrangements(benchmark.task)
+        )
         if mode := next(modes, None):
-            trained = replace(benchmark, arrangements=resolve(benchmark.task, mode, library.modes()))
+            trained = replace(benchmark, arrangements=mode.arrangements(benchmark.task))
     # The dev split is a part of train, so that both phases are one.
     episodes = min(recipe.budget.meta_train + recipe.budget.meta_valid, _MOST_EPISODES)
     once = {"meta_train": episodes, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
