@@ -1,4 +1,4 @@
-"""What readers return: questions and candidates of a retrieval task, or scored pairs of a similarity task.
+"""Results of readers: questions and candidates for retrieval, or scored pairs for similarity.
 
 Those of a translation task are in `metasearch.data.translation`. All kinds of data know their *groups*, the units that
 must not straddle train, dev and test: the articles of a retrieval task, the rows of a similarity task. Languages are
@@ -37,7 +37,7 @@ class Example(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Language codes of the texts; the first is that of the question or the first sentence."""
+        """Language codes of the texts; the first belongs to the question or first sentence."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Example(Protocol):
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Texts of candidates that are labelled as answers to the question, in kinds that have one."""
+        """Texts of candidates labelled as answers to the question."""
 
     def lines(self) -> tuple[str, ...]:
         """Return the example as lines for a person to read."""
@@ -177,7 +177,7 @@ class RetrievalData:
     def read(
         cls, path: "str | Path", columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()
     ) -> "RetrievalData":
-        """Return the data of a file of labelled rows, or of a BEIR folder (`metasearch.data.readers.beir`).
+        """Return the data in a file of labelled rows, or in a BEIR folder (`metasearch.data.readers.beir`).
 
         Rows are CSV, TSV, JSON lines, Parquet or a folder of `datasets`.
 
@@ -186,7 +186,7 @@ class RetrievalData:
         return cls.from_rows(path, columns, languages)
 
     def benchmark(self, arrangements: "str | Sequence[str]" = (), **settings: Any) -> "Benchmark":
-        """Return a benchmark of this data: folds between groups, measures, and what episodes are drawn along.
+        """Return a benchmark with this data: folds between groups, measures and arrangements.
 
         Args:
             arrangements: such as `en_en -> en_de -> en_{de,en}`; none where nothing is trained.
@@ -198,7 +198,7 @@ class RetrievalData:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Articles in file order, those of candidates first."""
+        """Articles in file order, candidates' articles first."""
         own = (*(candidate.group for candidate in self.candidates), *(question.group for question in self.questions))
         return tuple(dict.fromkeys(filter(None, own)))
 
@@ -218,16 +218,16 @@ class RetrievalData:
 
     @cached_property
     def questions_by_language(self) -> dict[str, tuple[Question, ...]]:
-        """Questions of each language in file order."""
+        """Questions by language, in file order."""
         return grouped(self.questions, lambda question: question.language)
 
     def askable(self, query: str, candidates: Collection[str]) -> tuple[Question, ...]:
-        """Return the questions of the language `query` that have an answer in each of the languages `candidates`."""
+        """Return questions in the language `query` with an answer in every language in `candidates`."""
         asked, wanted = self.questions_by_language.get(query, ()), set(candidates)
         return tuple(question for question in asked if wanted <= self.answers.get(question.id, {}).keys())
 
     def select(self, groups: Collection[str]) -> "RetrievalData":
-        """Return the part of the data that belongs to these articles, with the candidates of every part."""
+        """Return the data of these articles, with all candidates."""
         wanted = set(groups)
         questions = tuple(question for question in self.questions if question.group in wanted)
         candidates = tuple(candidate for candidate in self.candidates if candidate.group in wanted)
@@ -247,7 +247,7 @@ class RetrievalData:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that a learner or an evaluation can see."""
+        """Hash of everything that a learner or evaluation can see."""
         questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
         candidates = ((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates)
         grades = ((*pair, repr(grade)) for pair, grade in self.grades.items())
@@ -281,17 +281,17 @@ class SimilarityData:
 
     @cached_property
     def by_languages(self) -> dict[frozenset[str], tuple[ScoredPair, ...]]:
-        """Pairs by their languages, whatever the order of the two."""
+        """Pairs by languages, in either order."""
         return grouped(self.pairs, lambda pair: frozenset(pair.languages))
 
     def select(self, groups: Collection[str]) -> "SimilarityData":
-        """Return the part of the data that belongs to these rows."""
+        """Return the data of these rows."""
         wanted = set(groups)
         return replace(self, pairs=tuple(pair for pair in self.pairs if pair.group in wanted))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that a learner or an evaluation can see."""
+        """Hash of everything that a learner or evaluation can see."""
         rows = ((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs)
         return fingerprint_of(rows, self.translated)
 
@@ -323,7 +323,7 @@ class RoleText(NamedTuple):
 
 
 def texts_of(data: Data) -> Iterator[RoleText]:
-    """Yield every text of questions, candidates or pairs, in their order; one that stands there twice comes twice."""
+    """Yield every text in questions, candidates or pairs, in order, with duplicates."""
     if isinstance(data, RetrievalData):
         yield from (RoleText("question", question.text, question.language) for question in data.questions)
         yield from (RoleText("candidate", candidate.text, candidate.language) for candidate in data.candidates)

@@ -1,4 +1,4 @@
-"""What became of the lines of files in which a damaged line is left out and counted."""
+"""Line counts for files where damaged lines are dropped."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ EXAMPLES = 3
 
 @dataclass
 class Report:
-    """Counts of lines.
+    """Line counts.
 
     Attributes:
         read: lines that were read.
@@ -30,13 +30,13 @@ class Report:
         return self.read - self.dropped.total()
 
     def drop(self, reason: str, place: str = "") -> None:
-        """Count a line that is left out, and remember its place, `file:line`, while there are few of its reason."""
+        """Count a dropped line; remember its place, `file:line`, for the first few per reason."""
         self.dropped[reason] += 1
         if place and self.dropped[reason] <= EXAMPLES:
             self.examples.append(f"{place}: {reason}")
 
     def include(self, other: "Report") -> None:
-        """Add the counts and places of another file."""
+        """Add counts and places from another file."""
         self.read += other.read
         self.dropped += other.dropped
         self.examples += other.examples

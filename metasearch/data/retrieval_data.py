@@ -59,7 +59,7 @@ class _Label:
 
 
 def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> RetrievalData:
-    """Return the data of labelled rows; see `RetrievalData.from_rows` for arguments and errors."""
+    """Return data from labelled rows; arguments and errors as in `RetrievalData.from_rows`."""
     if is_hub_name(rows):
         rows = fetch(rows)
     if isinstance(rows, str | Path) and not columns and os.path.exists(Path(rows) / beir.CORPUS):
@@ -153,7 +153,7 @@ def _name_in(row: Row, name: str) -> str:
 
 
 def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: list[str]) -> list[_Label]:
-    """Return rows that have both languages; those that were detected go to the notes."""
+    """Return rows with both languages; detected ones are noted."""
     lacking = [label.query for label in labels if not label.query_language]
     lacking += [label.document for label in labels if not label.document_language]
     if not lacking:
@@ -267,7 +267,7 @@ def make_benchmark(
     encoder: str = "mini-e5",
     name: str = "rows",
 ) -> Benchmark:
-    """Return a benchmark of retrieval data, as `load_benchmark` returns one of a task.
+    """Return a benchmark with retrieval data, like `load_benchmark` for a task.
 
     Args:
         data: its questions and candidates.

@@ -1,4 +1,4 @@
-"""Files of scored sentence pairs without a task: STS benchmarks, and what a cross-encoder labelled.
+"""Files of scored sentence pairs without a task: STS benchmarks, and labels by a cross-encoder.
 
 A file is a CSV without header, `sentence,sentence,score`, as stsb-multi-mt is, or the same with tabs and no quotes;
 either may be packed as `.gz`. Its name gives the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
@@ -45,7 +45,7 @@ Row = tuple[str, str, float]
 
 
 def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
-    """Return the pairs of CSV and TSV files, in their order.
+    """Return the pairs in CSV and TSV files, in order.
 
     Raises:
         DataError: a file is missing or damaged, with file and line, or its name tells no language.
@@ -59,7 +59,7 @@ def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
 
 
 def scored_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a CSV or TSV of sentence, sentence and score; `DataError` names file and line of damage."""
+    """Yield the rows (sentence, sentence, score) in a CSV or TSV; `DataError` names file and line."""
     empty = True
     for row in read_rows(path, names=("sentence1", "sentence2", "score")):
         first, second = (sentence_of(row.values[name], path, row.line) for name in ("sentence1", "sentence2"))
@@ -70,7 +70,7 @@ def scored_rows(path: Path) -> Iterator[Row]:
 
 
 def scored_csv(rows: Iterable[Row]) -> str:
-    """Return rows as the text of a CSV without header, with scores from 0 to 5.
+    """Return rows as CSV text without header, with scores from 0 to 5.
 
     `scored_rows` reads the same rows back, to the last bit, where texts are stripped and have line feeds, and scores
     are the quotient of a number and 5, as readers give them.
@@ -85,7 +85,7 @@ def scored_csv(rows: Iterable[Row]) -> str:
 def split_dev(
     pairs: Sequence[ScoredPair], count: int, seed: int = 0
 ) -> tuple[tuple[ScoredPair, ...], tuple[ScoredPair, ...]]:
-    """Return train and dev of so many rows, each in the order of the pairs; all translations of a row go the same way.
+    """Return train and dev, in order; all translations of a row are in the same part.
 
     Raises:
         DataError: no row would be left to train on.
@@ -147,7 +147,7 @@ def _read_language(words: Sequence[str], cased: bool) -> str:
 
 
 def _written(score: float) -> float:
-    """Return the number from 0 to 5 that is read back as this score, and of several one with fewer digits.
+    """Return the shortest number from 0 to 5 that is read back as this score.
 
     Where score = fl(m / 5), fl(5 · score) / 5 rounds to it. With u its last place, 5 · score is at most 2.5 u from
     m: the product is m where numbers of its size are 8 u apart, and at most 2 u off where they are 4 u apart.

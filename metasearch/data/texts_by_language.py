@@ -1,4 +1,4 @@
-"""Texts whose language is known, without labels: of files whose names tell it, or of a part of a task.
+"""Unlabelled texts with known language: from files named by language, or from a task's split.
 
 | name | language |
 |---|---|
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()) -> Tagged:
-    """Return texts of files by language, the first ones of each; several files of a language are read in turn.
+    """Return the first texts per language from files; several files in a language alternate.
 
     Every other text is a question, the others are candidates, so that the prompts of both have their part.
 
@@ -59,7 +59,7 @@ def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()
 
 
 def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
-    """Return the texts of a part of a task by language, without their labels, evenly spread where there are more.
+    """Return a task's texts by language, without labels, sampled evenly if there are too many.
 
     Args:
         data: such as the train part of a fold.

@@ -1,4 +1,4 @@
-"""Translations: what a reader returns for a translation task, and what parallel corpora hold."""
+"""Translations: results of a reader for a translation task, and content of parallel corpora."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ Key = TypeVar("Key")
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, tuple[Item, ...]]:
-    """Return the items of each key; keys, and the items of each, are in the order of the items."""
+    """Group items by key; keys and items keep their order."""
     table: dict[Key, list[Item]] = {}
     for item in items:
         table.setdefault(key(item), []).append(item)
@@ -77,7 +77,7 @@ class TranslationData:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Files, by the language of their translations, in the order of the task."""
+        """Files by the language of their translations, in the task's order."""
         return tuple(self.by_language)
 
     @cached_property
@@ -86,7 +86,7 @@ class TranslationData:
         return frozenset(code for pair in self.pairs for code in pair.languages)
 
     def select(self, groups: Collection[str]) -> "TranslationData":
-        """Return the part of the data that is in these files."""
+        """Return the data in these files."""
         wanted = set(groups)
         return replace(self, pairs=tuple(pair for pair in self.pairs if pair.languages[1] in wanted))
 

@@ -98,7 +98,7 @@ def require_merged(model: SentenceTransformer) -> None:
 
 
 def missing_base(folder: Path) -> str | None:
-    """Return the base model that an adapter in a folder names and that is not on this machine; None where all is."""
+    """Return an adapter's base model if it is missing on this machine, or None."""
     for path in folder.rglob("adapter_config.json"):
         base = json.loads(path.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
         embedded = (path.parent / "config.json").is_file()
@@ -108,7 +108,7 @@ def missing_base(folder: Path) -> str | None:
 
 
 def _cached(base: str) -> object:
-    """Return the path of a model's configuration in the cache of the hub, or something else than a string."""
+    """Return the cached path of a model's configuration, or a non-string if missing."""
     try:
         return try_to_load_from_cache(base, "config.json")
     except ValueError:  # no name of a hub
@@ -119,7 +119,7 @@ _ADVICE = "metasearch needs whole weights: name the base model, or train an adap
 
 
 def _states(model: nn.Module, words: Any) -> Tensor:
-    """Return the hidden states `(1, T, D)` of a made-up text."""
+    """Return the hidden states `(1, T, D)` for an artificial text."""
     tokens = (torch.arange(3, 19) % words).unsqueeze(0)
     with torch.no_grad():
         states: Tensor = model(input_ids=tokens, attention_mask=torch.ones_like(tokens))[0]

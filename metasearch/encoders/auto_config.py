@@ -1,4 +1,4 @@
-"""Configurations of metasearch that transformers loads where nothing imported metasearch.
+"""metasearch configurations that transformers loads without an import of metasearch.
 
 A saved folder holds a file of a few lines that imports metasearch, and `config.json` names it as `auto_map`.
 `SentenceTransformer(folder, trust_remote_code=True)` then loads the model wherever metasearch is installed. After
@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
 
 
 class LoadableConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
-    """A configuration that is saved with the file that loads it."""
+    """A configuration saved together with the file that loads it."""
 
     def __init__(self, **kwargs: Any) -> None:
         # An attribute would be saved with the fields, and would count as a property of the model.
@@ -44,4 +44,4 @@ class LoadableConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is
 
     @classmethod
     def register_for_auto_class(cls, auto_class: str = "AutoConfig") -> None:
-        """Do nothing: transformers would copy the source of this class into every folder."""
+        """Do nothing: transformers would copy this class's source into every folder."""

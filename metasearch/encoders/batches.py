@@ -1,4 +1,4 @@
-"""How texts of similar length are put together in batches."""
+"""Batches of texts with similar length."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -16,7 +16,7 @@ GPU_BATCH_TEXTS = 1024
 
 
 def batches(lengths: NDArray[np.int64], most: int, tokens: int | None = None) -> Iterator[tuple[int, int]]:
-    """Yield where the batches of texts of descending lengths begin and end.
+    """Yield start and end of batches for texts sorted by descending length.
 
     Args:
         lengths: tokens of each text, the longest first.

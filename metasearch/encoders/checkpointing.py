@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Checkpointed(nn.Module):
-    """A layer in whose place it stands.
+    """A wrapper in place of a layer.
 
     transformers' own checkpointing is for training mode alone, and takes the weights that stand in the layer on the way
     back. Those of an inner step are there on the way forward only, so they are kept with the inputs.
@@ -30,7 +30,7 @@ class Checkpointed(nn.Module):
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a backbone asks of its layer."""
+        """Return an attribute of the wrapped layer."""
         try:
             return super().__getattr__(name)
         except AttributeError:

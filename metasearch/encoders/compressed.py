@@ -28,7 +28,7 @@ _ROWS = 8192
 
 
 class FactorisedEmbedding(nn.Module):
-    """A word table of rank K: `V·K + K·H` weights in place of `V·H`.
+    """An embedding matrix with rank K: `V·K + K·H` weights in place of `V·H`.
 
     It takes the place of a model's `nn.Embedding`, `padding` included. Positions, token types and LayerNorm come after
     it, as they come after a whole table, so the vector of a word is linear in both factors and has no bias.
@@ -50,19 +50,19 @@ class FactorisedEmbedding(nn.Module):
         return self.table.padding_idx
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return vectors `(B, T, H)` of word numbers `(B, T)`."""
+        """Return vectors `(B, T, H)` for token ids `(B, T)`."""
         vectors: Tensor = self.projection(self.table(ids))
         return vectors
 
     @torch.no_grad()
     def multiplied_out(self) -> Tensor:
-        """Return the table `(V, H)` that this one replaces; each row is what `forward` gives for its word."""
+        """Return the equivalent full matrix `(V, H)`; each row is `forward` for its token."""
         ids = torch.arange(self.num_embeddings, device=self.table.weight.device)
         return torch.cat([self(part[None])[0] for part in _parts(ids)])
 
     @torch.no_grad()
     def approximate(self, table: Tensor, weights: Tensor | None = None) -> None:
-        """Set both factors to the best approximation of a table `(V, H)` in the sense of least squares.
+        """Set both factors to the least-squares approximation of a matrix `(V, H)`.
 
         That is the truncated singular value decomposition `T ≈ U S Wᵀ` (Eckart and Young, 1936) with `U S` as the
         table and `W` as the projection. `W` holds the first K eigenvectors of the small matrix `TᵀT` `(H, H)`, and
@@ -185,7 +185,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
         self.post_init()
 
     def forward(self, input_ids: Any = None, attention_mask: Any = None, **kwargs: Any) -> BaseModelOutput:
-        """Return the output of the backbone; token vectors `(B, T, H)` are its `last_hidden_state`."""
+        """Return the backbone's output; token vectors `(B, T, H)` are its `last_hidden_state`."""
         for name in ("output_hidden_states", "output_attentions"):
             if getattr(self.config, name):
                 # The backbone looks at its own configuration, not at this one.
@@ -210,7 +210,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
 
 
 def native_config(model: Any) -> Any:
-    """Return the configuration of a stock model, or of the one that computes the same as a compressed model."""
+    """Return a standard model's configuration, or the one equivalent to a compressed model."""
     return model.config.backbone if isinstance(model.config, CompressedConfig) else model.config
 
 
@@ -227,7 +227,7 @@ def backbone_config(backbone: Any) -> Any:
 
 
 def width_of(native: Any) -> int:
-    """Return the columns of a word table; ELECTRA's may be fewer than those of its layers."""
+    """Return the width of an embedding matrix; ELECTRA's may be smaller than its layers."""
     return int(getattr(native, "embedding_size", native.hidden_size))
 
 

@@ -40,7 +40,7 @@ _REMEMBERED = 2**19
 
 
 def distinct_texts(texts: Sequence[str]) -> list[str]:
-    """Return each text once; a text in the place of a list of texts, which to Python is one of letters, is refused."""
+    """Return distinct texts; a single string in place of a list is refused."""
     if isinstance(texts, str):
         raise TypeError(f"texts: expected a list of texts, got the text {texts[:40]!r}; write [text]")
     return list(dict.fromkeys(texts))
@@ -78,7 +78,7 @@ class Embedder(nn.Module):
         return torch.cat([found[text] for text in range(len(lengths))])
 
     def _together(self, features: Features, output: Output) -> Tensor:
-        """Return an output of all texts in one pass."""
+        """Return an output for all texts in one pass."""
         read = input_of(self.model)
         if output in ("embedding", "tokens"):
             return read.embedded(features, output)
@@ -143,7 +143,7 @@ class Encoder:
 
     @property
     def input(self) -> InputModule:
-        """The part of the model that reads texts."""
+        """The model's input module, which reads texts."""
         return input_of(self.model)
 
     @property
@@ -153,21 +153,21 @@ class Encoder:
 
     @property
     def parameter_count(self) -> int:
-        """Number of weights, shared ones counted once."""
+        """Number of weights; shared ones count once."""
         return sum(parameter.numel() for parameter in self.embedder.parameters())
 
     @property
     def size(self) -> int:
-        """Bytes of its weights, shared ones counted once."""
+        """Bytes of its weights; shared ones count once."""
         return sum(parameter.nbytes for parameter in self.embedder.parameters())
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that its vectors depend on: weights, architecture, tokenizer, prompts."""
+        """Hash of everything that affects its embeddings: weights, architecture, tokenizer, prompts."""
         return fingerprint(self.model)
 
     def dimension(self, output: Output = "sentence") -> int:
-        """Return the width of an output; `EncoderError` for one that the encoder does not have."""
+        """Return an output's width; `EncoderError` if the encoder does not have it."""
         if output in ("sentence", "pooled"):
             return int(self.model.get_embedding_dimension())
         return self.input.width
@@ -182,7 +182,7 @@ class Encoder:
         return min(int(getattr(self.max_length, role)), self.input.longest)
 
     def prompt(self, role: Role) -> str:
-        """Return what is put before texts of a role; `EncoderError` where pooling is to leave its tokens out."""
+        """Return the prompt for a role; `EncoderError` if pooling would skip its tokens."""
         prompt = prompt_of(self.model, role)
         if prompt and not pools_prompts(self.model):
             name = public_name(role)
@@ -197,11 +197,11 @@ class Encoder:
         return self.padded(self.tokens(texts, role))
 
     def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
-        """Return tokens of texts as padded tensors `(B, T)` on the weights' device."""
+        """Return padded token tensors `(B, T)` on the weights' device."""
         return {key: value.to(self.device) for key, value in self.input.padded(self.columns, rows).items()}
 
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
-        """Return the tokens of each text, special tokens included, cut at the limit of the role.
+        """Return each text's tokens, with special tokens, truncated at the role's limit.
 
         Arrays are `(columns, length)`. The tokens of half a million texts are remembered. One text in the place of a
         list is a `TypeError`.
@@ -224,7 +224,7 @@ class Encoder:
         return [self._tokens[role, text] for text in texts]
 
     def is_truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
-        """Return whether each text is longer than the limit of the role, so that its end is not read, `(N,)`.
+        """Return which texts are truncated at the role's limit, `(N,)`.
 
         The caller reports it: the log will not say again that texts of this role are truncated.
         """
@@ -239,7 +239,7 @@ class Encoder:
         return truncated
 
     def _log_truncation(self, texts: Sequence[str], role: Role) -> None:
-        """Log how many texts are truncated, the first time that some of a role are."""
+        """Log the number of truncated texts, once per role."""
         limit = self.limit(role)
         full = [text for text in texts if self._tokens[role, text].shape[1] == limit]
         if full and (count := int(self.is_truncated(full, role).sum())):
@@ -248,20 +248,20 @@ class Encoder:
             self._reported.discard(role)
 
     def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
-        """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
+        """Return each text's number of tokens, with special tokens, truncated at the role's limit."""
         # In parts: the tokens of a large corpus would fill the memory.
         starts = range(0, max(len(texts), 1), _REMEMBERED // 2)
         parts = (self.tokens(texts[start : start + _REMEMBERED // 2], role) for start in starts)
         return np.array([row.shape[1] for part in parts for row in part], dtype=np.int64)
 
     def forget(self) -> None:
-        """Forget the tokens of all texts: of many millions they would fill the memory."""
+        """Clear the cache of tokens: millions of texts would fill the memory."""
         self._tokens.clear()
 
     def encode(
         self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
     ) -> NDArray[np.float32]:
-        """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
+        """Return vectors `(len(texts), D)` with the current weights, without gradients and dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
         1,024 tokens on a CPU, more on a GPU. Outputs by token are no vectors of texts. One text in the place of a list
@@ -290,11 +290,11 @@ class Encoder:
         return np.stack([vectors[text] for text in texts])
 
     def encode_query(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
-        """Return the vectors of queries, `(len(texts), D)`, as `encode` does."""
+        """Return query vectors, `(len(texts), D)`, as `encode` does."""
         return self.encode(texts, "question", batch_size=batch_size)
 
     def encode_document(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
-        """Return the vectors of documents, `(len(texts), D)`, as `encode` does."""
+        """Return document vectors, `(len(texts), D)`, as `encode` does."""
         return self.encode(texts, "candidate", batch_size=batch_size)
 
     def save(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A hash of everything that an encoder's vectors depend on."""
+"""A hash of everything that affects an encoder's embeddings."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Checkpoints that lack files or packages: what is missing, and what is assumed in its place."""
+"""Checkpoints with missing files or packages: problems and assumptions."""
 
 import json
 from importlib.util import find_spec
@@ -39,7 +39,7 @@ def read_settings(name: str, local: bool) -> dict[str, Any]:
 
 
 def assumption(model: SentenceTransformer, name: str, local: bool) -> tuple[str, bool] | None:
-    """Return what was assumed of a checkpoint that does not describe how its embeddings are made.
+    """Return the assumption for a checkpoint that does not describe its embeddings.
 
     sentence-transformers makes up the modules behind the transformer where `modules.json` is missing or belongs to
     another kind of model, and then reads neither the prompts nor the lengths of the checkpoint.
@@ -74,7 +74,7 @@ def _assumed(model: SentenceTransformer) -> str:
 
 
 def missing_part(folder: Path, error: Exception) -> str | None:
-    """Return which module of a folder that could not be loaded is missing, or why its list cannot be read.
+    """Return the missing module of an unloadable folder, or the reason its list is unreadable.
 
     Args:
         folder: of the checkpoint.

@@ -1,4 +1,4 @@
-"""What an encoder asks of the first module of its model, the one that reads texts.
+"""Interface of an encoder's input module, the one that reads texts.
 
 Notation used for tensor shapes: B texts in a batch, T tokens, N tokens of all texts, D dimensions of an embedding, H
 columns of the word table.
@@ -64,12 +64,12 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def words(self) -> Any:
-        """The word table; of a factorised one, the narrow factor."""
+        """The embedding matrix; if factorised, its narrow factor."""
 
     @property
     @abstractmethod
     def padding(self) -> int:
-        """Number of the padding token; -1 where there is none."""
+        """Id of the padding token, or -1."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def position_table(self) -> nn.Embedding | None:
-        """The table of position vectors; None where positions are not looked up in one."""
+        """The position matrix, or None."""
 
     @property
     def first_position(self) -> int:
@@ -93,7 +93,7 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """H, of outputs `embedding`, `tokens` and `states`; `EncoderError` where there are none."""
+        """Width H of outputs `embedding`, `tokens` and `states`; `EncoderError` if there are none."""
 
     @property
     @abstractmethod
@@ -112,7 +112,7 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def lengths(self) -> MaxLength:
-        """Longest inputs in tokens of each role that the model was saved with.
+        """Maximum input lengths in tokens per role, as saved with the model.
 
         Raises:
             EncoderError: they are too short for a word.
@@ -134,11 +134,11 @@ class InputModule(ABC):
 
     @abstractmethod
     def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-        """Return the same of texts in which every character counts."""
+        """Tokenise texts where every character counts."""
 
     @abstractmethod
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
-        """Return tokens of texts, `(columns, length)` each, as padded tensors `(B, T)`."""
+        """Return padded tensors `(B, T)` for tokens `(columns, length)`."""
 
     @abstractmethod
     def forward(self, features: Features) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class InputModule(ABC):
 
     @abstractmethod
     def states(self, features: Features) -> Tensor:
-        """Return output `states`; `EncoderError` where there is none."""
+        """Return output `states`; `EncoderError` if there is none."""
 
 
 def stock(module: nn.Module, library: str) -> bool:

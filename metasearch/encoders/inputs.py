@@ -1,4 +1,4 @@
-"""Which kind of input module a model has."""
+"""Kinds of input modules."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from metasearch.errors import EncoderError
 
 
 def input_of(model: SentenceTransformer) -> InputModule:
-    """Return a look at the module of a model that reads texts; `EncoderError` for one that cannot be trained."""
+    """Return a model's input module; `EncoderError` if it cannot be trained."""
     first = model[0]
     if isinstance(first, StaticEmbedding):
         return StaticInput(first)
@@ -22,7 +22,7 @@ def input_of(model: SentenceTransformer) -> InputModule:
 
 
 def is_static(model: SentenceTransformer) -> bool:
-    """Return whether a model's vectors are means of word vectors."""
+    """Return whether a model's embeddings are means of word embeddings."""
     return isinstance(input_of(model), StaticInput)
 
 

@@ -57,7 +57,7 @@ def dequantise(integers: Tensor, steps: Tensor) -> Tensor:
 
 
 def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of a stored file of weights by name: matrices as integers and steps, all else in float32.
+    """Return the tensors for an int8 file by name: matrices as integers and steps, the rest in float32.
 
     `EncoderError` where a weight is not finite.
     """
@@ -142,14 +142,14 @@ def _write_static(encoder: Encoder, folder: Path) -> None:
 
 
 def _compact(tokenizer: Path) -> None:
-    """Take out the spaces of a tokenizer's file, if it is there; they are a third of it."""
+    """Remove spaces from a tokenizer file, if present; they are a third of it."""
     if tokenizer.is_file():
         content = json.loads(tokenizer.read_text(encoding="utf-8"))
         tokenizer.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 class StoredConfig(LoadableConfig):
-    """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`."""
+    """Configuration of a stored encoder; `stored` is the transformer's, a dictionary with its `model_type`."""
 
     model_type = MODEL_TYPE
     # Some releases of transformers compare with a configuration made without arguments, which is an error here.
@@ -163,12 +163,12 @@ class StoredConfig(LoadableConfig):
 
     @property
     def transformer(self) -> Any:
-        """A fresh configuration of the transformer."""
+        """A fresh transformer configuration."""
         return AutoConfig.for_model(**self.stored)
 
 
 class StoredModel:
-    """What transformers asks for the model of a stored encoder; it gives the transformer itself."""
+    """Model class for a stored encoder in transformers; it returns the transformer itself."""
 
     config_class = StoredConfig
 

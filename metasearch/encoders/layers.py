@@ -1,4 +1,4 @@
-"""The layers of a backbone: where they stand, and what its configuration says of each of them."""
+"""The layers of a backbone, and their entries in its configuration."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,20 +15,20 @@ _BARE_FIRST = ("modernbert",)
 
 
 def layers_of(backbone: Any) -> nn.ModuleList:
-    """Return the list of a backbone's layers."""
+    """Return a backbone's list of layers."""
     owner, name = _place(backbone)
     layers: nn.ModuleList = getattr(owner, name)
     return layers
 
 
 def put_layers(backbone: Any, layers: nn.ModuleList) -> None:
-    """Give a backbone another list of layers; what its configuration says of them is `describe`'s."""
+    """Replace a backbone's list of layers; `describe` changes the configuration."""
     owner, name = _place(backbone)
     setattr(owner, name, layers)
 
 
 def describe(config: Any, numbers: Sequence[int]) -> None:
-    """Let a configuration be that of a model with these of its layers, by numbers from 1, one above the other.
+    """Change a configuration to keep only these layers, numbered from 1.
 
     A layer keeps its kind of attention: where a configuration names one for each layer (`layer_types`), theirs stay.
     """
@@ -64,7 +64,7 @@ DEEPER = 4
 
 
 def check_fewer(name: str, value: object, present: int, size: str) -> None:
-    """Raise `ConfigError` unless a value is a whole number from 1 to one less than what is present."""
+    """Raise `ConfigError` unless a value is a whole number from 1 to one less than the present number."""
     _check_whole(name, value)
     if not 1 <= value < present:  # type: ignore[operator]  # a whole number
         fewer = f"choose a number from 1 to {present - 1}" if present > 1 else "there cannot be fewer"

@@ -36,7 +36,7 @@ def own_lengths(saved: Mapping[Role, float | None]) -> MaxLength:
 
 
 def complete(declared: MaxLength | None, own: MaxLength) -> MaxLength:
-    """Return the length of every role.
+    """Return every role's length.
 
     A role that is not declared has the longest declared length of the other kind of task, so that no text is read
     further than in training. Where that kind is not declared either, it has the checkpoint's own length.

@@ -1,4 +1,4 @@
-"""Holds the weights of a checkpoint against its model: transformers draws what is missing and passes over the rest."""
+"""Compare a checkpoint's weights with its model: transformers initialises missing ones and ignores the rest."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _BUFFERS = ("position_ids", "token_type_ids")
 
 @dataclass(frozen=True)
 class LoadReport:
-    """How the weights of one transformer were loaded.
+    """Load report for one transformer's weights.
 
     Attributes:
         model: the transformer.
@@ -38,7 +38,7 @@ class LoadReport:
 
 @contextmanager
 def recorded() -> Iterator[list[LoadReport]]:
-    """Give a list that fills with every transformer that is loaded inside, its PEFT adapters merged.
+    """Collect every transformer loaded inside the context, with PEFT adapters merged.
 
     Libraries between here and transformers keep its report of a load to themselves, so its public `from_pretrained` is
     exchanged for one that asks for the report too.
@@ -91,7 +91,7 @@ def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
 
 
 def uses_pooler(model: SentenceTransformer) -> bool:
-    """Return whether vectors of a model are made of what its transformer's pooler gives."""
+    """Return whether a model's embeddings use the transformer's pooler."""
     settings = getattr(model[0], "modality_config", None) or {}
     outputs = [params.get("method_output_name") for params in settings.values() if isinstance(params, dict)]
     return any("pooler_output" in ([name] if isinstance(name, str) else name or ()) for name in outputs)

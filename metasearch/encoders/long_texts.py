@@ -1,4 +1,4 @@
-"""Cuts long texts before they are tokenised, so that a text costs about as much as the part that is read.
+"""Shorten long texts before tokenization, so that cost depends on the part that is read.
 
 A tokenizer reads a text to its end before it truncates it. A cut text has the same tokens, except for the word that
 the cut crosses; a margin of tokens keeps that word out of what is read.
@@ -14,7 +14,7 @@ _MARGIN = 16
 def shorten(
     texts: Sequence[str], limit: int, left: bool, count: Callable[[list[str], int], Sequence[int]]
 ) -> list[str]:
-    """Return texts cut so that a tokenizer finds more tokens than are read, or the end of the text.
+    """Return shortened texts that still give more tokens than are read, or all of the text.
 
     Args:
         texts: the texts.

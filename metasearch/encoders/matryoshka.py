@@ -1,4 +1,4 @@
-"""How many of the first numbers of an encoder's vectors its training prepared them to be cut to (Matryoshka).
+"""Truncated dimensions that an encoder was trained for (Matryoshka).
 
 The record stands with the module that makes the vectors, so that a map which is put behind it, and mixes the numbers,
 leaves an encoder without one. In a checkpoint it is the key `matryoshka_dimensions` of sentence-transformers' own
@@ -19,18 +19,18 @@ _KEY = "matryoshka_dimensions"
 
 
 def trained_dimensions(model: SentenceTransformer) -> tuple[int, ...]:
-    """Return to how many numbers vectors were trained to be cut, ascending; none of a model that was not."""
+    """Return the trained truncation dimensions, ascending; empty for other models."""
     found: tuple[int, ...] = getattr(model[-1], _KEY, ())
     return found
 
 
 def set_trained_dimensions(model: SentenceTransformer, dimensions: Sequence[int]) -> None:
-    """Note to how many numbers vectors are trained to be cut, in the place of what was noted before."""
+    """Set the trained truncation dimensions."""
     setattr(model[-1], _KEY, tuple(sorted(set(dimensions))))
 
 
 def write_dimensions(model: SentenceTransformer, folder: Path) -> None:
-    """Add the record to the configuration of a model that was just saved; without one the file stays as it is."""
+    """Add the trained dimensions to a saved configuration, if there are any."""
     if dimensions := trained_dimensions(model):
         path = folder / SETTINGS
         settings = json.loads(path.read_text(encoding="utf-8")) | {_KEY: list(dimensions)}

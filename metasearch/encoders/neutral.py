@@ -68,7 +68,7 @@ class NeutralMap:
         return cast(Vectors, mapped / np.linalg.norm(mapped, axis=1, keepdims=True))
 
     def removed(self, vectors: Mapping[str, NDArray[Any]]) -> float:
-        """Return the share of the variance of vectors that lies in the directions, each language counted the same."""
+        """Return the share of variance in the removed directions, with equal weight per language."""
         mean = np.mean([found.mean(0, dtype=np.float64) for found in vectors.values()], axis=0)
         centred = [found - mean for found in vectors.values()]
         inside, total = (
@@ -80,7 +80,7 @@ class NeutralMap:
 
 @dataclass(frozen=True)
 class ProjectedEncoder:
-    """Gives the vectors of an encoder that has no map as they are with one.
+    """Embeddings of an encoder through a projection, without changing the encoder.
 
     Attributes:
         before: gives vectors without the map.
@@ -96,7 +96,7 @@ class ProjectedEncoder:
         return self.before.device
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return the unit vectors of texts, `(len(texts), D)`, without their language."""
+        """Return language-neutral unit vectors of texts, `(len(texts), D)`."""
         return self.neutral(self.before.encode(texts, role)).astype(np.float32)
 
 
@@ -119,7 +119,7 @@ def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> Ne
 
 
 def check(counts: Mapping[str, int], rank: int | None, width: int | None = None) -> None:
-    """Raise what `estimate` raises for `counts` texts of each language, before any is encoded to `width` dimensions."""
+    """Raise the errors of `estimate` for `counts` texts per language, before encoding to `width` dimensions."""
     languages = len(counts)
     if languages < 2:
         there = f"of {next(iter(counts))} alone" if counts else "of no language"
@@ -140,7 +140,7 @@ def check(counts: Mapping[str, int], rank: int | None, width: int | None = None)
 
 
 def append(encoder: Encoder, neutral: NeutralMap) -> None:
-    """Put a map at the end of an encoder, as a linear module and one that normalises; gradients flow through it.
+    """Append a projection to an encoder, as a linear and a normalising module; gradients flow through it.
 
     Raises:
         EncoderError: it has a map already.
@@ -174,7 +174,7 @@ def is_neutral(encoder: Encoder) -> bool:
 
 
 def _leading(rows: Vectors, count: int) -> Vectors:
-    """Return the first right singular vectors, as orthonormal rows; none of those whose singular value is rounding."""
+    """Return the first right singular vectors as orthonormal rows, without ones at rounding level."""
     _, sizes, found = np.linalg.svd(rows, full_matrices=False)
     kept = sizes > _NOTHING * max(float(sizes[0]), np.finfo(np.float64).tiny)
     return cast(Vectors, found[:count][kept[:count]])

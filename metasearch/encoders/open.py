@@ -75,7 +75,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
 
 
 def check_name(name: str) -> bool:
-    """Return whether a name is that of a local folder; any other is of a model hub, which is not asked.
+    """Return whether a name is a local folder; any other belongs to a model hub, which is not contacted.
 
     Raises:
         EncoderError: the folder is not there or holds no checkpoint, or the name is nearly that of a built-in encoder.
@@ -91,7 +91,7 @@ def check_name(name: str) -> bool:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name is that of a folder, and cannot be one of the model hub."""
+    """Return whether a name is a path and cannot be a hub name."""
     return name.startswith((".", "/", "~")) or name.count("/") > 1
 
 

@@ -1,4 +1,4 @@
-"""Checks by experiment how an encoder computes vectors, so that no list of architectures has to know it.
+"""Test how an encoder computes embeddings, without a list of architectures.
 
 Two texts of different lengths go through the network. The shorter one must get the same vector alone and beside the
 longer one, which pads it. Where it does not, padding is part of the vector: positions counted from the padded side, or
@@ -38,7 +38,7 @@ Rows = list[NDArray[np.int32]]
 
 
 def probe_rows(read: InputModule, longest: int) -> tuple[Columns, Rows]:
-    """Return tokens `(columns, T)` of a short text and of one with `longest` tokens, as far as the encoder reads.
+    """Return tokens `(columns, T)` for a short text and one with `longest` tokens.
 
     Raises:
         EncoderError: the tokenizer knows special tokens alone.
@@ -61,7 +61,7 @@ def distance(found: Tensor, expected: Tensor) -> float:
 
 
 def reads_padding(model: SentenceTransformer, vectors: Callable[[Mapping[str, Tensor]], Tensor]) -> bool:
-    """Return whether padding changes vectors of a model.
+    """Return whether padding changes a model's embeddings.
 
     Args:
         model: the model.
@@ -91,7 +91,7 @@ def reads_padding(model: SentenceTransformer, vectors: Callable[[Mapping[str, Te
 
 
 def _first_vector(model: SentenceTransformer, compute: Callable[[], Tensor]) -> Tensor:
-    """Return the first vector of all; an error names the module that fails."""
+    """Return the first embedding; an error names the failing module."""
     entered: list[str] = []
 
     def enter(module: Any, _: Sequence[Any]) -> None:

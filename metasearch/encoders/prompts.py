@@ -1,4 +1,4 @@
-"""Prompts: what is put before the texts of a role, as sentence-transformers does in its `encode` methods.
+"""Prompts: text before each role's texts, as in the `encode` methods of sentence-transformers.
 
 A question is read as by `encode_query`, a candidate as by `encode_document` and a text as by `encode`.
 """
@@ -26,7 +26,7 @@ def prompt_of(model: SentenceTransformer, role: Role) -> str:
 
 
 def written_out(model: SentenceTransformer) -> dict[str, str]:
-    """Return the prompts of a model with one for questions and one for candidates, under the names that go first.
+    """Return a model's prompts, with explicit ones for questions and candidates, under the names with priority.
 
     sentence-transformers adds an empty prompt under these names to a model that is loaded without them, so that another
     name or the default prompt, which stood for them before, no longer does.
@@ -36,7 +36,7 @@ def written_out(model: SentenceTransformer) -> dict[str, str]:
 
 
 def replace_prompts(model: SentenceTransformer, prompts: Mapping[Role, str]) -> None:
-    """Replace the prompts of some roles; a model is saved with them, that of `text` as its default prompt."""
+    """Replace the prompts of some roles; they are saved with the model, `text` as its default prompt."""
     # Before another changes it: the default prompt may be that of questions, too.
     texts = prompts.get("text", prompt_of(model, "text"))
     model.prompts = written_out(model)

@@ -1,4 +1,4 @@
-"""What gives vectors of texts: an encoder, or what an encoder gave before."""
+"""Protocols for text embeddings: an encoder, or stored embeddings."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ from metasearch.config.recipe import Role
 
 
 class TextEncoder(Protocol):
-    """Gives the vectors of texts; all that an evaluation asks of an encoder."""
+    """Embed texts: the interface needed for an evaluation."""
 
     @property
     def device(self) -> torch.device:
         """Where texts are encoded."""
 
     def encode(self, texts: Sequence[str], role: Role, /) -> NDArray[np.float32]:
-        """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+        """Return unit vectors `(len(texts), D)`, in order."""
 
 
 class TextReranker(Protocol):
@@ -45,7 +45,7 @@ class ProgressEncoder(TextEncoder, Protocol):
 
 @contextmanager
 def report_progress(encoder: ProgressEncoder, hear: Callable[[int, int], None]) -> Iterator[None]:
-    """Let something hear of every batch that an encoder encodes meanwhile: texts that are done, and all of them."""
+    """Report every batch encoded in the context: finished texts and their total."""
     encoder.on_progress = hear
     try:
         yield
@@ -71,7 +71,7 @@ class CheckpointInfo(Protocol):
 
 
 class CachedEncoder:
-    """Gives the vectors of an encoder, and encodes each text of a role once; its weights must not change meanwhile.
+    """Embed each text once per role and cache the result; the encoder's weights must not change.
 
     The last bits of a vector depend on which texts are encoded together. So each part of the data has vectors of its
     own (`part`): they are the same whether another part was encoded before or not, as in a run that was resumed.
@@ -86,7 +86,7 @@ class CachedEncoder:
         self._parts: dict[str, CachedEncoder] = {}
 
     def part(self, name: str) -> "CachedEncoder":
-        """Return what gives the vectors of the texts of a part, such as `dev`, and knows those of no other."""
+        """Return embeddings for the texts of one part, such as `dev`."""
         return self._parts.setdefault(name, CachedEncoder(self._encoder))
 
     @property
@@ -95,7 +95,7 @@ class CachedEncoder:
         return self._encoder.device
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+        """Return unit vectors `(len(texts), D)`, in order."""
         new = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
         vectors = self._encoder.encode(new, role)
         self._vectors.update(zip(((role, text) for text in new), vectors, strict=True))

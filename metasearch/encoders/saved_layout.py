@@ -1,4 +1,4 @@
-"""Rewrites a folder of sentence-transformers 6 so that releases 3 to 6 and model servers load it with the same vectors.
+"""Rewrite a sentence-transformers 6 folder for releases 3 to 6 and model servers, with the same embeddings.
 
 sentence-transformers 6 reads the layout of its older releases, but they do not read its own: they fail at unknown keys
 and type paths. text-embeddings-inference and vLLM look for the older type paths, pooling keys and `max_seq_length`. A
@@ -65,7 +65,7 @@ def write_older_layout(model: SentenceTransformer, folder: Path) -> None:
 
 
 def restore_lengths(model: SentenceTransformer, name: str, local: bool) -> None:
-    """Give a model the length of each role that its checkpoint names; without any it stays as it is.
+    """Restore the lengths per role named in a model's checkpoint, if any.
 
     Args:
         model: the model as sentence-transformers loaded it.
@@ -89,7 +89,7 @@ def _is_length(value: Any) -> bool:
 
 
 def _convert(name: str, model: SentenceTransformer, folder: Path, path: Path) -> bool:
-    """Rewrite the settings of a module; returns whether older releases read them."""
+    """Rewrite a module's settings; returns whether older releases read them."""
     if name == "Transformer":
         return _convert_transformer(model, folder)
     if name == "Pooling":
@@ -139,7 +139,7 @@ def _convert_pooling(path: Path) -> bool:
 
 
 def _move_static(folder: Path) -> str:
-    """Move a table of words to a folder of its own: release 3 takes every module in the root for a transformer."""
+    """Move an embedding matrix to its own folder: release 3 takes every module in the root for a transformer."""
     place = "0_StaticEmbedding"
     (folder / place).mkdir()
     for name in ("model.safetensors", "tokenizer.json"):
@@ -148,7 +148,7 @@ def _move_static(folder: Path) -> str:
 
 
 def _name_tokenizer(model: SentenceTransformer, path: Path) -> None:
-    """Give a tokenizer of `tokenizer.json` alone the name that transformers 4 has for it; transformers 5 knows both.
+    """Name a tokenizer that has only `tokenizer.json` as in transformers 4; transformers 5 knows both names.
 
     Transformers 4 passes all columns of the tokenizer to the network, so the columns are those that the network reads.
     """

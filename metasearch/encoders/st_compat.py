@@ -15,7 +15,7 @@ _ALIKE = ("max_length", "padding", "return_tensors", "truncation")
 
 
 def require_alike(model: SentenceTransformer) -> None:
-    """Raise `EncoderError` where sentence-transformers makes vectors of a model in a way that an encoder does not."""
+    """Raise `EncoderError` if sentence-transformers computes a model's embeddings in an unsupported way."""
     first = model[0]
     with model.truncate_embeddings(None):
         whole = model.get_embedding_dimension()
@@ -39,12 +39,12 @@ def require_alike(model: SentenceTransformer) -> None:
 
 
 def pools_prompts(model: SentenceTransformer) -> bool:
-    """Return whether the tokens of a prompt are pooled as those of the text are."""
+    """Return whether prompt tokens are pooled like text tokens."""
     return all(getattr(module, "include_prompt", True) for module in model)
 
 
 def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
-    """Return a model with the same modules that ends in unit vectors, which are compared by cosine.
+    """Return a model with the same modules that ends in unit vectors, compared by cosine.
 
     The model itself keeps its modules and settings. A line says so where it compared vectors otherwise.
     """

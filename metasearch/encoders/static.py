@@ -1,4 +1,4 @@
-"""A static encoder's input module: a text is the mean of the rows of its tokens, and nothing else.
+"""A static encoder's input module: a text is the mean of its tokens' rows.
 
 The module is `StaticEmbedding` of sentence-transformers, which loads it without metasearch. It knows neither padding
 nor attention, and texts have no special tokens. Notation: see `input_module`; V words.
@@ -39,7 +39,7 @@ class StaticInput(InputModule):
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """The JSON of the tokenizer, and whether it cuts texts on the left."""
+        """The tokenizer's JSON, and its truncation side."""
         found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
         return found | ({"truncation_side": "left"} if self._cuts_left else {})
 
@@ -55,12 +55,12 @@ class StaticInput(InputModule):
 
     @property
     def padding(self) -> int:
-        """-1: no row stands for padding."""
+        """-1: no row is padding."""
         return -1
 
     @property
     def longest(self) -> int:
-        """There is no longest one: a mean can be of any number of rows."""
+        """None: a mean may have any number of rows."""
         return UNLIMITED
 
     @property
@@ -69,7 +69,7 @@ class StaticInput(InputModule):
 
     @property
     def width(self) -> int:
-        """There is none."""
+        """None."""
         raise EncoderError(_NO_LAYERS)
 
     @property
@@ -120,7 +120,7 @@ class StaticInput(InputModule):
         return {"input_ids": [found.ids[-limit:] if left else found.ids[:limit] for found in encoded]}
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
-        """Return tokens with their mask; what stands where there is no token is word 0, and is never read."""
+        """Return tokens with their mask; masked positions hold token 0, which is never read."""
         lengths = np.array([row.shape[1] for row in rows])
         mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
         ids = np.zeros(mask.shape, np.int64)
@@ -128,7 +128,7 @@ class StaticInput(InputModule):
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
 
     def forward(self, features: Features) -> dict[str, Any]:
-        """Return the features with the mean rows as `sentence_embedding`; that of no token is zero."""
+        """Set `sentence_embedding` to the mean row; zero without tokens."""
         if "cu_seq_lens_q" in features:
             words, bounds = features["input_ids"][0], features["cu_seq_lens_q"]
             starts, counts = bounds[:-1], bounds.diff()
@@ -155,7 +155,7 @@ class StaticInput(InputModule):
 
 
 class _Sums(torch.autograd.Function):
-    """Sums of rows of a table in bags, which can be differentiated any number of times.
+    """Sums over rows in bags, differentiable any number of times.
 
     torch's `embedding_bag` can be once. The sum is linear in the table, s = A W with A_bv the number of times that word
     v is in bag b, so its gradient Aᵀ g is a sum in bags, too: of the rows of g, in a bag for each word.
@@ -163,7 +163,7 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, words: Tensor, starts: Tensor) -> Tensor:
-        """Return the sums `(B, D)` of rows of a table `(V, D)` by word numbers `(N,)`, where each bag begins `(B,)`."""
+        """Return the sums `(B, D)` of rows in `(V, D)` by token ids `(N,)`, for bags that begin at `(B,)`."""
         ctx.save_for_backward(words, starts)
         ctx.rows = len(table)
         return F.embedding_bag(words, table, starts, mode="sum")

@@ -1,4 +1,4 @@
-"""A transformer as the input module of an encoder."""
+"""A transformer as an encoder's input module."""
 
 import inspect
 import json
@@ -28,13 +28,13 @@ class TransformerInput(InputModule):
 
     @property
     def backbone(self) -> Any:
-        """The transformer; of a compressed one, the one inside it."""
+        """The transformer, or the inner one if compressed."""
         model = self.module.auto_model
         return getattr(model, "backbone", model)
 
     @property
     def kind(self) -> str:
-        """`model_type` of the backbone."""
+        """The backbone's `model_type`."""
         return str(self.backbone.config.model_type)
 
     @property
@@ -45,7 +45,7 @@ class TransformerInput(InputModule):
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """JSON of a tokenizer in Rust, vocabulary of one in Python, and whether it truncates on the left.
+        """A fast tokenizer's JSON or a slow one's vocabulary, and the truncation side.
 
         The padding side changes no vector: see `metasearch.encoders.probe`.
         """
@@ -61,13 +61,13 @@ class TransformerInput(InputModule):
 
     @property
     def words(self) -> Any:
-        """The word table; of a factorised one, the narrow factor."""
+        """The embedding matrix; if factorised, its narrow factor."""
         words = self.module.auto_model.get_input_embeddings()
         return getattr(words, "table", words)
 
     @property
     def padding(self) -> int:
-        """What the table names, else what the tokenizer does, else 0."""
+        """The id in the embedding matrix, else in the tokenizer, else 0."""
         named = getattr(self.words, "padding_idx", None)
         return int(self.module.tokenizer.pad_token_id or 0) if named is None else int(named)
 
@@ -80,7 +80,7 @@ class TransformerInput(InputModule):
 
     @property
     def longest(self) -> int:
-        """Positions that its configuration allows; else the longest input that it was published with, if any.
+        """Positions in its configuration; else the published maximum, if any.
 
         The published lengths are often shorter than a task's, so they count only without a number of positions.
         """
@@ -97,7 +97,7 @@ class TransformerInput(InputModule):
 
     @property
     def width(self) -> int:
-        """Columns of the layers."""
+        """Width of the layers."""
         return int(native_config(self.module.auto_model).hidden_size)
 
     @property
@@ -108,7 +108,7 @@ class TransformerInput(InputModule):
 
     @property
     def is_stock(self) -> bool:
-        """Whether module and backbone are of sentence-transformers and transformers."""
+        """Whether module and backbone are plain sentence-transformers and transformers."""
         return stock(self.module, "sentence_transformers") and stock(self.backbone, "transformers")
 
     def attend_with(self, name: str) -> str:
@@ -119,13 +119,13 @@ class TransformerInput(InputModule):
 
     @property
     def lengths(self) -> MaxLength:
-        """Those of `encode_query`, `encode_document` and `encode`; the first two may have none of their own."""
+        """Lengths for `encode_query`, `encode_document` and `encode`; the first two may be None."""
         shared = self.module.max_seq_length
         own = {role: getattr(self.module, name, None) or shared for name, role in _LENGTHS.items()}
         return own_lengths({**own, "text": shared})
 
     def cut_at(self, lengths: Mapping[Role, int]) -> bool:
-        """Set the lengths of `encode_query`, `encode_document` and `encode`, of sentence-transformers' own module."""
+        """Set the lengths for `encode_query`, `encode_document` and `encode`, as in sentence-transformers' module."""
         by_role = stock(self.module, "sentence_transformers")
         self.module.max_seq_length = lengths["text"] if by_role else max(lengths.values())
         for name, role in _LENGTHS.items():
@@ -192,7 +192,7 @@ class TransformerInput(InputModule):
 
 
 def _without_padding(hidden: Tensor, features: Features) -> Tensor:
-    """Return the rows of tokens `(N, D)` of `(B, T, D)`; packed texts stand in one row, which has no padding."""
+    """Return token rows `(N, D)` from `(B, T, D)`; packed texts are one row without padding."""
     return hidden[0] if "seq_idx" in features else hidden[features["attention_mask"].bool()]
 
 

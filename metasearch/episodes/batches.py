@@ -1,4 +1,4 @@
-"""Shuffled epochs of batches, for stages that learn from every example as it is, such as distillation."""
+"""Shuffled epochs of batches, for stages that learn from single examples, such as distillation."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -24,7 +24,7 @@ class Examples(Protocol):
 
 
 class Batches:
-    """Episodes of one set each, in epochs that are shuffled anew; a source of episodes for the trainer.
+    """Episodes with one set each, in reshuffled epochs, for the trainer.
 
     Batch i depends on the examples, the settings and (seed, name, i) alone, so a run resumes to the same batches.
     Examples of similar length share a batch, which saves padding: an epoch is shuffled, cut into stretches of
@@ -78,14 +78,14 @@ class Batches:
         return [episode_of(tuple(self.examples[row] for row in self.rows(step).tolist()))]
 
     def rows(self, step: int) -> Order:
-        """Return the numbers of the examples of a step `(size,)`; steps are counted over all epochs, from 0."""
+        """Return the example numbers for a step `(size,)`; steps count over all epochs, from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
         if self._epoch is None or self._epoch[0] != epoch:
             self._epoch = (epoch, self._cut(epoch))
         return self._epoch[1][place]
 
     def visited(self, steps: int) -> Order:
-        """Return the numbers of the examples that the first steps look at, sorted and each once."""
+        """Return the distinct example numbers in the first steps, sorted."""
         # What whole epochs visit is known without making them: of each part the first of its endless row.
         epochs = steps // self.steps_per_epoch
         seen = np.zeros(len(self.examples), bool)
@@ -97,13 +97,13 @@ class Batches:
         return np.flatnonzero(seen)
 
     def _cut(self, epoch: int) -> list[Order]:
-        """Return the batches of an epoch."""
+        """Return an epoch's batches."""
         rng = stream(self.seed, self.name, "epoch", epoch)
         order = rng.permutation(np.concatenate([self._share(part, epoch) for part in range(len(self._members))]))
         return cut(order, self.lengths[order], self.size, self.bucket, rng)
 
     def _share(self, part: int, epoch: int) -> Order:
-        """Return the examples that a part gives to an epoch: the next ones of an endless row of its permutations."""
+        """Return a part's examples for an epoch: the next ones in an endless series of permutations."""
         members = self._members[part]
         start, end = epoch * self._quota, (epoch + 1) * self._quota
         # The permutations that this epoch reaches into; each has its own stream, so none before it is drawn.
@@ -113,13 +113,13 @@ class Batches:
         return np.concatenate(row)[first : first + self._quota]
 
     def _permuted(self, part: int, time: int) -> Order:
-        """Return the examples of a part in the order in which they are gone through for the n-th time, from 0."""
+        """Return a part's examples in the order of the n-th pass, from 0."""
         members = self._members[part]
         return members[stream(self.seed, self.name, "part", part, time).permutation(len(members))]
 
 
 def cut(order: Order, lengths: Order, size: int, bucket: int, rng: np.random.Generator) -> list[Order]:
-    """Cut shuffled examples into shuffled batches, those of similar length together.
+    """Cut shuffled examples into shuffled batches with similar lengths.
 
     Args:
         order: numbers of the examples `(P,)`.
@@ -140,13 +140,13 @@ def cut(order: Order, lengths: Order, size: int, bucket: int, rng: np.random.Gen
 
 
 def episode_of(examples: Sequence[Example]) -> Episode:
-    """Return the episode of one set of a batch."""
+    """Return the episode for one set of a batch."""
     variant = variant_of(examples)
     return Episode(Arrangement((variant,)), (LabelledSet(variant, tuple(examples)),))
 
 
 def variant_of(examples: Sequence[Example]) -> Variant:
-    """Return the languages of a batch, such as `en_{ar,de}`.
+    """Return a batch's languages, such as `en_{ar,de}`.
 
     The first language of every example is the query's; where they differ, the first of them by name is, and the others
     join the languages of the other side.

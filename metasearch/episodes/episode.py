@@ -18,7 +18,7 @@ Embed = Callable[[Sequence[str], Role], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Triplet:
-    """A question, a candidate that answers it and one that does not.
+    """A question, an answer and a wrong candidate.
 
     Attributes:
         answers: texts of all that answer the question in the candidates' languages, which no loss takes for wrong.
@@ -91,7 +91,7 @@ class TranslatedTriplet:
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Examples of one kind in the languages of one variant: triplets, scored pairs, translations."""
+    """Examples of one kind for one variant: triplets, scored pairs or translations."""
 
     variant: Variant
     examples: tuple[Example, ...]
@@ -120,7 +120,7 @@ _EPISODES, _EXAMPLES, _CHARACTERS = 2, 3, 40
 
 
 def brief(episodes: Sequence[Episode]) -> str:
-    """Return the languages of episodes and what their first examples are called, in half a line.
+    """Summarise the languages of episodes and their first examples, in half a line.
 
     Such as `de_de -> de_ar (bread-1-0, light-2-1, ...), el_el -> el_tr (...) and 2 more`.
     """
@@ -134,7 +134,7 @@ def brief(episodes: Sequence[Episode]) -> str:
 
 
 def whole(episode: Episode) -> Iterator[str]:
-    """Yield the sets of an episode: each example with its ids and its texts."""
+    """Yield the sets in an episode: each example with ids and texts."""
     # An episode of two sets has no Z, a batch of a distillation has X alone.
     for name, examples in zip(("X", "Y", "Z"), episode.sets, strict=False):
         yield f"{name}  {examples.variant}"
@@ -145,5 +145,5 @@ def whole(episode: Episode) -> Iterator[str]:
 
 
 def _name(example: Example) -> str:
-    """Return the first ids of an example, which tell it from others, or how its first text begins."""
+    """Return an example's first ids, or the start of its first text."""
     return "/".join(example.ids[:2]) or f"'{example.texts[0][:_CHARACTERS]}'"

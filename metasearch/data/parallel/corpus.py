@@ -67,7 +67,7 @@ class Corpus(Sequence[Translation]):
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """Languages of the translations that have pairs, sorted."""
+        """Sorted languages of the translations."""
         return tuple(sorted(self.counts))
 
     @cached_property
@@ -81,7 +81,7 @@ class Corpus(Sequence[Translation]):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that a learner can see: the pairs in order, their languages, corpora and files."""
+        """Hash of everything that a learner can see: ordered pairs, languages, corpora and files."""
         origins = [(part.pivot, part.language, part.corpus, str(i)) for i, part in enumerate(self.parts)]
         rows = zip(self.source.tolist(), self.target.tolist(), self.part.tolist(), strict=True)
         return fingerprint_of((*origins[part], self.texts[source], self.texts[target]) for source, target, part in rows)
@@ -92,14 +92,14 @@ class Corpus(Sequence[Translation]):
         return f"{len(self)} pairs of {self.parts[0].pivot} with {', '.join(self.languages)} from {files} files"
 
     def lengths(self, by_text: ArrayLike) -> NDArray[np.int64]:
-        """Return the length of the longer side of each pair `(P,)`, from the lengths of all texts `(N,)`."""
+        """Return the longer side's length for each pair `(P,)`, from all text lengths `(N,)`."""
         lengths = np.asarray(by_text, np.int64)
         if lengths.shape != (len(self.texts),):
             raise ValueError(f"expected one length for each of {len(self.texts)} texts, got shape {lengths.shape}")
         return np.maximum(lengths[self.source], lengths[self.target])
 
     def groups(self, balance: Balance) -> NDArray[np.int16] | None:
-        """Return which share of an epoch each pair belongs to `(P,)`: its file or its language; None for `none`."""
+        """Return each pair's sampling group `(P,)`: its file or language; None for `none`."""
         if balance == "none":
             return None
         if balance == "file":
@@ -109,7 +109,7 @@ class Corpus(Sequence[Translation]):
         return np.array([number.get(part.language, -1) for part in self.parts], np.int16)[self.part]
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
-        """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
+        """Return the pairs selected by a mask `(P,)` or by numbers."""
         part = self.part[mask]
         # Files without pairs stay, so that the numbers in `part` keep their meaning.
         pairs = np.bincount(part, minlength=len(self.parts)).tolist()
@@ -117,7 +117,7 @@ class Corpus(Sequence[Translation]):
         return replace(self, source=self.source[mask], target=self.target[mask], part=part, parts=parts)
 
     def drop_long(self, lengths_by_text: ArrayLike, max_tokens: int) -> "Corpus":
-        """Return the pairs of which neither side is longer; the report counts the others.
+        """Return pairs whose sides are both short enough; the report counts the others.
 
         Args:
             lengths_by_text: tokens of each of `texts` `(N,)`, not cut at any limit.
@@ -224,7 +224,7 @@ class _Reader:
         self.source, self.target = array("i"), array("i")
 
     def read(self, part: Part) -> Part:
-        """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
+        """Read a file, or the two files of a Moses pair; return its pairs."""
         report = Report()
         seen: set[int] = set()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
@@ -261,7 +261,7 @@ class _Reader:
 
 
 def cleaned(line: Sides | None, settings: CorpusSettings) -> tuple[str, str] | str:
-    """Return both texts of a line, or in a text why it is left out; duplicates and tokens are not looked at."""
+    """Return both texts of a line, or the reason to drop it; duplicates and tokens are checked elsewhere."""
     if line is None:
         return "no tab"
     try:
@@ -280,7 +280,7 @@ def cleaned(line: Sides | None, settings: CorpusSettings) -> tuple[str, str] | s
 
 
 def sides_of(part: Part) -> Iterator[Sides | None]:
-    """Yield the pivot side and the translation of each line, as bytes; None for a line that has no two columns."""
+    """Yield pivot side and translation of each line, as bytes; None for a line without two columns."""
     if len(part.paths) == 2:
         yield from _aligned(*part.paths)
         return

@@ -1,4 +1,4 @@
-"""Finds the files of a parallel corpus below the given files and folders, in an order that does not change."""
+"""Find parallel corpus files below the given files and folders, in a stable order."""
 
 import os
 import re
@@ -38,7 +38,7 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class ParallelFile:
-    """A file of parallel text, or one of two line-aligned files, as its name describes it.
+    """A parallel text file, or one of two line-aligned files, as described by its name.
 
     Attributes:
         path: the file.
@@ -72,7 +72,7 @@ class ParallelFile:
 
 
 def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT) -> ParallelFile | None:
-    """Return what the name of a file says; None if it is no name of parallel text.
+    """Return the facts in a file name; None if it does not name parallel text.
 
     Args:
         path: the file.
@@ -106,7 +106,7 @@ class _Pair:
 
 
 def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
-    """Return the languages that a name ends in; `side` is the one that a Moses file is in.
+    """Return the languages at the end of a name; `side` is a Moses file's own language.
 
     Of several readings, the one with the pivot counts, and first of all one with regions in capitals and a corpus that
     does not end in a language, as `pt` does in `pt-br-en`.
@@ -149,7 +149,7 @@ Item = TypeVar("Item", bound="ParallelFile | Part")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The text of one corpus in one language: a TSV or Parquet file, or the two files of a Moses pair.
+    """One corpus in one language: a TSV or Parquet file, or the two files of a Moses pair.
 
     Attributes:
         paths: the file, or the two line-aligned files, pivot first.
@@ -171,7 +171,7 @@ class Part:
 
     @property
     def path(self) -> Path:
-        """The file, or the side in the language of the translations."""
+        """The file, or its side in the language of the translations."""
         return self.paths[-1]
 
 

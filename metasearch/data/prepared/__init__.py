@@ -1,4 +1,4 @@
-"""Prepared corpora: parallel text that was cleaned once, in files that are mapped into memory.
+"""Prepared corpora: parallel text, cleaned once and stored in memory-mapped files.
 
     manifest.json                  what the corpus was made of and how, and the names of its shards (`manifest.py`)
     shards/<sha256>.safetensors    texts and pairs (`shard.py`)

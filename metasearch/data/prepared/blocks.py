@@ -1,4 +1,4 @@
-"""Blocks of lines while a corpus is prepared: what is left of them, and why the others are left out.
+"""Blocks of lines during preparation: kept pairs, and reasons for dropped lines.
 
 A block is a few ten thousand lines of one part, one after another. Its file has
 
@@ -41,7 +41,7 @@ PARTS = 2**10
 
 @dataclass(frozen=True)
 class Rules:
-    """Why a pair may be left out, beside what every reader leaves out.
+    """Further reasons to drop a pair, beside the ones in every reader.
 
     Attributes:
         settings: which pairs are read, and how they are cleaned.
@@ -56,7 +56,7 @@ class Rules:
     excluded: Callable[[str], str] | None = None
 
     def why(self, texts: tuple[str, str], languages: tuple[str, str]) -> str:
-        """Return why a pair is left out; the empty text where it stays."""
+        """Return the reason to drop a pair; empty if it is kept."""
         if self.excluded is not None:
             for text in texts:
                 if name := self.excluded(text):
@@ -70,7 +70,7 @@ class Rules:
 
 
 def scan(path: Path, rules: Rules, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> int:
-    """Clean the lines of a block and write what is left of them; returns how many pairs that is.
+    """Clean a block of lines and write its kept pairs; returns their number.
 
     Args:
         path: file of the block, which is there whole or not at all.
@@ -116,7 +116,7 @@ def scan(path: Path, rules: Rules, lines: Sequence[Sides | None], first: int, pa
 
 
 def hashes_of(texts: Sequence[bytes], origin: str) -> NDArray[np.uint64]:
-    """Return 128 bits of the hash of each pair of texts, which follow each other, `(n, 2)`."""
+    """Return a 128-bit hash for each pair of consecutive texts, `(n, 2)`."""
     key = hashlib.blake2b(origin.encode(), digest_size=32).digest()
     raw = []
     for source, target in zip(texts[::2], texts[1::2], strict=True):
@@ -137,7 +137,7 @@ class Block:
         self.read, self.pairs = int(read), int(pairs)
 
     def array(self, name: str, rows: slice | None = None) -> NDArray[Any]:
-        """Return an array, or some rows of it."""
+        """Return an array, or some of its rows."""
         with safe_open(self.path, "numpy") as file:
             # A slice of no rows is an error there.
             whole = rows is None or rows.start == rows.stop
@@ -145,7 +145,7 @@ class Block:
         return found if rows is None or not whole else found[:0]
 
     def hashes(self, first: int, last: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Return the hashes of a part of their range to before another, and the number of the pair of each."""
+        """Return hashes from a part of their range, and each one's pair number."""
         heads = self.array("heads")
         rows = slice(int(heads[first]), int(heads[last]))
         return self.array("hashes", rows), self.array("order", rows).astype(np.int64)
@@ -162,7 +162,7 @@ class Block:
         ]
 
     def left_out(self) -> tuple[NDArray[Any], list[str]]:
-        """Return the numbers of the lines that are left out, and why each is."""
+        """Return the numbers of dropped lines, each with its reason."""
         whys = json.loads(self.array("whys").tobytes())
         return self.array("out_lines"), [whys[i] for i in self.array("out_why").tolist()]
 
@@ -176,7 +176,7 @@ _BUCKET = 2**20
 
 
 def first_of_each(blocks: Sequence[Block]) -> list[NDArray[np.bool_]]:
-    """Return which pairs of each block have no equal one before them."""
+    """Return the pairs in each block without an earlier equal pair."""
     starts = np.concatenate([[0], np.cumsum([block.pairs for block in blocks])]).astype(np.int64)
     kept = np.ones(starts[-1], np.bool_)
     count = min(PARTS, -(-int(starts[-1]) // _BUCKET))
@@ -189,7 +189,7 @@ def first_of_each(blocks: Sequence[Block]) -> list[NDArray[np.bool_]]:
 
 
 def _later(hashes: NDArray[np.uint64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of the pairs whose hash one with a lower number has."""
+    """Return the numbers of pairs whose hash occurs at a lower number."""
     order = np.lexsort((numbers, hashes[:, 1], hashes[:, 0]))
     found = hashes[order]
     same = (found[1:] == found[:-1]).all(1)

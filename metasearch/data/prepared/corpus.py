@@ -47,7 +47,7 @@ class PreparedCorpus:
         return int(self.starts[-1])
 
     def pairs(self, rows: NDArray[Any]) -> list[Translation]:
-        """Return the pairs of some rows, in their order; the texts are `PreparedText`."""
+        """Return the pairs for some rows in order; texts are `PreparedText`."""
         found: list[Translation] = [None] * len(rows)  # type: ignore[list-item]  # each is put in its place below
         for shard, places, own in self.by_shard(rows):
             sources, targets = shard.texts(shard.source[own]), shard.texts(shard.target[own])
@@ -57,7 +57,7 @@ class PreparedCorpus:
         return found
 
     def by_shard(self, rows: NDArray[Any]) -> Iterator[tuple[Shard, Rows, Rows]]:
-        """Yield the shards of some rows: the shard, the places of its rows among them, and their numbers in it."""
+        """Yield the shards for some rows: shard, positions among the rows, and row numbers within the shard."""
         if len(self.shards) == 1:
             yield self.shards[0], np.arange(len(rows)), np.asarray(rows)
             return
@@ -89,13 +89,13 @@ class PreparedCorpus:
         return CorpusSelection(self, np.concatenate([np.zeros(0, np.int64), *rows]))
 
     def part(self, rows: NDArray[Any]) -> NDArray[np.int16]:
-        """Return the number of the part that each of some rows is from."""
+        """Return the part number for each row."""
         return (np.searchsorted(self._part_starts, rows, side="right") - 1).astype(np.int16)
 
 
 @dataclass(frozen=True, eq=False)
 class CorpusSelection(Sequence[Translation]):
-    """Some pairs of a corpus, each read when it is asked for.
+    """Some pairs of a corpus, read on demand.
 
     Attributes:
         corpus: that they are from.
@@ -126,7 +126,7 @@ class CorpusSelection(Sequence[Translation]):
         return dict(zip(codes.tolist(), pairs.tolist(), strict=True))
 
     def groups(self, balance: Balance) -> NDArray[np.int16] | None:
-        """Return which share of an epoch each pair belongs to `(P,)`, as `Corpus.groups`."""
+        """Return each pair's sampling group `(P,)`, as in `Corpus.groups`."""
         if balance == "none":
             return None
         if balance == "file":
@@ -135,7 +135,7 @@ class CorpusSelection(Sequence[Translation]):
 
     @property
     def languages(self) -> NDArray[np.str_]:
-        """Language of the translation of each pair `(P,)`."""
+        """Language of each pair's translation `(P,)`."""
         return np.array([part.language for part in self.corpus.manifest.parts])[self.corpus.part(self.rows)]
 
     def subset(self, mask: NDArray[np.bool_]) -> "CorpusSelection":

@@ -1,4 +1,4 @@
-"""The manifest of a prepared corpus: with it the corpus is finished."""
+"""The manifest of a prepared corpus: written last, when the corpus is complete."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ OF_STAGES = {"max_tokens", "balance", "dev"}
 
 
 class Input(FrozenConfig):
-    """A file that the corpus was made of: its path, bytes and SHA-256."""
+    """A source file: path, bytes and SHA-256."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class Input(FrozenConfig):
 
 
 class PartCounts(FrozenConfig):
-    """What became of the lines of a part; see `metasearch.data.parallel.files.Part`.
+    """Line counts for a part; see `metasearch.data.parallel.files.Part`.
 
     Attributes:
         read: its lines.
@@ -59,7 +59,7 @@ class ShardCounts(FrozenConfig):
 
 
 class Asked(FrozenConfig):
-    """What a preparation was asked to do; the same asked of the same files gives the same bits.
+    """The request for a preparation; equal requests on equal files give equal bits.
 
     Attributes:
         settings: which pairs are read and how they are cleaned, without what is of stages (`OF_STAGES`).
@@ -97,7 +97,7 @@ class Manifest(FrozenConfig):
 
     @property
     def pairs(self) -> int:
-        """Pairs of the whole corpus."""
+        """Number of pairs in the whole corpus."""
         return sum(shard.pairs for shard in self.shards)
 
     def write(self, folder: Path) -> None:

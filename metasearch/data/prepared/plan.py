@@ -1,4 +1,4 @@
-"""Which pairs of the blocks go to which shard, and what became of all lines."""
+"""Assignment of pairs to shards, and line counts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ Piece = tuple[int, int, NDArray[np.int32]]
 
 @dataclass
 class Counts:
-    """What became of the lines of a part; a line is counted once.
+    """Line counts for a part; each line is counted once.
 
     Attributes:
         read: lines, to the last one that is looked at.
@@ -38,13 +38,13 @@ class Counts:
     examples: list[str] = field(default_factory=list)
 
     def drop(self, why: str, line: int) -> None:
-        """Count a line that is left out."""
+        """Count a dropped line."""
         self.dropped[why] += 1
         if self.dropped[why] <= EXAMPLES:
             self.examples.append(f"{self.part.path}:{line}: {why}")
 
     def done(self) -> PartCounts:
-        """Return the counts; `pairs` is what is left of the lines."""
+        """Return the counts; `pairs` is the number of kept pairs."""
         return PartCounts(
             paths=tuple(map(str, self.part.paths)),
             corpus=self.part.corpus,
@@ -91,7 +91,7 @@ def pieces(
 
 
 def _count(own: Counts, block: Block, repeated: NDArray[np.uint32], last: int) -> None:
-    """Count the lines of a block that are left out, to a last line, in their order."""
+    """Count dropped lines in a block in order, up to a last line."""
     numbers, whys = block.left_out()
     out = [*zip(numbers.tolist(), whys, strict=True), *((line, "duplicate") for line in repeated.tolist())]
     for line, why in sorted(out):
@@ -142,7 +142,7 @@ def make_shard(folder: Path, number: int, pieces: ShardPieces) -> ShardCounts:
 
 
 def _read_made(folder: Path, note: Path) -> ShardCounts | None:
-    """Return what was written of a shard before; None where it is not there whole."""
+    """Return a shard written earlier; None if it is incomplete."""
     if not note.is_file():
         return None
     try:

@@ -1,4 +1,4 @@
-"""A shard of a prepared corpus: some hundred thousand pairs in one file of arrays.
+"""A shard of a prepared corpus: some hundred thousand pairs in one array file.
 
 Notation used for shapes: T distinct texts, P pairs.
 
@@ -32,7 +32,7 @@ Rows = NDArray[np.int64]
 
 
 class PreparedText(str):
-    """A text of a prepared corpus, which knows its place; a text that is made of it is an ordinary one.
+    """A text in a prepared corpus that knows its position; derived texts are ordinary strings.
 
     Attributes:
         shard: where it is stored.
@@ -91,7 +91,7 @@ class Shard:
         self.digests = arrays["digests"]
 
     def texts(self, rows: NDArray[Any]) -> list[PreparedText]:
-        """Return the texts of some rows, in their order."""
+        """Return the texts of some rows, in order."""
         found = []
         content, begins, ends = self.bytes, self.byte_ends[rows].tolist(), self.byte_ends[rows + 1].tolist()
         for row, begin, end in zip(rows.tolist(), begins, ends, strict=True):
@@ -102,5 +102,5 @@ class Shard:
 
 
 def digests_of(raw: Iterable[bytes]) -> NDArray[np.uint64]:
-    """Return 64 bits of the hash of each text, given in UTF-8."""
+    """Return a 64-bit hash for each text, given in UTF-8."""
     return np.frombuffer(b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in raw), "<u8")

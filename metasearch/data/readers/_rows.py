@@ -47,7 +47,7 @@ def files(task: Task, suffix: str) -> list[str]:
 
 
 def read(folder: Path, task: Task, suffix: str) -> Data:
-    """Read all files of a task; `DataError` names file, line and field of damage."""
+    """Read all files of a task; `DataError` names file, line and field."""
     paths = [find_file(folder, name) for name in files(task, suffix)]
     if task.kind == "retrieval":
         corpus = _Corpus(folder)
@@ -182,7 +182,7 @@ class _Corpus:
         self.answers.setdefault(key, []).append(uid)
 
     def _id(self, given: str | None, place: str, article: str | None, language: str, where: str) -> str:
-        """Return the id of a question, which is its place where none is given."""
+        """Return a question's id, by default its position."""
         if not given:
             self.placed[language][place] = where
         if article:
@@ -201,7 +201,7 @@ class _Corpus:
         return joined(self.questions, candidates)
 
     def _check_places(self) -> None:
-        """Say that questions without an id are told by their place; `DataError` where a language has none in it."""
+        """Warn about questions without id, aligned by position; `DataError` if a language has no question there."""
         if len(self.placed) == 1 or not any(self.placed.values()):
             return
         everywhere = {place: where for places in self.placed.values() for place, where in places.items()}

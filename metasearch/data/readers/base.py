@@ -37,7 +37,7 @@ COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
 
 
 def pair_languages(task: Task) -> list[tuple[str, str]]:
-    """Return the pairs of a similarity task as languages; `ConfigError` if it has none."""
+    """Return a similarity task's language pairs; `ConfigError` if it has none."""
     if not task.pairs:
         raise ConfigError("pairs: missing; list the language pairs of a similarity task, such as [ar-ar, ar-en]")
     return task.language_pairs
@@ -57,7 +57,7 @@ def require_unique(ids: Iterable[tuple[str, str]]) -> None:
 
 
 def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:
-    """Say of questions that translations of one are of different articles, which `joined` makes one.
+    """Log translations of one question in different articles, which `joined` merges.
 
     Args:
         folder: of the data.
@@ -73,7 +73,7 @@ def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]])
 def joined(
     questions: Sequence[Question], candidates: Sequence[Candidate], same: Iterable[tuple[str, str]] = ()
 ) -> RetrievalData:
-    """Return retrieval data in which groups that share a question or an answer are one: folds are cut between groups.
+    """Merge groups that share a question or an answer, so that folds separate them.
 
     Args:
         questions: of all languages; those with one id are translations.
@@ -101,6 +101,6 @@ def joined(
 
 
 def problem(error: ErrorDetails) -> str:
-    """Return what is wrong with a value that was checked, in the words of a message after its place."""
+    """Return a validation problem as the end of a message."""
     message = error["msg"].removeprefix("Value error, ")
     return f"{message[:1].lower()}{message[1:]}"

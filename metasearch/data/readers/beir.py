@@ -1,4 +1,4 @@
-"""BEIR folders: `corpus.jsonl`, `queries.jsonl` and relevance judgements in `qrels/`, of any grade.
+"""BEIR folders: `corpus.jsonl`, `queries.jsonl` and graded relevance judgements in `qrels/`.
 
 Rows of the corpus are `{"_id": ..., "title": ..., "text": ...}`, those of queries `{"_id": ..., "text": ...}`; both may
 also be Parquet, or a folder of shards. Judgements are `qrels/SPLIT.tsv` with a header, `query-id, corpus-id, score`, or
@@ -41,7 +41,7 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> RetrievalData:
-    """Read the judgements that the folds of a task need; `DataError` names file and line of a damaged row."""
+    """Read the judgements needed for a task's folds; `DataError` names file and line."""
     return read_folder(folder, task.languages, _SPLITS[task.folds.method])
 
 
@@ -97,7 +97,7 @@ class _Text:
 
 
 def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> dict[str, _Text]:
-    """Return the texts of a file by their ids, in their order.
+    """Return a file's texts by id, in order.
 
     Args:
         folder: of the file.
@@ -126,7 +126,7 @@ def _table(folder: Path, name: str) -> Path:
 
 
 def _value(row: Row, *names: str) -> Any:
-    """Return the value of the first of some columns that a row has."""
+    """Return the first value among some columns of a row."""
     found = next((row.values[name] for name in names if row.values.get(name) is not None), None)
     if found is None:
         raise DataError(f"{row.place}: no value '{names[0]}'.{nearest(names[0], row.values)}")
@@ -163,7 +163,7 @@ class _Label:
 
 
 def _judgements(folder: Path, splits: Sequence[str]) -> Iterator[_Label]:
-    """Yield the judgements of splits; what is not relevant has grade 0, as TREC's negative numbers."""
+    """Yield the judgements of splits; irrelevant documents have grade 0, as negative numbers in TREC files."""
     known = {path.name.partition(".")[0]: path for path in _judged_files(folder)}
     chosen = {name: known.get(name) for name in splits} if splits else dict(known)
     for split, path in chosen.items():
@@ -180,7 +180,7 @@ def _judged_files(folder: Path) -> list[Path]:
 
 
 def _read_judged(path: Path, split: str) -> Iterator[_Label]:
-    """Yield the judgements of a file with a header, or of one of TREC."""
+    """Yield the judgements in a file with a header, or in a TREC file."""
     plain = suffix_of(path) not in (".jsonl", ".parquet")
     if plain and "query-id" not in next(text_lines(path), (1, ""))[1]:
         for number, line in text_lines(path):

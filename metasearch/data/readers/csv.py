@@ -16,5 +16,5 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> Data:
-    """Read all files of a task; `DataError` names file and line of a damaged one."""
+    """Read all files of a task; `DataError` names file and line."""
     return _rows.read(folder, task, ".csv")

@@ -24,7 +24,7 @@ TRACKS = {
 
 
 def files(task: Task) -> list[str]:
-    """Return the input and gold file of each pair."""
+    """Return input and gold file for each pair."""
     return [f"STS.{part}.{_track(task, pair)[0]}.txt" for pair in task.pairs for part in ("input", "gs")]
 
 

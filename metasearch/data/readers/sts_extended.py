@@ -17,7 +17,7 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> SimilarityData:
-    """Read all pairs of a task; `DataError` names file and line of a damaged one. Row i of each file is one group."""
+    """Read all pairs of a task; `DataError` names file and line. Row i in every file belongs to one group."""
     pairs: list[ScoredPair] = []
     for languages, name in zip(pair_languages(task), files(task), strict=True):
         rows = enumerate(scored_rows(folder / name), 1)

@@ -21,7 +21,7 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> SimilarityData:
-    """Read all pairs of a task, split as the files are."""
+    """Read all pairs of a task, with the files' splits."""
     pairs: list[ScoredPair] = []
     given: dict[str, str] = {}
     for split in SPLITS:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def files(task: Task) -> list[str]:
-    """Return the two files of each language."""
+    """Return the two files for each language."""
     return [name for language in task.languages for name in _names(language)]
 
 

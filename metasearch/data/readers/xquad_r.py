@@ -1,4 +1,4 @@
-"""XQuAD-R, the data of LAReQA: one SQuAD-style JSON file a language, with sentence boundaries.
+"""XQuAD-R, the data in LAReQA: one SQuAD-style JSON file per language, with sentence boundaries.
 
 Every sentence of every paragraph is a candidate; the encoder sees the sentence followed by its whole paragraph, with
 no separator and line breaks removed. A question is answered by the sentence in which its answer begins (LAReQA,
@@ -52,7 +52,7 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> RetrievalData:
-    """Read all languages of a task; `DataError` names the file, and the line or JSON path, of damage."""
+    """Read all languages of a task; `DataError` names file and line or JSON path."""
     questions: list[Question] = []
     candidates: list[Candidate] = []
     for language in task.languages:
@@ -90,7 +90,7 @@ def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate
 
 
 def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
-    """Return for each sentence the ids of the questions whose answer begins in it."""
+    """Return, for each sentence, the ids of questions whose answer begins in it."""
     for i, (start, end) in enumerate(paragraph.sentence_breaks):
         if not 0 <= start < end <= len(paragraph.context):
             length = len(paragraph.context)

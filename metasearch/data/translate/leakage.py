@@ -1,4 +1,4 @@
-"""Holds rows that are added to train against dev and test: none of what is scored may be trained on.
+"""Leakage checks between rows added to train and dev or test: scored texts are never trained on.
 
 The authors of the MAML-Align paper trained on translations of all questions of XQuAD, those of the test folds among
 them; the folds that a row is in are known here, so that cannot happen unseen.
@@ -17,7 +17,7 @@ Key = tuple[str, ...]
 
 
 class HeldOut(NamedTuple):
-    """What stands in dev and test.
+    """The content of dev and test.
 
     Attributes:
         ids: id of a question → the part it is in.
@@ -31,7 +31,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out(parts: Mapping[str, Data]) -> HeldOut:
-    """Return what stands in parts by their names, `dev` and `test`."""
+    """Return the content of parts by name, `dev` and `test`."""
     ids: dict[str, str] = {}
     groups: dict[str, str] = {}
     texts: dict[Key, str] = {}
@@ -44,7 +44,7 @@ def held_out(parts: Mapping[str, Data]) -> HeldOut:
 
 
 def rows_of(data: Data) -> Iterator[Row]:
-    """Yield the rows of data."""
+    """Yield the rows in data."""
     if isinstance(data, RetrievalData):
         yield from data.questions
         yield from data.candidates
@@ -53,7 +53,7 @@ def rows_of(data: Data) -> Iterator[Row]:
 
 
 def apart(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[list[TranslatedRow], int]:
-    """Return the rows that may be added to train, and how many are left out because their text is held out.
+    """Return rows that may be added to train, and the number of rows dropped because of held-out texts.
 
     Args:
         rows: to be added.

@@ -1,4 +1,4 @@
-"""The rows that are added to train: a row of the source language with its texts translated, or an oracle's.
+"""Rows added to train: translated rows of the source language, or an oracle's.
 
 What is kept of a row is its id, its article (`group`) and what answers what. Only candidates that answer a question are
 translated: the others take no part in episodes. A candidate's text that begins with what is shown of it, as a sentence
@@ -60,7 +60,7 @@ def retrieval_rows(
 
 
 def _parts(candidate: Candidate) -> tuple[str, str, str]:
-    """Return what is shown of a candidate where its text begins with it, white space, and the rest of the text."""
+    """Split a candidate's displayed text into its text, white space and the rest, if it starts with the text."""
     rest = candidate.text.removeprefix(candidate.shown)
     if rest == candidate.text:
         return candidate.text, "", ""
@@ -76,7 +76,7 @@ def _texts(candidate: Candidate) -> list[str]:
 def similarity_rows(
     train: SimilarityData, source: str, into: Sequence[str], keep: bool, translate: Translate
 ) -> Iterator[TranslatedRow]:
-    """Yield the pairs of a train part within the source language in every other pair of the languages."""
+    """Yield a train part's source-language pairs in every other language pair."""
     origins = [pair for pair in train.pairs if pair.languages == (source, source)]
     texts = list(dict.fromkeys(text for pair in origins for text in pair.texts))
     tables = {source: dict(zip(texts, texts, strict=True)), **{code: translate(texts, code) for code in into}}
@@ -96,7 +96,7 @@ def _pairs(source: str, into: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
-    """Yield the rows that a train part has in other languages of the questions of the source language."""
+    """Yield a train part's own rows in other languages for source-language questions."""
     asked = {question.id: question for question in train.questions if question.language == source}
     for question in train.questions:
         if question.language in into and question.id in asked:
@@ -108,7 +108,7 @@ def oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> 
 
 
 def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
-    """Yield the pairs that a train part has in other pairs of languages of the rows of the source language."""
+    """Yield a train part's own pairs in other languages for source-language rows."""
     origins = {pair.group: pair for pair in train.pairs if pair.languages == (source, source)}
     wanted = {frozenset(pair) for pair in _pairs(source, into)}
     for pair in train.pairs:
@@ -117,7 +117,7 @@ def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -
 
 
 def without(train: RetrievalData | SimilarityData, languages: Iterable[str]) -> RetrievalData | SimilarityData:
-    """Return data without its rows in some languages; a pair is left out where either text is in one."""
+    """Return data without rows in some languages; a pair is dropped if either text is in one."""
     out = set(languages)
     if isinstance(train, SimilarityData):
         return replace(train, pairs=tuple(pair for pair in train.pairs if not out & set(pair.languages)))

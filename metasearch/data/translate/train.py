@@ -1,4 +1,4 @@
-"""Adds the translations that a task declares to the train part of one fold."""
+"""Add a task's declared translations to the train part of a fold."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ _FILE = "translations.jsonl"
 
 
 def translations(translator: Translator, texts: Sequence[str], source: str, target: str) -> dict[str, str]:
-    """Return text → translation of each distinct text, from the cache what is there.
+    """Return text → translation for each distinct text, from the cache if possible.
 
     Raises:
         DataError: the translator fails, or gives a blank text or another number of them.
@@ -119,7 +119,7 @@ def described(block: Translate) -> str:
 
 
 def translator_of(block: Translate, where: str, places: Places) -> Translator | None:
-    """Return the translator of a block, None for an oracle.
+    """Return a block's translator, None for an oracle.
 
     Raises:
         ConfigError: there is none of that name, or an option is wrong.
@@ -136,7 +136,7 @@ def translator_of(block: Translate, where: str, places: Places) -> Translator | 
 
 
 def provenance(block: Translate, translator: Translator | None, source_rows: str) -> str:
-    """Return what the train parts of all folds depend on beside the data: the block, the translator, the source."""
+    """Return the dependencies of all train parts beside the data: block, translator, source."""
     used = [translator.fingerprint(block.source, target) for target in block.into] if translator else []
     return fingerprint_of([[block.model_dump_json(), source_rows, *used]])
 
@@ -180,7 +180,7 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
 
 
 def with_source(task: Task) -> Task:
-    """Return a task that has the rows of the language that is translated from, too, to be read."""
+    """Return a task that also reads rows in the source language."""
     block = task.translate
     if block is None:
         return task

@@ -10,7 +10,7 @@ from metasearch.config.base import FrozenConfig
 
 @dataclass(frozen=True)
 class Places:
-    """Where paths in the options of a translator begin.
+    """Base folders for relative paths in a translator's options.
 
     Attributes:
         data: folder of the task's data files; that of files with translations, too.
@@ -22,7 +22,7 @@ class Places:
 
 
 class Translator(Protocol):
-    """Translates texts, made of its options (of the class `Options`) and of places: `TRANSLATOR(options, places)`.
+    """Translate texts; constructed from options (class `Options`) and places: `TRANSLATOR(options, places)`.
 
     Attributes:
         Options: options that a task's block `translate` may have for it.
@@ -35,14 +35,14 @@ class Translator(Protocol):
     def __init__(self, options: Any, places: Places) -> None: ...
 
     def fingerprint(self, source: str, target: str) -> str:
-        """Return what changes with everything that translations between two languages depend on, as far as it is known.
+        """Return a hash of everything known to affect translations between two languages.
 
         Raises:
             DataError: a file that they depend on is missing.
         """
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str]:
-        """Return the translation of each text, in their order.
+        """Return the translation of each text, in order.
 
         Args:
             texts: distinct ones, in language `source`.

@@ -1,4 +1,4 @@
-"""Translations by a program of the user's: texts go in as lines of JSON, translations come out as lines of JSON."""
+"""Translations by a user's program: JSON lines in, JSON lines out."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Command:
-    """Runs a program, without a shell, in the folder of the task's file.
+    """Run a program, without a shell, in the folder of the task's file.
 
     Of each text it reads a line `{"text": "...", "source": "en", "target": "de"}` from its standard input, and writes
     a line `{"text": "..."}` with the translation to its standard output, in the same order; what it writes to its
@@ -50,7 +50,7 @@ class Command:
         self._said = shlex.join(options.command)
 
     def fingerprint(self, source: str, target: str) -> str:
-        """Return a hash of the command, of the files among its arguments, and of the version."""
+        """Return a hash of the command, files among its arguments, and version."""
         # A program elsewhere may be an interpreter, which is another file on each machine.
         program, *words = (self._folder / word for word in self._options.command)
         own = os.path.isfile(program) and program.resolve().is_relative_to(self._folder.resolve())
@@ -109,7 +109,7 @@ class Command:
 
 
 def _end(program: "subprocess.Popen[bytes]") -> None:
-    """End a program that is still at work, and what it began, which may hold its output open."""
+    """Stop a program that still runs, with its children, which may hold its output open."""
     if program.poll() is not None:
         return
     with suppress(ProcessLookupError):

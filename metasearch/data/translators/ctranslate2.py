@@ -30,7 +30,7 @@ class CTranslate2:
     """
 
     class Options(FrozenConfig):
-        """Which model, and what it wants around a text.
+        """Model, and tokens around a text.
 
         Attributes:
             model: its folder, from the folder of the task's file on.
@@ -65,13 +65,13 @@ class CTranslate2:
         self._tokens: Tokens | None = None
 
     def fingerprint(self, source: str, target: str) -> str:
-        """Return a hash of the files in the folder and of the options."""
+        """Return a hash of the folder's files and the options."""
         files = sorted(path for path in self._folder.iterdir() if path.is_file())
         settings = self._options.model_dump_json(exclude={"model", "device"})
         return fingerprint_of([["ctranslate2", settings], *([path.name, digest(path)] for path in files)])
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations of the highest score.
+        """Return the highest-scoring translations.
 
         Raises:
             ConfigError: a package is not installed.

@@ -29,7 +29,7 @@ class Files:
     """
 
     class Options(FrozenConfig):
-        """Path of the files, from the folder of the data on, in CSV or TSV; either may be packed as `.gz`."""
+        """CSV or TSV files, relative to the data folder; `.gz` works too."""
 
         path: str = "{source}-{target}.tsv"
 

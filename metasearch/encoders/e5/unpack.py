@@ -40,7 +40,7 @@ _EMBEDDINGS = {
 
 
 def unpack(source: Path, folder: Path) -> None:
-    """Write the encoder of a packed file into an empty folder: means of tokens, normalised, with E5's prompt.
+    """Write a packed file's encoder into an empty folder: mean pooling, normalised, with E5's prompt.
 
     Raises:
         EncoderError: the file is damaged, or not that of multilingual-e5-small.
@@ -67,7 +67,7 @@ def unpack(source: Path, folder: Path) -> None:
 
 
 def state(packed: Packed) -> dict[str, NDArray[np.float32]]:
-    """Return the weights under the names and in the shapes of a BERT model.
+    """Return the weights with a BERT model's names and shapes.
 
     E5 has no pooler and the file holds none; there is one of zeros, so that nothing draws a random one.
 
@@ -87,7 +87,7 @@ def state(packed: Packed) -> dict[str, NDArray[np.float32]]:
 
 
 def _shapes(packed: Packed) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the file's name of every weight → name and shape in a BERT model."""
+    """Map weight names in the file to names and shapes in a BERT model."""
     shape = packed.shape
     width, inner = shape.hidden_size, shape.intermediate_size
     rows = {"emb.word": shape.vocab_size, "emb.pos": shape.max_position_embeddings, "emb.type": shape.type_vocab_size}
