@@ -11,6 +11,8 @@ import click
 from click.core import ParameterSource
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings import reject_unused_options
+from metasearch.config.run import DataConfig
 
 if TYPE_CHECKING:
     from metasearch.evaluation.study.arms import Arm
@@ -28,7 +30,7 @@ _compared = _options.options_group(
         "--task",
         metavar="TASK",
         shell_complete=_complete.declared("task"),
-        help="Task, if the runs have scores on several.",
+        help="Task, if the runs have scores on several; required for TREC run files.",
     ),
     click.option(
         "--confidence",
@@ -39,6 +41,9 @@ _compared = _options.options_group(
         help="Confidence level of intervals; α of tests is 1 - confidence.",
     ),
     click.option("--resamples", type=int, default=10_000, show_default=True, help="Bootstrap resamples, at least 100."),
+    _options.data,
+    _options.include,
+    _options.fold_seed,
     _options.seed("Random seed of the resamples; the same seed gives the same intervals."),
     click.option("--allow-mixed-versions", "any_version", is_flag=True, help="Allow runs of different versions."),
 )
@@ -68,7 +73,8 @@ def command(
 ) -> None:
     """Compare learners with a baseline, on the test questions of studies or finished runs.
 
-    Studies and runs may be mixed, as long as they share task, data, folds and versions. Nothing is run again.
+    Studies, runs and TREC run files may be mixed, as long as they share task, data, folds and versions. Nothing is run
+    again. A TREC run file holds the ranking of any system: `LANGUAGE:ID Q0 DOCUMENT RANK SCORE SYSTEM` on each line.
 
     \b
     For each learner, over the folds and seeds that it shares with the baseline:
@@ -94,6 +100,7 @@ def command(
       metasearch compare studies/lareqa --baseline fine-tune --pool bilingual
       metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
       metasearch compare studies/sts --measure spearman --json
+      metasearch compare mini.trec bm25.trec --task lareqa --data ~/data
     """
     from metasearch.evaluation.report import comparison as tables
     from metasearch.evaluation.report import formats
@@ -129,7 +136,7 @@ def report(
 ) -> None:
     """Write a report on studies or finished runs. Nothing is run again.
 
-    Studies and runs may be mixed, as long as they share task, data, folds and versions.
+    Studies, runs and TREC run files may be mixed, as long as they share task, data, folds and versions.
 
     \b
     Files:
@@ -170,5 +177,9 @@ def _read(
     from metasearch.evaluation.study.read import read_study
 
     check(compared["level"], compared["resamples"])  # reading takes longer
-    study = read_study(paths, task, any_version)
+    where = {name: compared.pop(name) for name in ("data", "include", "fold_seed")}
+    data = DataConfig(task=task, **where) if task and any(path.is_file() for path in paths) else None
+    if data is None:
+        reject_unused_options(*where, why="only TREC run files need it")
+    study = read_study(paths, task, any_version, data)
     return study, None if baseline is None else study.arm(baseline)

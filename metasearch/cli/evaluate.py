@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     EvaluateConfig, first=("task", "name", "split", "pools"), without=("trim", "checkpointing"), task="demo"
 )
 @_options.output("JSON-lines file to append the scores to.")
+@click.option(
+    "--trec-run",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the ranking in the first --pool as a TREC run file, for `metasearch compare` and other programs.",
+)
 @_options.as_json()
-def command(output: Path | None, as_json: bool, **flags: Any) -> None:
+def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: Any) -> None:
     """Score an encoder on a task.
 
     The scores are the measures of the task's declaration, such as map@20; `metasearch ls metrics` lists the metrics.
@@ -47,6 +53,8 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> None:
     tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
     config = EvaluateConfig.model_validate(tree)
     _check(benchmark.task, config.pools, config.encoder.prompts)
+    if trec_run is not None:
+        _check_trec_run(benchmark.task, config.pools[0])
     if RERANKED not in config.pools:
         reject_unused_options("rerank", "rerank_top", why="nothing is reranked; add --pool reranked")
     # Before an encoder is loaded: a task that is all test has no other part.
@@ -54,7 +62,7 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> None:
     if output is not None:
         require_appendable(output)
     with ProgressBar("evaluate") as bar:
-        rows = evaluate_encoder(config, benchmark, bar)
+        rows = evaluate_encoder(config, benchmark, bar, trec_run)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:
@@ -79,6 +87,13 @@ def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") ->
             own = " and ".join(map(public_name, ROLES[task.kind]))
             named = public_name(role)
             raise ConfigError(f"--prompt {named}=…: task '{task.task}' has no such role; it has {own}")
+
+
+def _check_trec_run(task: "Task", pool: str) -> None:
+    if task.kind != "retrieval":
+        raise ConfigError(f"--trec-run: task '{task.task}' is a {task.kind} task; only retrieval tasks have rankings")
+    if pool in ("bilingual", "monolingual"):
+        raise ConfigError(f"--trec-run: pool '{pool}' is one ranking per language; put another --pool first")
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Measures an encoder on retrieval, similarity and translation data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -11,22 +11,29 @@ from metasearch.config.index import RERANK_TOP
 from metasearch.config.measure import (
     BALANCED,
     EXPANDED,
-    MULTILINGUAL,
-    REORDERED,
     RERANKED,
     RETRIEVAL_POOLS,
     Measure,
     Pool,
 )
 from metasearch.config.run import Precision
-from metasearch.data.records import Data, Question, RetrievalData, SimilarityData
+from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
 from metasearch.encoders.pool_scores import expanded
 from metasearch.encoders.protocols import TextEncoder, TextReranker
 from metasearch.errors import ConfigError, DataError, MetasearchError, require_known
 from metasearch.evaluation.metrics.base import load_function
+from metasearch.evaluation.retrieval_scores import (
+    Judgements,
+    SearchResult,
+    candidate_languages,
+    questions_in_order,
+    ranking_pool,
+    require_answers,
+    score_rankings,
+)
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.evaluation.search import Judgements, Rescoring, SearchResult, build_ranking, search
+from metasearch.evaluation.search import TOP, Rescoring, search
 from metasearch.runs.per_query_results import Cell, QueryResults
 
 # Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
@@ -49,6 +56,7 @@ def evaluate_retrieval(
     pools: Sequence[Pool] = ("multilingual",),
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
+    depth: int = TOP,
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -57,47 +65,28 @@ def evaluate_retrieval(
         raise ConfigError("pool 'reranked' needs a cross-encoder; name one with --rerank MODEL")
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
-    functions = {measure: load_function(measure, "retrieval") for measure in measures}
-    by_language = dict(sorted(data.questions_by_language.items()))
-    # Checked before texts are encoded, which is what takes the time.
-    _require_answers(data, by_language, pools)
-    questions, languages, results = _search(encoder, data, by_language, pools, reranker, rerank_top)
-    scores: list[Score] = []
-    units: dict[Cell, tuple[str, ...]] = {}
-    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
-    start = 0
-    for language, asked in by_language.items():
-        # The search has the questions language by language, so that one language is a slice.
-        rows, start = slice(start, start + len(asked)), start + len(asked)
-        for pool, inside in _pools(pools, language, languages):
-            ranks = results[_ranked_as(pool)].ranks(rows, None if inside == "all" else languages.index(inside))
-            units[pool, language, inside] = tuple(q.id for q in asked)
-            for measure, function in functions.items():
-                values = function(ranks, measure.k)
-                columns[str(measure), pool, language, inside] = values
-                scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
-    ranking = build_ranking(questions, data.candidates, results[MULTILINGUAL]) if MULTILINGUAL in pools else None
-    articles = {question.id: question.group for question in questions}
-    return Evaluation(tuple(scores), QueryResults(units, columns, ranking, articles))
+    # Checked before texts are encoded, which takes the time.
+    for measure in measures:
+        load_function(measure, "retrieval")
+    require_answers(data, pools)
+    results = _search(encoder, data, pools, reranker, rerank_top, depth)
+    return score_rankings(data, results, measures, pools)
 
 
 def _search(
     encoder: TextEncoder,
     data: RetrievalData,
-    by_language: Mapping[str, Sequence[Question]],
     pools: Sequence[Pool],
     reranker: TextReranker | None,
     rerank_top: int,
-) -> tuple[list[Question], list[str], dict[Pool, SearchResult]]:
-    """Return the questions in the order of the search, the languages of the candidates, and the results.
-
-    The results are those by which the pools are ranked (`_ranked_as`).
-    """
-    questions = [question for asked in by_language.values() for question in asked]
-    languages = sorted({candidate.language for candidate in data.candidates})
-    language_of = np.array([languages.index(candidate.language) for candidate in data.candidates])
+    depth: int,
+) -> dict[Pool, SearchResult]:
+    """Return the results of the searches that rank the pools (`ranking_pool`), for the questions by language."""
+    questions, language_of = questions_in_order(data), candidate_languages(data)
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
-    vectors = np.concatenate([encoder.encode([q.text for q in asked], "question") for asked in by_language.values()])
+    vectors = np.concatenate(
+        [encoder.encode([q.text for q in own], "question") for _, own in sorted(data.questions_by_language.items())]
+    )
     judgements = Judgements.from_answers(questions, data)
 
     def rescore(number: int, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -105,37 +94,11 @@ def _search(
         return reranker.scores(questions[number].text, [data.candidates[row].text for row in rows])
 
     results: dict[Pool, SearchResult] = {}
-    for pool in sorted({_ranked_as(pool) for pool in pools}):
+    for pool in sorted({ranking_pool(pool) for pool in pools}):
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
         rescoring = Rescoring(rescore, rerank_top) if pool == RERANKED else None
-        results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescoring)
-    return questions, languages, results
-
-
-def _ranked_as(pool: Pool) -> Pool:
-    """Return the pool of all languages whose ranking has that of a pool in it."""
-    return pool if pool in (*REORDERED, RERANKED) else MULTILINGUAL
-
-
-def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
-    """Return each pool and the language of its candidates, `all` where they are of all languages."""
-    others = [other for other in languages if other != language]
-    inside = {"monolingual": [language], "bilingual": others}
-    return [(pool, name) for pool in pools for name in inside.get(pool, ["all"])]
-
-
-def _require_answers(data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]) -> None:
-    """Raise `DataError` naming the first question that nothing in a pool answers."""
-    answered: dict[str, set[str]] = {"all": set()}
-    for candidate in data.candidates:
-        answered["all"].update(candidate.answers)
-        answered.setdefault(candidate.language, set()).update(candidate.answers)
-    for language, questions in by_language.items():
-        for _, inside in _pools(pools, language, sorted(data.languages)):
-            ids = answered.get(inside, set())
-            lacking = next((question for question in questions if question.id not in ids), None)
-            if lacking:
-                raise DataError(f"question '{lacking.id}' ({language}) has no relevant candidate in the pool")
+        results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescoring, depth)
+    return results
 
 
 # Correlates cosine similarity with gold on each language pair (SemEval-2017 task 1; MAML-Align paper, section 5).
@@ -230,6 +193,7 @@ def evaluate(
     precision: Precision = "fp32",
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
+    depth: int = TOP,
 ) -> Evaluation:
     """Return all scores; `pools` and the reranker matter to retrieval only.
 
@@ -243,6 +207,7 @@ def evaluate(
         precision: precision of forward passes.
         reranker: cross-encoder of the pool `reranked`.
         rerank_top: candidates of each question that it reads.
+        depth: candidates of each question in the ranking that is kept.
 
     Raises:
         ConfigError: there is no such pool, it needs a reranker, or a measure is for another kind of task.
@@ -252,7 +217,7 @@ def evaluate(
     """
     with torch.autocast(encoder.device.type, torch.bfloat16) if precision == "bf16" else nullcontext():
         if isinstance(data, RetrievalData):
-            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top)
+            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth)
         if isinstance(data, SimilarityData):
             return evaluate_similarity(encoder, data, measures)
         return evaluate_translation(encoder, data, measures)

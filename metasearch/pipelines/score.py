@@ -9,10 +9,12 @@ from pathlib import Path
 from metasearch.compress.export.facts import is_exported
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.config import registry
+from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
+from metasearch.evaluation.study.trec_runs import write_ranking
 from metasearch.pipelines import factory
 from metasearch.pipelines.factory import load_task_encoder
 from metasearch.pipelines.neutral import neutralise
@@ -71,18 +73,35 @@ def find_score_cache(cell: Path) -> Path | None:
 # `metasearch evaluate`: the scores of an encoder without a run folder.
 
 
-def evaluate_encoder(config: EvaluateConfig, benchmark: Benchmark, callback: Callback = SILENT) -> list[Row]:
-    """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`."""
+TREC_DEPTH = 1000
+"""Candidates of a question in a TREC run file, as in the runs of TREC."""
+
+
+def evaluate_encoder(
+    config: EvaluateConfig, benchmark: Benchmark, callback: Callback = SILENT, trec_run: Path | None = None
+) -> list[Row]:
+    """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`.
+
+    Args:
+        config: encoder, part and pools.
+        benchmark: task with its data.
+        callback: called after each batch of encoded texts.
+        trec_run: TREC run file to write, with the best 1,000 candidates of each question in the first pool.
+    """
     name, precision = config.encoder.name, config.compute.precision
     encoder = _load_encoder(config, benchmark)
     ref = config.rerank
     trust = config.encoder.trust_remote_code
     reranker = factory.load_reranker(ref.model, config.compute.device, trust) if ref.model else None
-    return (
-        Scorer({"encoder": name}, callback)
-        .score(name, encoder, benchmark, config.split, config.pools, precision, reranker, ref.top)
-        .rows
+    retrieval = {"reranker": reranker, "rerank_top": ref.top, **({"depth": TREC_DEPTH} if trec_run else {})}
+    scored = Scorer({"encoder": name}, callback).score(
+        name, encoder, benchmark, config.split, config.pools, precision, **retrieval
     )
+    if trec_run:
+        assert scored.questions.ranking is not None
+        tag = name if config.pools[0] == MULTILINGUAL else f"{name}+{config.pools[0]}"
+        write_ranking(trec_run, scored.questions.ranking, tag)
+    return scored.rows
 
 
 def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | OnnxEncoder:

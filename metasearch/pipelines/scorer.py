@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from metasearch.config.index import RERANK_TOP
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, TextReranker, report_progress
+from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
@@ -76,8 +75,7 @@ class Scorer:
         split: str,
         pools: Sequence[Pool] = RETRIEVAL_POOLS[:1],
         precision: Precision = "fp32",
-        reranker: TextReranker | None = None,
-        rerank_top: int = RERANK_TOP,
+        **retrieval: Any,
     ) -> Scored:
         """Return the scores of an encoder on a part of a task.
 
@@ -88,14 +86,13 @@ class Scorer:
             split: name of the part, such as `test`.
             pools: pools to rank, of a retrieval task.
             precision: precision of forward passes.
-            reranker: cross-encoder of the pool `reranked`, whose rows name it.
-            rerank_top: candidates of each question that it reads.
+            **retrieval: `reranker`, `rerank_top` and `depth` of `metasearch.evaluation.evaluate.evaluate`. Rows of the
+                pool `reranked` name the reranker.
         """
         what, data = f"{learner} on {split} of {benchmark.task.task}", benchmark.part(split)
-        rescoring: dict[str, Any] = {"reranker": reranker, "rerank_top": rerank_top} if reranker else {}
-        rows, questions = self._measure(what, encoder, data, benchmark, pools, precision, **rescoring)
-        if reranker:
-            about = {"reranker": reranker.name, "rerank_top": rerank_top}
+        rows, questions = self._measure(what, encoder, data, benchmark, pools, precision, **retrieval)
+        if reranker := retrieval.get("reranker"):
+            about = {"reranker": reranker.name, "rerank_top": retrieval["rerank_top"]}
             rows = [{**row, **about} if row["pool"] == RERANKED else row for row in rows]
         facts = self._row_facts(learner, encoder, benchmark, split)
         if precision != "fp32":
@@ -158,14 +155,14 @@ class Scorer:
         pools: Sequence[Pool],
         precision: Precision = "fp32",
         vectors: Callable[[], TextEncoder] | None = None,
-        **rescoring: Any,
+        **retrieval: Any,
     ) -> _Measured:
         log.info("scoring %s: %s", what, data.describe())
         if precision == "bf16":
             warn_if_bf16_is_slow(encoder.device)
         with report_progress(encoder, partial(self.callback.on_encode, what)):
             given = vectors() if vectors else encoder
-            results = evaluate(given, data, benchmark.measures, pools, precision, **rescoring)
+            results = evaluate(given, data, benchmark.measures, pools, precision, **retrieval)
         return [{**row, "processor": processor()} for row in results.rows()], results.questions
 
 

@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranking of the multilingual pool.
+    """Ranking of a pool of all languages.
 
     N questions of all languages, C candidates, M relevant candidates of all questions in a row.
 
@@ -77,7 +77,7 @@ class QueryResults:
             other. For similarity the rows, for translation the pairs.
         columns: name and cell → a value for each of its questions, `(N,)`. The name is a measure such as `map@20`; a
             correlation has no value of a question, there the names are `predicted` and `gold`.
-        ranking: ranking of a retrieval task with the multilingual pool, else None.
+        ranking: ranking of the first pool of all languages of a retrieval task; None without such a pool.
         articles: id of a question → its article. What is not listed, such as the rows of similarity, is one of its own.
     """
 

@@ -4,7 +4,8 @@ import numpy as np
 
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.search import Judgements, build_ranking, search
+from metasearch.evaluation.retrieval_scores import Judgements, build_ranking
+from metasearch.evaluation.search import search
 
 
 def ranks_of(*questions):

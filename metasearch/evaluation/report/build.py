@@ -68,7 +68,7 @@ def build(
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:
     """Return the arms and runs that have the results of each question, and a sentence for each arm that lacks some."""
-    scored = [each for each in study.scored if each.query_results_path.is_file()]
+    scored = [each for each in study.scored if each.has_questions]
     arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
     sentences = []
     for arm in study.arms:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config import yaml
-from metasearch.config.run import flat
+from metasearch.config.run import DataConfig, flat
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.arms import Arm, arm_of, labelled, settings_of
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
+from metasearch.evaluation.study.trec_runs import read_trec_runs
 from metasearch.io import read_bytes
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import MEAN, STAGE, Row, read_complete_rows
@@ -37,7 +38,8 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
             `any_version`, versions.
         DataError: they are on different data.
     """
-    first, begun = rows[0]
+    # A TREC run file names no versions.
+    first, begun = next((each for each in rows if each[1]["versions"]), rows[0])
     opened: dict[tuple[Any, ...], tuple[Run, str]] = {}
     tasks = list(dict.fromkeys(row["task"] for _, row in rows))
     if len(tasks) > 1:
@@ -52,7 +54,7 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
             seeds = f"fold_seed {begun.get('fold_seed')} and {row.get('fold_seed')}"
             raise ConfigError(f"{both} cannot be compared: their folds are cut differently ({seeds})")
         one, other = begun["versions"], row["versions"]
-        if not any_version and (name := differing(one, other)):
+        if one and other and not any_version and (name := differing(one, other)):
             raise ConfigError(
                 f"{both} cannot be compared: {name} {one.get(name)} and {other.get(name)} differ; use "
                 "--allow-mixed-versions to compare anyway"
@@ -130,30 +132,37 @@ def _means(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
 STUDY_FILE = "study.yaml"
 
 
-def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
+def read_study(
+    paths: Sequence[Path], task: str | None = None, any_version: bool = False, data: DataConfig | None = None
+) -> Study:
     """Return the scores of runs and studies as one study. A run that is listed twice counts once.
 
     Args:
-        paths: folders of studies and runs.
+        paths: folders of studies and runs, and TREC run files of other systems.
         task: name of the task, where the runs have scores on several.
         any_version: combine also what different versions of metasearch and its libraries made.
+        data: task and data of the TREC run files (`metasearch.evaluation.study.trec_runs`); its fold is not read.
 
     Raises:
         ConfigError: the runs are of different tasks, folds or versions, or two are the same arm on the same fold with
-            the same seed; the difference, or the two, are named.
+            the same seed; the difference, or the two, are named. Or there is a TREC run file and no `data`.
         DataError: the runs are on different data, or a file is damaged, cut off or foreign; file and line are named.
         RunFolderError: a path is no study and no run, nothing in it is finished, or a file was changed since its run
             wrote it.
     """
     runs: dict[Path, Run] = {}
     missing: list[str] = []
-    names = _label_paths([study_of(path) or path for path in paths])
-    for path in {path.resolve(): path for path in paths}.values():
+    folders, files = ([path for path in paths if path.is_file() == is_file] for is_file in (False, True))
+    names = _label_paths([study_of(path) or path for path in folders])
+    for path in {path.resolve(): path for path in folders}.values():
         finished, unfinished = _runs(path, names[(study_of(path) or path).resolve()])
         for run in finished:
             # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
         missing += unfinished
+    if files and data is None:
+        raise ConfigError(f"{files[0]}: a TREC run file does not name its task; add --task")
+    runs |= {run.path.resolve(): run for run in (read_trec_runs(files, data) if data and files else ())}
     scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]
     rows = [(run, row) for run, row in scores if task in (None, row["task"])]
     if not rows:
@@ -176,6 +185,8 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
 def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:
     """Return each folder once, resolved, with as much of the end of its path as tells it from the others."""
     places = list(dict.fromkeys(path.resolve() for path in paths))
+    if not places:
+        return {}
     # As short as it can be: `results/a` and `results/b` are `a` and `b`, `x/a` and `y/a` keep their folders.
     for depth in range(1, max(len(place.parts) for place in places) + 1):
         names = ["/".join(place.parts[-depth:]) for place in places]

@@ -35,6 +35,9 @@ class Run:
     """A finished run folder, and the name of the study or run that it was read with.
 
     The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
+
+    Attributes:
+        kept: results of each test question, of a TREC run file; None for a folder, which has files of them.
     """
 
     path: Path
@@ -42,10 +45,11 @@ class Run:
     config: Mapping[str, Any]
     rows: tuple[Row, ...]
     facts: Mapping[str, Any]
+    kept: QueryResults | None = None
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the outer steps and dev scores of the log."""
-        return read_events(self.path / "log.jsonl")
+        """Return the outer steps and dev scores of the log; a TREC run file has none."""
+        return [] if self.kept else read_events(self.path / "log.jsonl")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +63,20 @@ class Scored:
     rows: tuple[Row, ...]
 
     @property
-    def query_results_path(self) -> Path:
-        """Path of the results of each test question, whether the file is there or not."""
+    def has_questions(self) -> bool:
+        """Whether the results of each test question are there."""
+        return self.run.kept is not None or self._query_results_path.is_file()
+
+    @property
+    def _query_results_path(self) -> Path:
         return query_results_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
 
     @property
     def questions(self) -> QueryResults:
-        """Results of each test question, read on demand; errors as `runs.questions.load`."""
-        path = self.query_results_path
+        """Results of each test question, read on demand; errors as `runs.per_query_results.load`."""
+        if self.run.kept is not None:
+            return self.run.kept
+        path = self._query_results_path
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:

@@ -1,0 +1,177 @@
+"""TREC run files of other systems as runs of a study: scores, intervals and language bias of any retriever.
+
+A run ranks the documents of all languages in the test part of one fold. A query is `LANGUAGE:ID`, as translations of a
+question share their id; `ID` alone will do where only one language asks it. A document is named by the id of its
+candidate. The fold follows from the queries, and the name of the system (the last column) names the arm.
+
+A run need not list all documents: the others rank below, the relevant ones last. So a measure with a cut-off is exact
+down to the depth of the run, and others are never too high. Shares of languages need 20 documents; the AP that is lost
+to distractors is exact only for deeper runs.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metasearch.config.measure import MULTILINGUAL
+from metasearch.config.run import DataConfig
+from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
+from metasearch.data.formats.trec import RunLine, read_run, write_run
+from metasearch.data.records import RetrievalData
+from metasearch.errors import ConfigError, DataError
+from metasearch.evaluation.retrieval_scores import (
+    Indices,
+    Judgements,
+    SearchResult,
+    candidate_languages,
+    questions_in_order,
+    require_answers,
+    score_rankings,
+)
+from metasearch.evaluation.study.study import Run
+from metasearch.runs.per_query_results import Ranking
+
+TOP = 20
+"""Documents of each question that language bias looks at."""
+
+log = logging.getLogger(__name__)
+
+
+def read_trec_runs(paths: Sequence[Path], data: DataConfig) -> list[Run]:
+    """Return the scores of run files on a retrieval task.
+
+    Args:
+        paths: run files, each of one system on one fold.
+        data: the task and where its data is.
+
+    Raises:
+        ConfigError: it is no retrieval task.
+        DataError: a line is damaged, or names a query or document that the test part of its fold lacks; or the queries
+            are of several folds. The message names file and line.
+    """
+    benchmark = load_benchmark(data)
+    if benchmark.task.kind != "retrieval":
+        raise ConfigError(f"{paths[0]}: task '{data.task}' is a {benchmark.task.kind} task; a TREC run is a ranking")
+    folds = range(benchmark.task.folds.k if benchmark.task.folds.method == "kfold" else 1)
+    parts = on_folds(data, benchmark, folds)
+    return [_read(path, data, parts) for path in paths]
+
+
+def write_ranking(path: Path, ranking: Ranking, system: str) -> None:
+    """Write a ranking as a run file; errors as `metasearch.data.formats.trec.write_run`."""
+    write_run(path, _lines(ranking, "_".join(system.split())))
+
+
+def _lines(ranking: Ranking, system: str) -> Iterator[RunLine]:
+    for question, columns, scores in zip(ranking.questions, ranking.top, ranking.scores, strict=True):
+        for rank, (column, score) in enumerate(zip(columns, scores, strict=True), 1):
+            query = f"{question.language}:{question.id}"
+            yield RunLine(query, ranking.candidates[column].id, rank, float(score), system)
+
+
+def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
+    lines = read_run(path)
+    names = [_query_names(part.split.test) for part in parts]  # type: ignore[arg-type]
+    fold = _fold(lines, names, data.task)
+    benchmark, test = parts[fold], parts[fold].split.test
+    assert isinstance(test, RetrievalData)
+    require_answers(test, [MULTILINGUAL])
+    asked: dict[int, list[RunLine]] = {}
+    for query, own in lines.items():
+        if (number := names[fold][query]) in asked:
+            raise DataError(f"{own[0].place}: query '{query}' is in the file under another name, too")
+        asked[number] = own
+    result, depth = _rank(path, asked, test)
+    scores = score_rankings(test, {MULTILINGUAL: result}, benchmark.measures, [MULTILINGUAL])
+    kept = scores.questions
+    if depth < min(TOP, len(test.candidates)):
+        log.warning("%s: no language bias, which needs %d documents for each question; one has %d", path, TOP, depth)
+        kept = type(kept)(kept.units, kept.columns, None, kept.articles)
+    system = next(iter(lines.values()))[0].system
+    facts: dict[str, Any] = {
+        "task": data.task, "encoder": system, "learner": system, "fold": fold, "fold_seed": data.fold_seed, "seed": 0,
+        "split": "test", "mode": None, "recipe": None, "data": benchmark.data.fingerprint, "versions": {},
+    }  # fmt: skip
+    return Run(path, "", {}, tuple({**facts, **row} for row in scores.rows()), {}, kept)
+
+
+def _query_names(test: RetrievalData) -> dict[str, int]:
+    """Return the names of each question, and its number in the order of a search."""
+    questions = questions_in_order(test)
+    names = {f"{question.language}:{question.id}": i for i, question in enumerate(questions)}
+    languages: dict[str, set[str]] = {}
+    for question in questions:
+        languages.setdefault(question.id, set()).add(question.language)
+    alone = {question.id: i for i, question in enumerate(questions) if len(languages[question.id]) == 1}
+    return {**alone, **names}
+
+
+def _fold(lines: Mapping[str, Sequence[RunLine]], names: Sequence[Mapping[str, int]], task: str) -> int:
+    """Return the fold whose test part has all queries; `DataError` names a query that is in no fold or in another."""
+    found: dict[int, str] = {}
+    for query, own in lines.items():
+        fold = next((n for n, known in enumerate(names) if query in known), None)
+        if fold is None:
+            example = next(iter(names[0]), "")
+            raise DataError(
+                f"{own[0].place}: no test question of task '{task}' is named '{query}'; names are LANGUAGE:ID, such as "
+                f"'{example}'"
+            )
+        found.setdefault(fold, own[0].place)
+    if len(found) > 1:
+        (one, first), (other, second) = list(found.items())[:2]
+        raise DataError(
+            f"{first} is a test question of fold {one}, and {second} of fold {other}; write a file for each fold"
+        )
+    return next(iter(found))
+
+
+def _rank(path: Path, asked: Mapping[int, Sequence[RunLine]], test: RetrievalData) -> tuple[SearchResult, int]:
+    """Return the ranking of a run, and how many documents the question with the fewest has."""
+    questions, languages = questions_in_order(test), candidate_languages(test)
+    judgements = Judgements.from_answers(questions, test)
+    columns = {candidate.id: i for i, candidate in enumerate(test.candidates)}
+    totals = np.bincount(languages)
+    above = np.zeros((len(judgements.columns), len(totals)), np.int64)
+    found = [_columns(asked.get(number, ()), columns) for number in range(len(questions))]
+    if lacking := sum(not len(own) for own in found):
+        log.warning(
+            "%s: %d of %d questions have no documents; their relevant ones rank last", path, lacking, len(found)
+        )
+    for number, own in enumerate(found):
+        rows = slice(judgements.offsets[number], judgements.offsets[number + 1])
+        above[rows] = _count_above(judgements.columns[rows], own, languages, totals)
+    depth = min(map(len, found))
+    depth = min(depth, TOP) if depth else 0
+    top = np.stack([own[:depth] for own in found])
+    scores = np.array([[line.score for line in asked.get(n, ())[:depth]] for n in range(len(questions))], np.float32)
+    return SearchResult(judgements, languages, above, top, scores.reshape(top.shape)), depth
+
+
+def _columns(lines: Sequence[RunLine], columns: Mapping[str, int]) -> Indices:
+    for line in lines:
+        if line.document not in columns:
+            raise DataError(
+                f"{line.place}: document '{line.document}' is not among the {len(columns):,} test documents of the fold"
+            )
+    return np.array([columns[line.document] for line in lines], np.int64)
+
+
+def _count_above(relevant: Indices, ranked: Indices, languages: Indices, totals: Indices) -> Indices:
+    """Return how many candidates of each language rank above each relevant one, `(R, L)`."""
+    place = {int(column): rank for rank, column in enumerate(ranked)}
+    counted = np.zeros((len(ranked) + 1, len(totals)), np.int64)
+    counted[1 + np.arange(len(ranked)), languages[ranked]] = 1
+    counted = counted.cumsum(axis=0)
+    unranked = [int(column) for column in relevant if int(column) not in place]
+    rows = []
+    for column in map(int, relevant):
+        if column in place:
+            rows.append(counted[place[column]])
+        else:  # the unranked relevant ones come last of all, in their order
+            below = languages[unranked[unranked.index(column) :]]
+            rows.append(totals - np.bincount(below, minlength=len(totals)))
+    return np.stack(rows)
