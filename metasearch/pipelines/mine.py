@@ -1,0 +1,87 @@
+"""`metasearch mine`: hard negatives in each language, as rows for the trainers of other libraries.
+
+A row is a question, an answer in one language, and the candidates of this language that are nearest to the question and
+no answers. The columns are those of sentence-transformers: `anchor`, `positive`, and `negative`, or `negative_1` to
+`negative_n`.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from metasearch.config.languages import normalise_tag
+from metasearch.config.mine import MineConfig
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData
+from metasearch.encoders.protocols import report_progress
+from metasearch.episodes.episode import Embed
+from metasearch.episodes.negatives import NearestCandidates
+from metasearch.errors import ConfigError, DataError, require_known
+from metasearch.io import atomic_write
+from metasearch.pipelines.factory import load_encoder
+from metasearch.runs.callbacks import SILENT, Callback
+
+log = logging.getLogger(__name__)
+
+
+def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) -> list[dict[str, str]]:
+    """Return a row for each question and language with an answer.
+
+    A row needs as many negatives as were asked for; others are not returned, and one line counts them by language.
+
+    Raises:
+        ConfigError: it is no retrieval task, has no such language, or the range is shorter than the negatives.
+        DataError: the part has no question with an answer and enough negatives.
+        EncoderError: the encoder cannot be loaded.
+    """
+    data = benchmark.part(config.split)
+    if not isinstance(data, RetrievalData):
+        raise ConfigError(
+            f"task '{benchmark.task.task}' is a {data.kind} task; negatives are mined for retrieval tasks"
+        )
+    if config.range_max is not None and config.range_max - config.range_min < config.negatives:
+        raise ConfigError(
+            f"--range-min {config.range_min} and --range-max {config.range_max} leave "
+            f"{max(config.range_max - config.range_min, 0)} candidates for {config.negatives} negatives"
+        )
+    languages = [normalise_tag(tag) for tag in config.languages] or sorted(data.languages)
+    for tag in languages:
+        require_known("language", tag, data.languages)
+    if config.split != "train":
+        log.warning("anchors are questions of the %s part: do not test a model on them that saw them", config.split)
+    encoder = load_encoder(config.encoder, benchmark.task.max_length, device=config.compute.device)
+    with report_progress(encoder, lambda done, total: callback.on_encode("mine", done, total)):
+        rows = list(mine_rows(data, encoder.encode, languages, config))
+    if not rows:
+        raise DataError(f"the {config.split} part has no question with an answer and {config.negatives} negatives")
+    return rows
+
+
+def mine_rows(data: RetrievalData, embed: Embed, languages: list[str], config: MineConfig) -> Iterator[dict[str, str]]:
+    """Yield the rows of all questions, in the order of the data and then of the languages."""
+    nearest, few = NearestCandidates(data, data.languages, embed), Counter[str]()
+    names = ["negative"] if config.negatives == 1 else [f"negative_{i + 1}" for i in range(config.negatives)]
+    for question in data.questions:
+        answers = data.answers.get(question.id, {})
+        own = {answer.text for found in answers.values() for answer in found}
+        for language in languages:
+            for positive in answers.get(language, ()):
+                found = nearest.near(question, positive, own, [language], config.relative_margin)
+                chosen = found[config.range_min : config.range_max][: config.negatives]
+                if len(chosen) < config.negatives:
+                    few[language] += 1
+                    continue
+                texts = dict(zip(names, (each.text for each in chosen), strict=True))
+                yield {"anchor": question.text, "positive": positive.text, **texts}
+    if few:
+        counts = ", ".join(f"{tag} {count:,}" for tag, count in sorted(few.items()))
+        log.warning("rows with fewer than %d negatives, which are not written: %s", config.negatives, counts)
+
+
+def write_rows(rows: list[dict[str, str]], output: Path, split: str) -> Path:
+    """Write rows as JSON lines and return the file: `output`, or `SPLIT.jsonl` in it where its name has no suffix."""
+    path = output if output.suffix == ".jsonl" else output / f"{split}.jsonl"
+    atomic_write(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
+    return path
