@@ -11,7 +11,6 @@ import pytest
 from helpers import forks
 from helpers.packages import install
 from metasearch.config import registry
-from metasearch.runs.rows import read_rows
 
 LEARNER = '''
 """Learns from the last set of each episode alone."""
@@ -108,15 +107,6 @@ monitor: success@3
 arrangements: {mono -> mono: [de_de -> en_en]}
 """
 
-RECIPE = """\
-recipe: last-set
-description: of a test
-learner: last-set
-episodes: {k: 2, q: 2, n_neg: 1}
-outer: {lr: 1e-3}
-budget: {meta_train: 8, meta_valid: 4, epochs: 1, eval_every: 2}
-"""
-
 
 def metasearch(site, *args, code=0):
     """Run a command where the packages of a folder are installed, and return what it printed."""
@@ -146,11 +136,9 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A task in the format of their reader, and a recipe of their learner."""
+    """A task in the format of their reader."""
     folder = tmp_path_factory.mktemp("shop")
     (folder / "shop.yaml").write_text(TASK)
-    (folder / "recipes").mkdir()
-    (folder / "recipes" / "last-set.yaml").write_text(RECIPE)
     for language, asked in (("de", "wo liegt"), ("en", "where is")):
         rows = [f"{i}\t{asked} {i}?\t{language} {i} {i * i}" for i in range(30)]
         (folder / f"{language}.tsv").write_text("\n".join(rows) + "\n")
@@ -179,19 +167,6 @@ def test_their_task_is_scored_by_their_metric_on_their_encoder_and_data(site, fo
     success = {row["language"]: row["value"] for row in rows if row["measure"] == "success@3"}
     assert 0 < success["de"] <= 1
     assert success["de"] * 30 == pytest.approx(round(success["de"] * 30))
-
-
-@pytest.mark.slow
-def test_their_learner_trains_with_its_option(site, folder, tmp_path):
-    flags = ["--task", "shop", "--include", folder, "--mode", "mono-mono", "--learner", "last-set"]
-    metasearch(site, "train", *flags, "--set", "options.weight=0.5", "-o", tmp_path / "run")
-    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert [event["last"] for event in log if "loss" in event] == [event["loss"] for event in log if "loss" in event]
-    assert "weight: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
-    learners = {row["learner"] for row in read_rows(tmp_path / "run" / "results.jsonl")}
-    assert learners == {"zero-shot", "last-set"}
-    compared = metasearch(site, "compare", tmp_path / "run", "--measure", "success@3", "--resamples", "200")
-    assert "success@3" in compared
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from helpers.commands import metasearch
-from helpers.studies import Made, write_run, write_study
-from metasearch.runs.rows import read_rows
+from helpers.studies import Made, write_study
 
 FEW = "--resamples=200"
 
@@ -85,34 +84,6 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
     assert "tables/folds.csv" not in files
     assert "tables/modes.csv" not in files
     assert "tables/main.csv" in files
-
-
-def test_translations_are_reported_with_both_directions(tmp_path):
-    run = write_run(tmp_path / "run", Made(1.0, learner="1 student"))
-    rows = read_rows(run / "results.jsonl")
-    (first, *_) = [row for row in rows if row["learner"] == "1 student" and row["split"] == "test"]
-    made = [
-        {
-            **first,
-            "mode": None,
-            "learner": learner,
-            "measure": "accuracy",
-            "pool": pool,
-            "language": language,
-            "value": value,
-        }
-        for learner, value in (("student, before", 0.25), ("1 student", 0.75))
-        for pool in ("both", "xx-en", "en-xx")
-        for language in ("de", "el", "mean")
-    ]
-    (run / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
-    for path in (run / "queries").iterdir():
-        path.unlink()
-    metasearch("report", run, "-o", tmp_path / "report", FEW)
-    files = read(tmp_path / "report")
-    assert "| 1 student       | **75.00** | **75.00** | **75.00** |" in files["tables/main.md"]
-    assert "| Learner         |      both |     xx-en |     en-xx |" in files["tables/pools.md"]
-    assert "1 student: the results of each question were not kept in" in files["report.md"]
 
 
 def test_a_folder_with_something_else_is_left_alone(study, tmp_path):

@@ -88,15 +88,6 @@ def test_the_same_texts_give_the_same_bytes_in_every_process():
     assert other.stdout.decode() == f"{serialised()}\n"
 
 
-def test_characters_that_were_not_learnt_have_the_lowest_score():
-    """The trainer scores the characters that it adds in the order of a hash table; here they get one score."""
-    model = json.loads(train_tokenizer(corpus(), SIZE).backend_tokenizer.to_str())["model"]
-    scores = {piece: score for piece, score in model["vocab"] if piece not in {*SPECIAL, *BYTES, "<mask>"}}
-    assert all(score == round(score, 4) for score in scores.values())
-    lowest = min(scores.values())
-    assert sum(score == lowest for score in scores.values()) > 1
-
-
 def test_the_rarest_characters_are_left_to_their_bytes():
     common, rare = "abc", "☃"
     texts = [common * 1000, rare]

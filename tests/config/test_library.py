@@ -4,7 +4,7 @@ import pytest
 
 from helpers.declarations import RECIPE, TASK
 from metasearch.config import registry
-from metasearch.config.library import Library, overrides
+from metasearch.config.library import Library
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
 from metasearch.config.run import EncoderConfig
@@ -139,28 +139,6 @@ def test_a_declaration_is_named_as_its_file_is(write, tmp_path, kind, name, text
     path = write(text, name)
     with pytest.raises(ConfigError, match=f"^{path}: {kind}: '[a-z]+' must be the file's name, 'other'$"):
         getattr(Library([tmp_path]), kind)("other")
-
-
-def test_a_broken_recipe_of_the_users_own_is_reported_when_it_is_used_and_disturbs_no_other(write, tmp_path):
-    write("recipe: [", "recipes/broken")
-    library = Library([tmp_path])
-    with pytest.raises(ConfigError, match=r"broken.yaml:\d+: not YAML"):
-        library.recipe("broken")
-    assert library.task("demo").task == "demo"
-
-
-@pytest.mark.parametrize(
-    ("assignment", "says"),
-    [
-        ("merge.alphas=0.5", "merge.alphas: expected a list such as [0.5] (got '0.5')"),
-        ("translate.own=drop", "translate: input should be a valid boolean (got the keys own)"),
-        ("loss=infonce", "loss: expected keys below it, such as loss.name=infonce (got 'infonce')"),
-    ],
-)
-def test_a_value_of_the_wrong_form_is_told_with_the_right_one(assignment, says):
-    with pytest.raises(ConfigError) as caught:
-        Library().recipe("maml-tiny", overrides([assignment]))
-    assert str(caught.value) == f"--set: {says}"
 
 
 def test_files_may_name_roles_query_and_document():

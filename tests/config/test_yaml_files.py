@@ -73,19 +73,3 @@ def test_what_is_written_is_read_back(write, text):
     tree = {"recipe": text, "description": "d", "learner": "maml", "outer": {"lr": 1e-5, "eps": 1e-8}}
     recipe = yaml.read(write(yaml.dump(tree)), Recipe)
     assert (recipe.recipe, recipe.outer) == (text, Outer(lr=1e-5, eps=1e-8))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["arrangements: [en_en -> en_{de,en}]\n", "arrangements: [de_de -> de_en,\n  en_en -> en_{de,en}]\n"],
-)
-def test_braces_without_quotes_in_a_list_are_to_be_quoted(write, text):
-    (message,) = problems(write(text))
-    assert message.endswith('; in a list in brackets, quote what has braces: ["en_en -> en_{de,en}"]')
-
-
-def test_aliases_in_the_place_of_a_key_are_refused_at_once(write):
-    path = write(bomb(12) + "? *a12\n: x\n")
-    assert problems(path)[0].startswith(f"{path}:1: a4.")
-    path = write("a: &a [b]\n? *a\n: x\n")
-    assert problems(path) == [f"{path}:1: expected a text as a key, got a list or a mapping"]

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, copy, files, read, task, task_of
+from helpers.formats import FOLDER, FORMATS, copy, files, read, task, task_of
 from metasearch.config import registry
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.readers import stsb_multi_mt
-from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
+from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.errors import DataError
 
 RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
@@ -51,22 +51,6 @@ def test_a_question_and_its_answers_are_in_one_article(form):
 def test_every_score_is_scaled_from_0_to_5_to_0_to_1(form):
     scores = [pair.score for pair in read(form).pairs]
     assert 0 <= min(scores) < max(scores) <= 1
-
-
-@pytest.mark.parametrize(
-    ("form", "expected"),
-    [
-        ("xquad-r", ["el.json", "ar.json", "tr.json"]),
-        ("jsonl-labelled", ["de.jsonl", "el.jsonl"]),
-        ("csv-labelled", ["de.csv", "el.csv"]),
-        ("sts-extended", ["STS.en-de.txt", "STS.ar-ar.txt"]),
-        ("csv-pairs", ["de-de.csv", "el-de.csv"]),
-        ("jsonl-pairs", ["de-de.jsonl"]),
-        ("stsb-multi-mt", [f"stsb-{code}-{part}.csv" for code in ("en", "de") for part in ("train", "dev", "test")]),
-    ],
-)
-def test_a_reader_names_the_files_it_opens(form, expected):
-    assert files(form) == expected
 
 
 def test_xquad_r_makes_every_sentence_of_every_paragraph_a_candidate():
@@ -234,13 +218,6 @@ def test_a_line_break_within_quotes_is_one_character_whatever_system_wrote_the_f
     assert read_back[0] == read_back[1]
 
 
-def test_the_fingerprint_tells_every_change_apart():
-    data = read("jsonl-paragraphs")
-    fewer = RetrievalData(data.questions[1:], data.candidates)
-    swapped = RetrievalData(data.questions[::-1], data.candidates)
-    assert len({data.fingerprint, fewer.fingerprint, swapped.fingerprint}) == 3
-
-
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_languages_with_a_region_or_script_are_canonical_in_records_whatever_the_task_and_the_files_write(
     suffix, tmp_path
@@ -261,12 +238,6 @@ def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separa
     nile = candidates(read("xquad-r"), "ar")[-1]
     first, second = "النيل يجري نحو الشمال.", "يصب في البحر المتوسط."
     assert nile == Candidate("ar_3_1", "ar", second + first + " " + second, "Nile", (), second)
-
-
-def test_semeval_rows_with_the_same_number_are_one_group():
-    data = read("semeval2017")
-    assert data.groups == ("row-1", "row-2", "row-3")
-    assert len(data.select(["row-2"]).pairs) == len(SIX_PAIRS)
 
 
 def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplog):

@@ -10,12 +10,12 @@ from helpers.documents import blocks, table
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.task import Folds, Translate
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.folds import Split, split
+from metasearch.data.folds import split
 from metasearch.data.normalise import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate.leakage import apart, held_out
 from metasearch.data.translate.rows import TranslatedRow
-from metasearch.data.translate.train import add_translations, with_source
+from metasearch.data.translate.train import add_translations
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.ctranslate2 import CTranslate2
 from metasearch.data.translators.files import Files
@@ -276,20 +276,6 @@ def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator
     parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
     with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; use own: drop .* or own: keep"):
         add_translations(parts, task_of(own=None), translator)
-
-
-def test_a_source_that_is_no_language_of_the_task_is_read_beside_them():
-    task = Library().task("demo-oracle")
-    assert with_source(task).languages == [*task.languages, "en"]
-    assert with_source(Library().task("demo")) == Library().task("demo")
-
-
-def test_nothing_to_translate_is_an_error(translator):
-    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
-    greek = parts.train.sentences()
-    none = replace(greek, questions=greek.questions[1:], candidates=())
-    with pytest.raises(DataError, match="there is nothing to translate: train has no rows in en"):
-        add_translations(Split(none, parts.dev, parts.test), task_of(), translator)
 
 
 def test_the_blocks_of_the_document_are_sound():

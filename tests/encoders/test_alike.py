@@ -155,21 +155,3 @@ def test_another_prompt_stands_before_every_text_whatever_was_encoded_when_it_wa
     model(prompts={"query": "query: "}).save_pretrained(str(tmp_path), create_model_card=False)
     encoder = load_encoder(str(tmp_path), LENGTHS, device="cpu", prompts={"text": "query: "})
     np.testing.assert_array_equal(encoder.tokens(["a"], "text")[0], encoder.tokens(["a"], "question")[0])
-
-
-def test_options_of_the_tokenizer_that_change_no_vector_are_taken():
-    options = {"padding": "longest", "truncation": "longest_first", "max_length": 30}
-    vectors = Encoder(with_options(**options), "m", LENGTHS).encode(TEXTS, "text")
-    np.testing.assert_array_equal(vectors, Encoder(model(), "m", LENGTHS).encode(TEXTS, "text"))
-
-
-def test_a_default_prompt_that_is_not_to_be_pooled_can_be_taken_away_as_the_message_says(tmp_path):
-    made = model(include_prompt=False, prompts={"any": "query: "})
-    made.default_prompt_name = "any"
-    made.save_pretrained(str(tmp_path), create_model_card=False)
-    with pytest.raises(EncoderError, match="take its prompts away with --prompt text="):
-        load_encoder(str(tmp_path), LENGTHS, device="cpu")
-    none = {"question": "", "candidate": "", "text": ""}
-    encoder = load_encoder(str(tmp_path), LENGTHS, device="cpu", prompts=none)
-    plain = made.encode(TEXTS, prompt="", normalize_embeddings=True)
-    np.testing.assert_allclose(encoder.encode(TEXTS, "text"), plain, atol=1e-6)

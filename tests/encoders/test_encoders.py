@@ -127,16 +127,6 @@ def test_a_model_that_reads_texts_in_another_way_cannot_be_trained():
         Encoder(counts, "words")
 
 
-def test_a_shared_weight_is_counted_once(encoder):
-    shapes = {tuple(p.shape) for p in encoder.embedder.parameters()}
-    assert (6000, tiny.DIMENSIONS) in shapes
-    assert encoder.parameter_count == sum(p.numel() for p in encoder.embedder.parameters())
-    tied = Encoder(copy.deepcopy(encoder.model), "tied")
-    layer = tied.model[0].auto_model.encoder.layer[0].attention.self
-    layer.key.weight = layer.query.weight
-    assert tied.parameter_count == encoder.parameter_count - tiny.DIMENSIONS**2
-
-
 @needs_minilm
 def test_minilm_finds_the_paraphrase():
     built = minilm.build()
@@ -151,17 +141,3 @@ def test_the_embedder_gives_the_same_vectors_with_gradients(encoder):
     vectors = encoder.embedder(encoder.features(TEXTS, "text"))
     assert vectors.requires_grad
     np.testing.assert_allclose(vectors.detach().numpy(), encoder.encode(TEXTS, "text"), atol=1e-6)
-
-
-def test_a_length_beyond_the_positions_of_the_model_is_cut_to_them(encoder):
-    assert with_lengths(encoder, candidate=4000).limit("candidate") == tiny.POSITIONS
-    assert with_lengths(encoder, candidate=4000).encode(["key " * 1000], "candidate").shape == (1, tiny.DIMENSIONS)
-
-
-def test_the_models_own_prompts_stand_before_questions_and_candidates():
-    prompted = tiny.build()
-    prompted.model.prompts = {"query": "query: ", "document": "passage: "}
-    plain = tiny.build()
-    for role, prompt in (("question", "query: "), ("candidate", "passage: "), ("text", "")):
-        expected = plain.encode([prompt + "a key", prompt], "text")
-        np.testing.assert_allclose(prompted.encode(["a key", ""], role), expected, atol=1e-6)

@@ -7,16 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.onnx_extra import needs_onnx
-from helpers.prepared import prepared
-from metasearch.compress.export.form import Form
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.compress.fertility import fertility
 from metasearch.compress.static import make_static
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.formats.blank import remove_invisible
-from metasearch.pipelines.export import export
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.search import index_documents, open_searcher
 
@@ -76,21 +71,6 @@ def test_vectors_and_what_is_truncated_are_those_of_the_text_without_them(encode
     assert encoder.is_truncated(["\u200b" * 2 * limit + "key", "key " * 2 * limit], "text").tolist() == [False, True]
 
 
-def test_texts_of_a_prepared_corpus_have_the_same_tokens(tmp_path):
-    for name, change in (("plain", str), ("strewn", strew)):
-        lines = [f"{change(text)}\t{change(text)}\n" for text in TEXTS]
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "en-de.tsv").write_text("".join(lines), encoding="utf-8")
-    encoder = load_encoder("tiny")
-    found = []
-    for name in ("plain", "strewn"):
-        corpus = prepared([tmp_path / name], tmp_path / f"{name}-prepared")
-        texts = [text for pair in corpus.pairs(np.arange(len(corpus))) for text in pair.texts]
-        found.append([row.tolist() for row in encoder.tokens(texts, "text")])
-    assert found[0] == found[1]
-    assert len(found[0]) == 2 * len(TEXTS)
-
-
 def test_joiners_that_shape_letters_are_read():
     encoder = load_encoder("mini", device="cpu")
     for character in "\u200c\u200d":
@@ -106,16 +86,6 @@ def test_vocabularies_are_those_of_the_texts_without_them():
     assert make_static(encoder, texts=others).fingerprint == make_static(encoder, texts=texts).fingerprint
     learned = [train_tokenizer(each, 358).get_vocab() for each in (texts, others)]
     assert learned[0] == learned[1]
-
-
-@needs_onnx
-@pytest.mark.slow
-def test_an_exported_graph_has_the_same_vectors(tmp_path):
-    encoder = make_static(load_encoder("tiny"))
-    export(encoder, Form(onnx=True), tmp_path / "graph")
-    exported = OnnxEncoder(tmp_path / "graph")
-    expected = encoder.encode(TEXTS, "text")
-    np.testing.assert_allclose(exported.encode([strew(text) for text in TEXTS], "text"), expected, atol=1e-6)
 
 
 def test_a_search_finds_the_same_and_shows_what_was_written(tmp_path, monkeypatch):

@@ -60,14 +60,3 @@ def test_a_long_text_counts_as_cut_and_as_so_many_tokens_as_are_read(name):
         whole = len(encoder.model.tokenizer([encoder.prompt("question") + text])["input_ids"][0])
         assert encoder.is_truncated([text], "question").tolist() == [whole > limit]
         assert encoder.lengths([text], "question").tolist() == [min(whole, limit)]
-
-
-def test_a_text_of_any_length_costs_what_is_read_of_it():
-    read = []
-
-    def count(texts, most):
-        read.append(sum(map(len, texts)))
-        return [min(len(each), most) for each in texts]
-
-    shorten(["鑰匙在墊子下面" * 100_000, "x" * 700_000, "short"], 256, False, count)
-    assert read == [2 * 8 * (256 + 16)]  # two long texts of eight characters a token

@@ -209,18 +209,3 @@ COUNTED_FROM_THE_LEFT = ("bert", "gpt2", "albert", "mpnet")
 def test_only_what_reads_padding_is_computed_by_length(kind, side):
     reads = kind == "fnet" or (side == "left" and kind in COUNTED_FROM_THE_LEFT)
     assert network(kind, "mean", side).embedder.by_length == reads
-
-
-def test_damaged_weights_are_opened_as_the_error_belongs_to_the_scores():
-    model = with_modules(Pooling(HIDDEN))
-    with torch.no_grad():
-        next(model.parameters()).fill_(float("nan"))
-    assert not Encoder(model, "m", LENGTHS).embedder.by_length
-
-
-def test_an_encoder_without_a_limit_reads_what_a_role_allows():
-    encoder = network("xlnet", "mean", "left")
-    encoder.model[0].max_seq_length = None
-    assert encoder.input.position_table is None
-    assert encoder.limit("text") == LENGTHS.text
-    assert encoder.lengths(["the key " * 90], "text").tolist() == [LENGTHS.text]

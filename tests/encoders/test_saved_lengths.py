@@ -3,7 +3,6 @@
 import copy
 import json
 import logging
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -208,10 +207,3 @@ def test_one_role_alone_may_have_a_length_of_its_own(tmp_path):
     assert {role: opened.limit(role) for role in ROLES} == {"question": 20, "candidate": 6, "text": 20}
     for role, encode in methods(plain(tmp_path)).items():
         np.testing.assert_allclose(encode(TEXTS), opened.encode(TEXTS, role), atol=1e-6, err_msg=role)
-
-
-def test_a_model_without_a_table_of_positions_is_opened_with_all_its_saved_lengths(tmp_path, monkeypatch):
-    Encoder(make("bert").model, "trained", MaxLength(**LENGTHS)).save(tmp_path)
-    monkeypatch.setattr("metasearch.encoders.transformer.native_config", lambda model: SimpleNamespace())
-    opened = open_checkpoint(str(tmp_path), MaxLength(**LENGTHS))
-    assert {role: opened.limit(role) for role in ROLES} == LENGTHS

@@ -118,13 +118,6 @@ def test_the_examples_that_steps_visit_are_those_of_their_batches_each_once(size
     assert found.visited(steps).tolist() == visited(found, steps)
 
 
-def test_a_balanced_epoch_visits_its_share_of_a_large_part_and_later_ones_the_rest():
-    """Parts of 1 and 9 give 5 examples each to an epoch: the one alone, and 5 of the 9, then the other 4 and one."""
-    found = batches(10, 5, parts=np.repeat([0, 1], [1, 9]))
-    assert found.steps_per_epoch == 2
-    assert [len(found.visited(steps)) for steps in (2, 4)] == [1 + 5, 1 + 9]
-
-
 def test_a_step_is_one_episode_of_one_set_in_the_languages_of_its_examples():
     found = batches(10, 4)
     (episode,) = found.batch(7, 16)

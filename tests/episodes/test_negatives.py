@@ -1,7 +1,6 @@
 """Classes of negatives by their distance to the anchor (Schroff et al., 2015; MAML-Align paper, appendix B)."""
 
 import logging
-from math import sqrt
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval
 from metasearch.config.arrangement import Variant
 from metasearch.config.recipe import Episodes, Loss
 from metasearch.data.records import RetrievalData
-from metasearch.episodes.negatives import choose, distances
+from metasearch.episodes.negatives import choose
 from metasearch.episodes.triplets import TripletSampler
 
 # d(q, p) = 0.5 and m = 0.25: hard below 0.5, semi-hard from 0.5 to 0.75, easy above 0.75.
@@ -131,17 +130,6 @@ def test_graded_negatives_follow_the_present_encoder():
         assert was < positive or positive == 0
         assert is_now > positive or positive == 11
     assert after != before
-
-
-def test_distances_are_euclidean():
-    anchor = np.array([1.0, 1.0], np.float32)
-    others = np.array([[4.0, 5.0], [1.0, 1.0], [0.0, 0.0]], np.float32)
-    assert distances(anchor, others) == pytest.approx([sqrt(3**2 + 4**2), 0.0, sqrt(1 + 1)])
-
-
-def test_several_negatives_of_one_anchor_are_distinct():
-    pairs = list(sentences("hard", on_a_circle(), n_neg=3))
-    assert len(set(pairs[:6])) == 6
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 3])

@@ -6,7 +6,7 @@ from math import acos
 import numpy as np
 import pytest
 
-from helpers.corpus import LANGUAGES, FakeEncoder, at_angle, retrieval
+from helpers.corpus import FakeEncoder, at_angle, retrieval
 from metasearch.config.measure import RETRIEVAL_POOLS, Measure
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, NonFiniteError
@@ -92,19 +92,6 @@ def test_in_the_balanced_pool_an_answer_rises_whose_language_scores_low():
     # 0.9, 0.6, 0.4, 0.1 are 0.9 − 0.45, 0.6 − 0.45, 0.4 − 0.2, 0.1 − 0.2 = 0.45, 0.15, 0.2, −0.1.
     assert found["multilingual", "ar", "all"] == pytest.approx((1 / 1 + 2 / 3) / 2)
     assert found["balanced", "ar", "all"] == pytest.approx((1 / 1 + 2 / 2) / 2)
-
-
-def test_seven_languages_make_a_matrix_of_seven_by_seven_with_a_monolingual_diagonal():
-    data = retrieval(3)
-    found = evaluate(random_scoring(data), data, [MAP], RETRIEVAL_POOLS)
-    assert {(s.language, s.candidates) for s in found.scores if s.pool in ("bilingual", "monolingual")} == {
-        (asked, pool) for asked in LANGUAGES for pool in LANGUAGES
-    }
-    assert {(s.language, s.candidates) for s in found.scores if s.pool == "monolingual"} == {
-        (code, code) for code in LANGUAGES
-    }
-    assert len(found.scores) == 7 * 7 + 3 * 7
-    assert {s.count for s in found.scores} == {3}
 
 
 def test_the_mean_over_languages_is_unweighted():

@@ -80,18 +80,3 @@ def test_vectors_that_collapse_while_they_are_trained_are_reported(encoder, capl
     (record,) = caplog.records
     assert record.getMessage().startswith("collapse: all vectors are nearly the same")
     assert "the learning rate is too high" in record.getMessage()
-
-
-def warnings(caplog):
-    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-
-
-def test_a_collapse_is_told_once_at_the_start_and_once_later_however_long_it_lasts(encoder, caplog):
-    collapse(encoder)
-    measured = dev(distilled(encoder), PAIRS, "accuracy")
-    with caplog.at_level(logging.WARNING, logger="metasearch"):
-        for _ in range(4):
-            measured()
-    first, later = warnings(caplog)
-    assert "nothing is trained yet" in first
-    assert "it was so at step 0" in later

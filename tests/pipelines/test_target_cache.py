@@ -133,19 +133,6 @@ def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path
     assert not np.allclose(found[0], encoder.encode(texts, "text")[0], atol=1e-4)
 
 
-def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, monkeypatch):
-    def halved(texts):
-        return np.array([[7, 1000 + sum(text.encode())] for text in texts], "<u8").reshape(-1, 2)
-
-    monkeypatch.setattr(target_cache, "digests_of", halved)
-    texts = ["a", "b", "c", "d"]
-    targets = cached_targets(tmp_path, Plain(), texts, "text")
-    assert np.array_equal(targets.vectors(["d", "a", "c", "b"]), Plain().encode(["d", "a", "c", "b"], "text"))
-    for other in ("A", "z"):  # before and behind all of them
-        with pytest.raises(KeyError):
-            targets.vectors(["a", other])
-
-
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupt_keeps_the_finished_pieces(tmp_path, small_pieces, stop):
     def stop_at_the_second(done, total):

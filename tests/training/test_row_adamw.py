@@ -183,17 +183,6 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, stop, used):
     assert all(torch.equal(left[name], right[name]) for name in left)
 
 
-def test_other_rows_keep_their_bits_without_weight_decay_and_the_gradient_stays_with_its_parameter():
-    weight, gradient = table(), row_gradient(0)
-    before = weight.detach().clone()
-    take(RowAdamW([weight], lr=0.01), weight, gradient)
-    moved = torch.zeros(V, dtype=torch.bool)
-    moved[gradient.indices()[0]] = True
-    assert torch.equal(weight.detach() == before, ~moved[:, None].expand(V, H))
-    assert weight.grad.is_sparse
-    assert torch.equal(weight.grad.to_dense(), gradient.to_dense())
-
-
 def test_a_step_is_that_of_adamw_written_by_hand():
     """m ← β₁m + (1-β₁)g; v ← β₂v + (1-β₂)g²; w ← (1 - lr·decay)w - lr·m̂/(√v̂ + ε): of row 1 in step 1, of row 3 in 2."""
     weight = nn.Parameter(torch.full((4, 1), 10.0, dtype=torch.float64))
@@ -207,20 +196,3 @@ def test_a_step_is_that_of_adamw_written_by_hand():
     m3, v3 = 0.1 * -4, 0.001 * 16
     other = 10 * decay**2 - 0.1 * (m3 / (1 - 0.9**2)) / ((v3 / (1 - 0.999**2)) ** 0.5 + 0.5)
     assert weight.detach()[:, 0].tolist() == pytest.approx([10 * decay**2, again, 10 * decay**2, other], rel=1e-13)
-
-
-@pytest.mark.parametrize("used", [False, True])
-def test_a_checkpoint_with_the_state_of_all_rows_goes_on(used):
-    settings = Outer(lr=0.01, weight_decay=0.1)
-    expected, found = table(), {"words.weight": table()}
-    whole, optimizer = torch.optim.AdamW([expected], lr=0.01, weight_decay=0.1), outer.build(found, settings)
-    for i in range(3):
-        take(whole, expected, row_gradient(i).to_dense())
-    if used:
-        take(optimizer, found["words.weight"], row_gradient(50))
-    found["words.weight"].data.copy_(expected.detach())
-    outer.restore(optimizer, found, {f"words.weight/{entry}": v.clone() for entry, v in whole.state[expected].items()})
-    for i in range(3, 6):
-        take(whole, expected, row_gradient(i).to_dense())
-        take(optimizer, found["words.weight"], row_gradient(i))
-    assert_equal(found["words.weight"], expected)

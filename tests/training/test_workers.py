@@ -1,6 +1,6 @@
 """Jobs on threads: results in order, errors raised, the same bits with any number of threads."""
 
-from threading import Event, current_thread
+from threading import Event
 
 import pytest
 import torch
@@ -172,12 +172,6 @@ def test_tasks_run_at_the_same_time_on_networks_of_their_own(workers):
     assert len(set(found)) == 2
 
 
-def test_one_worker_is_the_callers_own_thread(workers):
-    seen = []
-    list(workers.each([1, 2], lambda network, task: seen.append((network, current_thread())), 1))
-    assert seen == [(seen[0][0], current_thread())] * 2
-
-
 @pytest.mark.parametrize("most", [2, 3])
 def test_no_task_begins_long_before_its_result_is_taken(workers, most):
     """Of those given out, as many as there are threads and one more may wait."""
@@ -210,11 +204,3 @@ def test_nothing_runs_any_more_when_an_error_is_raised(workers):
     with pytest.raises(ValueError):
         list(workers.each(range(4), work, 2))
     assert not running
-
-
-def test_training_is_turned_on_and_off_in_all_networks(workers):
-    numbers(workers, range(3), 3)
-    workers.train(True)
-    found = []
-    list(workers.each(range(9), lambda network, task: found.append(network.training), 3))
-    assert set(found) == {True}

@@ -124,11 +124,6 @@ def test_a_word_is_on_its_line_whatever_stands_around_it(tokens, tmp_path, caplo
             assert passage.line == 1 + page.count("\n", 0, page.index(passage.text)), page
 
 
-def test_an_empty_lang_says_that_the_language_is_not_known(tmp_path):
-    seen = passages_of(tmp_path / "a.html", '<p lang=de>Eins<p>Zwei<p lang="">x', language="tr")
-    assert [(p.language, p.text) for p in seen] == [("de", "Eins"), ("tr", "Zwei\n\nx")]
-
-
 def test_a_lang_that_is_no_tag_is_named_with_its_first_line(tmp_path, caplog):
     page = "<html>\n<p\nlang = 'german'>Eins<p lang=german>Zwei\n<p xml:lang=x-default>Drei"
     (passage,) = passages_of(tmp_path / "a.html", page)

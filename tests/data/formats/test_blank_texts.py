@@ -86,25 +86,6 @@ def test_a_line_of_a_parallel_corpus_with_such_a_side_is_dropped_and_counted(tmp
     assert corpus.report.examples == [f"{path}:2: empty side", f"{path}:3: empty side"]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\t\u3000\u2028\u00a0"])
-def test_white_space_is_nothing(text):
-    assert blank(text) == "nothing"
-
-
-def test_of_the_format_characters_those_that_are_drawn_are_none_of_it():
-    """The signs that Arabic and its relatives put over or before numbers: Unicode's Prepended_Concatenation_Mark."""
-    drawn = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) == "Cf" and not blank(c)]
-    assert {unicodedata.name(c).split()[0] for c in drawn} <= {"ARABIC", "SYRIAC", "KAITHI"}
-    assert len(drawn) == 13
-
-
-@pytest.mark.parametrize(
-    "text", ["क्\u200dष", "می\u200cخواهم", "❤\ufe0f", "\u1820\u180b", "\u115f\u1161", " \t\n\u00a0\u2028"]
-)
-def test_what_shapes_or_separates_is_kept(text):
-    assert remove_invisible(text) == text
-
-
 def test_a_sentence_of_xquad_r_that_shows_nothing_is_refused(tmp_path):
     path = copy("xquad-r", tmp_path) / "el.json"
     text = path.read_text(encoding="utf-8")

@@ -99,18 +99,6 @@ def test_a_setting_that_differs_is_named_with_its_values():
     assert labels(*arms, known=known) == ["maml, outer.lr=3e-4", "maml, outer.lr=1e-4"]
 
 
-def test_the_options_of_two_losses_follow_from_their_names():
-    losses = {"name": "triplet", "margin": "1.0"}, {"name": "infonce", "margin": "1.0", "temperature": "0.05", "x": "1"}
-    arms, known = settled(*(CONFIG | {"recipe": RECIPE | {"loss": loss}} for loss in losses))
-    assert labels(*arms, known=known) == ["maml, loss.name=triplet", "maml, loss.name=infonce"]
-
-
-def test_where_many_settings_differ_their_hash_stands_for_them():
-    other = CONFIG | {"max_steps": "7", "recipe": RECIPE | {"outer": {"lr": "1e-4", "clip": "1.0"}}}
-    arms, known = settled(CONFIG, other)
-    assert labels(*arms, known=known) == [f"maml, settings {arm.settings}" for arm in arms]
-
-
 arms = st.builds(
     Arm,
     st.sampled_from(["maml", "fine-tune"]),

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from helpers.rankings import ranking_by
-from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.statistics.rank_correlation import by_language, rank_correlations
-from metasearch.evaluation.study.bias import measure_ranking_bias
 
 tops = st.integers(2, 8).flatmap(lambda k: st.tuples(*[st.permutations(range(12)).map(lambda p: p[:k])] * 2))
 
@@ -53,24 +50,3 @@ def test_means_are_over_translations_then_questions_then_languages():
         [((p_01 + p_02) / 2 + q_01) / 2, ((p_01 + p_12) / 2 + q_01) / 2, (p_02 + p_12) / 2]
     )
     assert math.isnan(found[3])
-
-
-def test_one_candidate_in_all_has_no_correlation():
-    assert math.isnan(correlation([0], [0]))
-    assert correlation([0], [1]) == -1
-
-
-def ranked(shift):
-    """Rank a pool alike for both translations of each question, but for so many places in the second language."""
-    pool = [Candidate(f"{i}", "de", f"{i}", "0", ("p", "q")) for i in range(6)]
-    scores = np.array([6, 5, 4, 3, 2, 1], np.float32)
-    questions = [Question(name, code, "?", "0") for code in ("ar", "de") for name in ("p", "q")]
-    return ranking_by(np.stack([scores, scores, *[np.roll(scores, shift)] * 2]), questions, pool)
-
-
-def test_language_bias_has_the_mean_over_languages_beside_it():
-    assert measure_ranking_bias(ranked(0)).figures.correlation == pytest.approx(1)
-    # 1 to 6 against 2, …, 6, 1: differences of 1 five times and of 5.
-    assert measure_ranking_bias(ranked(1)).figures.correlation == pytest.approx(1 - 6 * (5 * 1 + 25) / (6 * 35))
-    # Of the first two places: candidates 0, 1 and 5, 0.
-    assert measure_ranking_bias(ranked(1), 2).figures.correlation == pytest.approx(correlation([0, 1], [5, 0]))

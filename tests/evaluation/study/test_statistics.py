@@ -1,7 +1,5 @@
 """The paired t-test against scipy, Holm's correction by hand, and means with what they are taken over."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -78,16 +76,6 @@ def test_a_summary_has_the_sample_deviation_and_says_over_what():
     assert summary([2.0, 4.0, 6.0], "folds") == Summary(4.0, (8 / 2) ** 0.5, 3, "folds")
 
 
-def test_the_paired_test_by_hand():
-    found = paired_test([3.0, 5.0, 4.0], [2.0, 3.0, 1.0])
-    # Differences 1, 2, 3: mean 2, sample deviation √((1 + 0 + 1) / 2) = 1.
-    assert (found.n, found.mean, found.sd) == (3, 2.0, 1.0)
-    assert found.effect == 2 / 1
-    assert found.t == pytest.approx(2 / (1 / 3**0.5))
-    # With 2 degrees of freedom, P(|T| > t) = 1 - t / √(t² + 2).
-    assert found.p == pytest.approx(1 - 12**0.5 / (12 + 2) ** 0.5)
-
-
 @given(pairs)
 def test_clusters_of_one_unit_give_the_paired_test(measured):
     one, other = np.array(measured).T
@@ -106,13 +94,3 @@ def test_the_clustered_test_by_hand():
     assert found.p == pytest.approx(1 - 2 / np.pi * np.arctan(3.0))
     with pytest.raises(DataError, match="3 units, 2 clusters"):
         clustered_test([1.0, 2.0, 3.0], [0.0, 0.0, 0.0], ["a", "b"])
-
-
-@given(probabilities)
-def test_holm_keeps_the_order_and_is_between_no_correction_and_bonferroni(p_values):
-    adjusted = holm(p_values)
-    for (p, own), (q, other) in combinations(zip(p_values, adjusted, strict=True), 2):
-        assert own <= other if p < q else own >= other if p > q else own == other
-    for p, own in zip(p_values, adjusted, strict=True):
-        assert p <= own <= min(1.0, len(p_values) * p)
-    assert min(adjusted) == min(1.0, len(p_values) * min(p_values))

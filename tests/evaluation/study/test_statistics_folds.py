@@ -32,18 +32,6 @@ def test_one_fold_adds_the_variances_of_its_seeds_and_questions_and_weighs_their
     assert (found.low, found.high) == pytest.approx((3.0 - critical * se, 3.0 + critical * se))
 
 
-def test_p_is_1_less_the_level_at_which_the_interval_ends_at_0():
-    fold = folds((1.0, 2.0, 6.0), questions=0.5, articles=11)
-    p = training_interval(fold, level=0.95).p
-    assert training_interval(fold, level=1 - p).low == pytest.approx(0.0, abs=1e-6)
-
-
-@pytest.mark.parametrize("crossed", [False, True])
-def test_no_difference_at_all_has_p_1(crossed):
-    found = training_interval(folds(*[(0.0, 0.0, 0.0)] * (3 if crossed else 1), questions=0.0), 0.95, crossed)
-    assert (found.low, found.high, found.p) == (0, 0, 1)
-
-
 def test_folds_that_share_their_models_add_what_folds_and_what_seeds_do():
     found = training_interval(folds((1.0, 3.0), (2.0, 5.0), (3.0, 4.0)), level=0.95, crossed=True)
     of_folds = np.var([(1 + 3) / 2, (2 + 5) / 2, (3 + 4) / 2], ddof=1) / 3

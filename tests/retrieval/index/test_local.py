@@ -4,11 +4,7 @@ import json
 import multiprocessing
 import os
 import sqlite3
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,13 +133,6 @@ def test_a_block_with_many_deleted_passages_is_written_anew_and_no_result_change
     changed.verify()
 
 
-def test_many_small_blocks_become_one(tmp_path):
-    content = made(60)
-    for portions, sizes in ((8, [8, 8, 8, 8, 7, 7, 7, 7]), (9, [60])):
-        write_index(tmp_path / str(portions), content, portions=portions)
-        assert block_sizes(tmp_path / str(portions)) == sizes
-
-
 def test_a_reader_keeps_what_it_opened_and_a_new_one_sees_what_is_finished(tmp_path):
     content, more = made(30), made(30, seed=1)
     write_index(tmp_path, content)
@@ -156,15 +145,6 @@ def test_a_reader_keeps_what_it_opened_and_a_new_one_sees_what_is_finished(tmp_p
     assert before.changed()
     assert passages_of(before) == content.passages
     assert [passage.text for passage in passages_of(LocalStore.open(tmp_path))] == [p.text for p in more.passages]
-
-
-def test_a_reader_that_is_forgotten_closes_the_file(tmp_path):
-    store = LocalStore.open(write_index(tmp_path, made(20)))
-    assert (tmp_path / "index.sqlite-shm").exists()
-    del store
-    with writing(tmp_path, kind()):
-        pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "index.sqlite"]
 
 
 def test_another_encoder_or_other_settings_are_refused(tmp_path):
@@ -231,22 +211,6 @@ def test_two_writers_exclude_each_other_and_readers_go_on(tmp_path):
         assert len(LocalStore.open(tmp_path)) == 20
 
 
-@pytest.mark.slow
-def test_a_folder_that_may_not_be_written_is_searched():
-    code = (
-        "import os, sys\nfrom pathlib import Path\nfrom metasearch.retrieval.index.local import LocalStore\nif "
-        "os.getuid() == 0: os.setuid(65534)\nprint(len(LocalStore.open(Path(sys.argv[1]))), os.access(sys.argv[1], "
-        "os.W_OK))\n"
-    )
-    with tempfile.TemporaryDirectory() as place:
-        folder = write_index(Path(place) / "index", made(20))
-        folder.parent.chmod(0o755)
-        folder.chmod(0o555)
-        ran = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True)
-        folder.chmod(0o700)
-    assert (ran.stdout, ran.returncode) == ("20 False\n", 0), ran.stderr
-
-
 def test_an_index_of_an_earlier_format_is_refused_to_readers_and_made_anew_by_a_writer(tmp_path, caplog):
     old = {"kind": {"encoder": "mini", "fingerprint": "f1", "dimension": 4, "settings": {"words": 9}}, "schema": 2}
     (tmp_path / "manifest.json").write_text(json.dumps(old))
@@ -261,15 +225,6 @@ def test_an_index_of_an_earlier_format_is_refused_to_readers_and_made_anew_by_a_
     assert "it is made again from the named documents" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "index.sqlite"]
     assert len(LocalStore.open(tmp_path)) == 20
-
-
-def test_room_of_deleted_passages_goes_back_to_the_disk(tmp_path):
-    content = made(4000)
-    write_index(tmp_path, content)
-    before = (tmp_path / "index.sqlite").stat().st_size
-    with writing(tmp_path, kind()) as store:
-        store.finish(content.part(range(30)).files())
-    assert (tmp_path / "index.sqlite").stat().st_size < before / 2
 
 
 def test_a_key_is_of_text_and_language_and_not_of_the_place():

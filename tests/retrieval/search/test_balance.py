@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from helpers.indexes import found_by, hits_of, made, queries, write_index
+from helpers.indexes import found_by, made, queries, write_index
 from metasearch.encoders.pool_scores import balance
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index.fusion import fuse
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import to_int8
 from metasearch.retrieval.search import expansion
@@ -72,27 +71,6 @@ def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
     assert [hit.score for hit in both] != [plain[hit.passage.text] for hit in both]
     whole = [hit for hit in found.search(["0"], top=60, balance=True)[0] if hit.passage.language != "el"]
     assert [(hit.passage.text, hit.score) for hit in both] == [(hit.passage.text, hit.score) for hit in whole]
-
-
-def test_with_words_the_balanced_ranking_is_the_one_that_is_fused(tmp_path, monkeypatch):
-    content, asked = made(60), queries()
-    found = searcher(tmp_path / "index", content, asked)
-    monkeypatch.setattr(found, "_words", Words())
-    near = [hit.passage.text for hit in found.search(["0"], top=100, balance=True)[0]]
-    rows = {hit.passage.text: row for row, hit in enumerate(hits_of(found.store, np.arange(60), np.zeros(60)))}
-    expected, scores = fuse([np.array([rows[text] for text in near]), Words.ROWS], 9)
-    hits = found.search(["0"], top=9, balance=True, hybrid=True)[0]
-    assert [rows[hit.passage.text] for hit in hits] == expected.tolist()
-    assert [hit.score for hit in hits] == scores.tolist()
-
-
-class Words:
-    """Stands for BM25: always the same rows."""
-
-    ROWS = np.array([5, 41, 17])
-
-    def search(self, texts, top, languages, where):
-        return [(self.ROWS, np.float32([3, 2, 1])) for _ in texts]
 
 
 @pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])

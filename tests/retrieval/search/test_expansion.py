@@ -69,15 +69,6 @@ def test_it_is_computed_once_for_the_same_passages(tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_passages_of_unknown_languages_stay_and_move_none(tmp_path, caplog):
-    content = made(60)
-    tags = [UNKNOWN if i % 4 == 0 else passage.language for i, passage in enumerate(content.passages)]
-    content, asked = in_languages(content, tags), queries()
-    scores = [score for _, score in search(tmp_path / "index", content, asked)[0]]
-    np.testing.assert_allclose(scores, np.sort(by_hand(content, asked)[0])[::-1], atol=3e-4)
-    assert "not expanded, language unknown: 15 passages" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("tag", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import DataError, RunFolderError
+from metasearch.errors import DataError
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.search.update import update
 
@@ -173,12 +173,3 @@ def test_a_document_whose_siblings_tell_another_language_is_read_again(docs):
     (docs / "de" / "faq.fr.txt").write_text("Texte.", encoding="utf-8")
     assert index().languages == {"en": 2, "ar": 1, "de": 1, "fr": 1}
     assert index().encoded == 0
-
-
-def test_without_any_document_that_can_be_read_there_is_no_index(docs, tmp_path):
-    for path in (docs / "a.de.jsonl", docs / "old" / "b.en.jsonl"):
-        path.write_bytes(b"\xff")
-    with pytest.raises(DataError, match="no document has text"):
-        index()
-    with pytest.raises(RunFolderError, match="incomplete"):
-        LocalStore.open(tmp_path / "one")

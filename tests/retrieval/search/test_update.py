@@ -178,20 +178,6 @@ def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(doc
     assert everything(docs) == before
 
 
-def test_by_words_too_a_number_that_one_passage_has_comes_first(docs):
-    write_rows("docs/parts.en.jsonl", [f"The spare part for your device is number {n}." for n in range(7300, 7340)])
-    index(docs)
-    assert found(docs, "7317", hybrid=True)[0][3] == "The spare part for your device is number 7317."
-
-
-def test_documents_that_were_forgotten_are_no_reason_to_drop_them(docs):
-    index(docs)
-    with pytest.raises(ConfigError, match=r"1 existing documents that were not named, such as 'docs/faq\.en"):
-        index(docs, "docs/faq.de.jsonl")
-    assert {language for language, *_ in found(docs, EN[0])} == {"de", "en"}
-    assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
-
-
 def test_a_passage_longer_than_the_encoder_reads_is_refused(docs):
     with pytest.raises(ConfigError, match=r"length 5000: encoder 'tiny' reads \d+ tokens of a passage"):
         index(docs, length=5000)

@@ -50,17 +50,6 @@ def test_requests_that_come_together_are_done_together_and_each_gets_its_own():
     assert doer.called == [("e", ["a", "b", "c"])]
 
 
-def test_different_work_is_not_mixed():
-    doer = Doer()
-
-    async def scenario(batches):
-        asked = [batches.submit(work, [text], 100) for work, text in (("e", "a"), ("s", "b"), ("e", "c"))]
-        return await asyncio.gather(*asked)
-
-    assert working(scenario, doer) == [["A"], ["B"], ["C"]]
-    assert doer.called == [("e", ["a", "c"]), ("s", ["b"])]
-
-
 def test_a_large_request_goes_in_parts_and_a_small_one_does_not_wait_for_all_of_it():
     doer = Doer()
     large = [f"{i}" for i in range(10)]
@@ -81,16 +70,6 @@ def test_a_batch_has_a_limit_in_tokens_and_a_text_counts_no_more_than_the_encode
 
     assert working(scenario, doer, batch_tokens=170) == [text.upper() for text in texts]
     assert [texts for _, texts in doer.called] == [texts[:3], texts[3:]]
-
-
-def test_a_text_beyond_the_limit_of_a_batch_is_done_alone():
-    doer = Doer()
-
-    async def scenario(batches):
-        return await batches.submit("e", ["a" * 60, "b"], 100)
-
-    assert working(scenario, doer, batch_tokens=50) == ["A" * 60, "B"]
-    assert [len(texts) for _, texts in doer.called] == [1, 1]
 
 
 def test_one_that_fails_does_not_fail_the_others():

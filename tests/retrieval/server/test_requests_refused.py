@@ -90,12 +90,6 @@ def test_null_in_an_optional_key_is_the_same_as_leaving_it_out(served, schema, p
     assert served.post(path, dict.fromkeys(optional) | body) == (status, expected)
 
 
-def test_null_in_an_unknown_key_is_refused_like_any_value(served):
-    status, message = told(served.post(SEARCH, {"query": "a", "tops": None}))
-    assert status == 422
-    assert message.startswith("body: tops: unknown key. Did you mean 'top'?")
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status", "says"),
     [
@@ -117,10 +111,6 @@ def test_the_types_of_forms_are_refused_which_other_sites_may_send(served):
     status, message = told(served.post(SEARCH, {"query": "a"}, content_type="text/plain"))
     assert status == 415
     assert "application/json" in message
-
-
-def test_a_message_quotes_little_of_what_was_sent(served):
-    assert len(told(served.post(EMBED, {"input": "a", "model": "x" * 9000}))[1]) < 700
 
 
 def send_forever(connection):

@@ -26,11 +26,6 @@ def test_a_hit_says_where_it_stands(served, searcher):
     )  # fmt: skip
 
 
-def test_languages_leave_the_others_out(served):
-    _, answer = served.post("/search", {"query": "bees", "languages": ["ar", "de"], "top": 20})
-    assert {hit["language"] for hit in answer["results"][0]["hits"]} == {"ar", "de"}
-
-
 def test_hybrid_ranks_by_words_too(served, searcher):
     query = "Pharos"
     expected = [hit.passage.text for hit in searcher.search([query], top=3, hybrid=True)[0]]
@@ -51,14 +46,6 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     status, answer = served.post("/search", {"query": query, "expand": True})
     assert (status, answer["error"]["code"]) == (422, "cannot_expand")
     assert answer["error"]["message"] == "expand: no other language"
-
-
-def test_balance_measures_scores_from_the_best_of_their_language(served, searcher):
-    query = "Where do keepers live?"
-    expected = [hit.passage.text for hit in searcher.search([query], top=9, balance=True)[0]]
-    _, even = served.post("/search", {"query": query, "top": 9, "balance": True})
-    assert [hit["text"] for hit in even["results"][0]["hits"]] == expected
-    assert expected != [hit.passage.text for hit in searcher.search([query], top=9)[0]]
 
 
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
