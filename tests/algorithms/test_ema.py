@@ -18,7 +18,6 @@ from metasearch.data.translation import Translation
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.callbacks import Callback
-from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
 
@@ -99,13 +98,6 @@ def test_the_student_never_sees_the_pivot_nor_the_teacher_a_translation_and_each
         (["ein Hund", "eine Katze", "der Hund", "zwei"], "text"),
         (["a dog", "a cat", "two"], "text"),
     ]
-
-
-def test_dropout_of_the_student_leaves_the_teacher_in_eval(encoder):
-    learner = made(encoder)
-    learner.train(True)
-    assert encoder.embedder.training
-    assert not any(module.training for module in learner.teacher.modules())
 
 
 PAPER = EMA.Options()
@@ -254,22 +246,3 @@ def trainer(store=None, killed_at=None, every=1):
         store=store,
         dropout=True,
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("every", [3])
-def test_student_and_teacher_resume_to_the_same_bits(tmp_path, every):
-    store = CheckpointStore(tmp_path)
-    whole, dying, resumed = trainer(every=every), trainer(store, 6, every), trainer(store, every=every)
-    whole.fit()
-    with pytest.raises(Killed):
-        dying.fit()
-    assert store.load().learner["step"] == 4  # with `every: 3`, in the midst of three steps
-    assert resumed.fit(resume=True).steps == 9
-    expected, found = whole.learner.state(), resumed.learner.state()
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
-    fresh = trainer().learner.state()
-    assert not all(torch.equal(found[name], value) for name, value in fresh.items() if name.startswith("teacher."))
-    for name, weight in resumed.parameters.items():
-        assert torch.equal(weight, whole.parameters[name])

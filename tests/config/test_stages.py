@@ -75,11 +75,6 @@ def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goe
     assert not given.at("assistant").seeded
 
 
-def test_a_configuration_knows_its_encoders_by_role(compress):
-    config = nested(DistillConfig, recipe=compress, teacher="t", assistant="a")
-    assert [config.encoders.named(role) for role in ("teacher", "assistant", "student")] == ["t", "a", None]
-
-
 # What contradicts.
 
 

@@ -9,7 +9,7 @@ from helpers.declarations import leaves
 from helpers.stages import LIBRARY, NAMES, SMALL, written
 from metasearch.config import yaml
 from metasearch.config.distillation import Distillation
-from metasearch.config.library import Library, overrides, shipped
+from metasearch.config.library import Library, shipped
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.stage import learner_of
 
@@ -112,15 +112,6 @@ def test_an_ablation_leaves_out_what_it_is_named_after_and_nothing_else(name, co
 # By name, and printed.
 
 
-def test_a_recipe_is_found_by_name_with_values_put_over_it(compress):
-    changed = overrides(["student.bottleneck=64", "stages.contrast.options.contrast=bool", "stages.student.outer.lr=1"])
-    recipe = LIBRARY.distillation("compress", changed)
-    assert (recipe.student.bottleneck, recipe.stages["contrast"].options["contrast"]) == (64, "bool")
-    assert recipe.stages["student"].outer.lr == 1
-    assert recipe.stages["student"].outer.eps == compress.stages["student"].outer.eps
-    assert recipe.stages["assistant"] == compress.stages["assistant"]
-
-
 def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):
     folder = written(tmp_path)
     library = Library([folder])
@@ -137,10 +128,3 @@ def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):
 def test_what_show_prints_is_the_recipe(write):
     shown = metasearch("show", "compress").stdout
     assert yaml.read(write(shown), Distillation) == LIBRARY.distillation("compress")
-
-
-def test_a_mode_does_not_go_with_a_recipe_of_stages():
-    said = metasearch("show", "compress", "--mode", "x", code=2).stderr
-    assert "--mode needs a task; 'compress' is a distillation" in said
-    said = metasearch("show", "demo", "--episode=3", "--seed=1", code=2).stderr
-    assert "--episode, --seed: no episode is drawn; pass --mode" in said

@@ -83,15 +83,6 @@ def test_every_group_is_tested_in_exactly_one_fold(k, count, shuffle):
     assert sorted(tested) == sorted(data.groups)
 
 
-@pytest.mark.parametrize(
-    ("k", "count"),
-    [(3, 3), (3, 5), (3, 6), (3, 7), (4, 4), (4, 5), (4, 6), (5, 5), (5, 6), (5, 9), (10, 10), (10, 11), (10, 19)],
-)
-def test_every_part_of_every_fold_has_data(k, count):
-    folds = [parts(split(articles(count), Folds(k=k), fold)) for fold in range(k)]
-    assert min(len(groups) for fold in folds for groups in fold) >= 1
-
-
 def test_folds_that_leave_nothing_to_train_on_are_refused():
     """Three folds of four groups: the first tests two, keeps two for dev, and 4 - 2 - 2 = 0 are left."""
     with pytest.raises(DataError, match="4"):
@@ -121,12 +112,6 @@ def test_data_that_comes_split_is_used_as_it_comes():
         "A man dances.",
         "A child rides a horse.",
     }
-
-
-@pytest.mark.parametrize("fold", [-1, 1])
-def test_data_that_comes_split_has_one_fold(fold):
-    with pytest.raises(ConfigError, match=f"^fold {fold} is out of range; the task comes with one split, fold 0$"):
-        split(read("stsb-multi-mt"), GIVEN, fold)
 
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])

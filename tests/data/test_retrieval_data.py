@@ -118,11 +118,6 @@ def test_a_bad_row_is_named_by_file_and_line(text, message, tmp_path):
         RetrievalData.read(tmp_path / "labels.csv")
 
 
-def test_a_value_that_nothing_reads_is_refused():
-    with pytest.raises(ConfigError, match=r"unknown column 'querry'\. Did you mean 'query'\?"):
-        RetrievalData.from_rows([row("a", "x")], {"querry": "q"})
-
-
 def test_a_benchmark_has_folds_between_groups_and_the_arrangements():
     data = RetrievalData.from_rows(parallel())
     benchmark = data.benchmark("en_en -> en_de -> en_{de,en}", fold=1)

@@ -49,14 +49,6 @@ def test_whatever_lines_are_written_are_read_back(tmp_path_factory, rows):
     assert [(pair.target, pair.source) for pair in translations] == clean
 
 
-def test_a_language_is_one_group_and_can_be_selected(tmp_path):
-    data = tatoeba.read(fill(tmp_path), declared())
-    assert data.groups == ("deu", "ell")
-    assert data.languages == {"deu", "ell", "eng"}
-    assert data.select(["ell"]).pairs == data.pairs[2:] == data.by_language["ell"]
-    assert data.describe() == "3 translations, in 2 languages"
-
-
 def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_partial(tmp_path, caplog):
     partial = declared("deu ell tha", partial=True)
     with caplog.at_level(logging.INFO, "metasearch.data.readers.tatoeba"):
@@ -69,13 +61,6 @@ def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_par
 
 
 """First letter → codes of three letters."""
-
-
-def test_a_language_without_files_is_an_error_where_the_task_is_not_partial(tmp_path):
-    whole = declared("deu ell tha")
-    assert "tatoeba.tha-eng.tha: no such file" in said(fill(tmp_path), whole)
-    with pytest.raises(DataError, match=r"missing tatoeba\.tha-eng\.tha, tatoeba\.tha-eng\.eng"):
-        locate(whole, tmp_path / "small.yaml", tatoeba.files(whole), str(tmp_path))
 
 
 def test_different_numbers_of_lines_are_named_with_both_files(tmp_path):

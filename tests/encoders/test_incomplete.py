@@ -142,10 +142,3 @@ def test_a_damaged_list_of_modules_is_named(folder, content):
     (folder / "modules.json").write_text(content)
     with pytest.raises(EncoderError, match=rf"{folder / 'modules.json'}: no list of modules|empty modules list"):
         open_checkpoint(str(folder))
-
-
-def test_a_damaged_configuration_is_named_where_no_list_of_modules_asks_for_it(folder):
-    (folder / "modules.json").unlink()
-    (folder / "config_sentence_transformers.json").write_text("{")
-    with pytest.raises(EncoderError, match=r"config_sentence_transformers\.json: no JSON: .* line 1"):
-        open_checkpoint(str(folder))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, retrieval, similarity
 from helpers.rankings import ranks_by, ranks_of
-from metasearch.config import registry
 from metasearch.config.measure import Measure
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation import metrics
@@ -22,7 +21,6 @@ from metasearch.evaluation.metrics.base import Metric
 
 WITH_CUTOFF = ("complete", "map", "mrr", "ndcg", "precision", "recall")
 WHOLE = ("map", "mrr", "ndcg", "precision-at-full-recall")
-RETRIEVAL = tuple(sorted({*WITH_CUTOFF, *WHOLE}))
 
 
 def values(measure, *questions):
@@ -65,15 +63,6 @@ def values(measure, *questions):
 )
 def test_a_value_by_hand(measure, ranks, expected):
     assert values(measure, ranks) == [pytest.approx(expected, abs=1e-15)]
-
-
-def test_there_are_no_other_metrics_of_retrieval():
-    kinds = {name: registry.load("metrics", name).METRIC.kind for name in registry.names("metrics")}
-    assert tuple(name for name, kind in kinds.items() if kind == "retrieval") == RETRIEVAL
-    assert {kind: [name for name in kinds if kinds[name] == kind] for kind in ("similarity", "translation")} == {
-        "similarity": ["pearson", "spearman"],
-        "translation": ["accuracy"],
-    }
 
 
 @pytest.mark.parametrize(("relevant", "expected"), [([0], [1]), ([1], [3]), ([2], [4]), ([3], [2]), ([2, 1], [3, 4])])
@@ -174,7 +163,3 @@ def texts(data):
     if hasattr(data, "pairs"):
         return [text for pair in data.pairs for text in (pair.text1, pair.text2)]
     return [item.text for item in (*data.questions, *data.candidates)]
-
-
-def test_every_metric_is_defined_by_a_metric():
-    assert all(isinstance(registry.load("metrics", name).METRIC, Metric) for name in registry.names("metrics"))

@@ -17,7 +17,6 @@ from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import accuracy
-from metasearch.runs.markdown import by_direction, by_language
 
 ACCURACY = Measure("accuracy")
 SMALL = """\
@@ -55,15 +54,6 @@ def test_of_equal_candidates_the_first_is_taken():
     for size in (2, 7, 65, 129):
         same = np.tile(np.random.default_rng(size).standard_normal(33), (size, 1)).astype(np.float32)
         assert accuracy.accuracy(same, same).mean() == pytest.approx(1 / size)
-
-
-@pytest.mark.parametrize("cells", [1, 30, 31, 200])
-def test_blocks_of_rows_change_nothing(monkeypatch, cells):
-    rng = np.random.default_rng(0)
-    queries, candidates = rng.standard_normal((2, 30, 5))
-    whole = np.argmax(queries @ (candidates / np.linalg.norm(candidates, axis=1, keepdims=True)).T, axis=1)
-    monkeypatch.setattr(accuracy, "_CELLS", cells)
-    assert accuracy.nearest_neighbours(queries, candidates).tolist() == whole.tolist()
 
 
 @settings(deadline=None)
@@ -135,24 +125,6 @@ def test_a_group_is_the_mean_of_its_languages_that_are_there_and_says_how_many_a
         ("group some", "xx-en", pytest.approx(2 / 3), 1, 3, 3),
         ("group some", "en-xx", 1.0, 1, 3, 3),
     ]
-
-
-def test_tables_set_directions_side_by_side_and_groups_below():
-    rows = [{**row, "learner": "small", "split": "test"} for row in evaluate(encoder(), DATA, [ACCURACY]).rows()]
-    assert by_direction(rows, "test").split("\n") == [
-        "| accuracy of small (test) | xx → en | en → xx |   mean |",
-        "| ------------------------ | ------: | ------: | -----: |",
-        "| deu                      |  100.00 |  100.00 | 100.00 |",
-        "| ell                      |   66.67 |  100.00 |  83.33 |",
-        "| mean                     |   83.33 |  100.00 |  91.67 |",
-        "",
-        "| mean over the group | languages | xx → en | en → xx |  mean |",
-        "| ------------------- | --------: | ------: | ------: | ----: |",
-        "| both                |    2 of 2 |   83.33 |  100.00 | 91.67 |",
-        "| some                |    1 of 3 |   66.67 |  100.00 | 83.33 |",
-    ]
-    assert by_direction(rows, "dev") == ""
-    assert by_language(rows, "test").split("\n")[2] == "| small           | 100.00 | 83.33 | 91.67 |"
 
 
 # Tasks of which all is test.

@@ -130,11 +130,6 @@ def test_what_does_not_fit_is_said_before_training(data, arguments, message):
         ms.meta_train(model(), data, given.pop("arrangements"), **given)
 
 
-def test_a_wrong_option_of_a_loss_is_named_with_the_nearest_one():
-    with pytest.raises(ms.MetasearchError, match=r"Triplet: margn: unknown key\. Did you mean 'margin'"):
-        ms.losses.Triplet(margn=0.2)
-
-
 def test_a_loss_of_the_users_own_is_taken(data):
     class Doubled(ms.losses.Triplet):
         def __call__(self, batch):

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from helpers.configs import nested
 from metasearch.cli import main
-from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import RunFolderError
@@ -91,11 +90,6 @@ def test_what_was_predicted_is_kept_with_its_gold(similarity):
             assert values.tolist() == [p.score for p in own]
 
 
-def test_a_study_reads_such_a_run(similarity):
-    found = read_study([similarity[0].path])
-    assert [(s.arm.label, s.fold, s.seed) for s in found.scored] == [("zero-shot", 1, 2)]
-
-
 def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
     files, _ = similarity
     before = contents(files)
@@ -128,21 +122,6 @@ def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
     into, out = kept.columns["accuracy", "xx-en", "deu", "eng"], kept.columns["accuracy", "en-xx", "deu", "deu"]
     assert kept.columns["accuracy", "both", "deu", ""].tolist() == ((into + out) / 2).tolist()
     assert [arm.label for arm in read_study([files.path]).arms] == ["ours"]
-
-
-@pytest.mark.slow
-def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(tmp_path):
-    flags = ["--mode=trans", "--learner=maml", "--encoder=tiny", "--max-steps=1", "-o", str(tmp_path / "run")]
-    result = CliRunner().invoke(main, ["train", *flags])
-    assert result.exit_code == 0, result.output
-    found = read_study([tmp_path / "run"])
-    assert [arm.label for arm in found.arms] == ["zero-shot", "maml"]
-    for each in found.scored:
-        assert each.questions.ranking is not None
-        assert {pool for _, pool, *_ in each.questions.columns} == {*RETRIEVAL_POOLS}
-        for (measure, pool, *cell), values in each.questions.columns.items():
-            assert each.values(measure, pool)[tuple(cell)] == pytest.approx(sum(values) / len(values), abs=1e-12)
-    assert found.runs[0].facts["steps"] == 1
 
 
 HOLDER = """

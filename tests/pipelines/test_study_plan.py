@@ -1,8 +1,5 @@
 """The cells of a study: which there are, and in which order."""
 
-import pytest
-from pydantic import ValidationError
-
 from helpers.configs import nested
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
@@ -11,7 +8,6 @@ from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
 from metasearch.config.study import StudyConfig, TrainedArm
 from metasearch.pipelines.study.plan import plan
-from metasearch.pipelines.study.status import StatusBoard
 
 RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
 STAGES = {
@@ -73,29 +69,4 @@ def test_what_the_cells_share_comes_from_the_study(tmp_path):
         assert settings["include"] == (str(tmp_path),)
     run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].runs["maml-trans/fold-0-seed-4"]
     assert isinstance(run, RunConfig)
-    assert (run.max_steps, run.compute.precision, str(run.mode), run.recipe) == (3, "bf16", "trans", RECIPE)
-
-
-def test_two_arms_cannot_have_one_name():
-    arm = TrainedArm(arm="zero-shot", mode="trans", recipe=RECIPE)
-    with pytest.raises(ValidationError, match="two arms are called 'zero-shot'"):
-        study(trained=(arm,))
-
-
-def test_the_time_left_is_the_mean_of_the_arm_or_else_of_the_kind_shared_by_the_cells_at_work(tmp_path):
-    cells = plan(study(folds=(0, 1, 2), seeds=(4,)), tmp_path)
-    found = StatusBoard.of(cells, ["zero-shot/fold-0-seed-4"])
-    # Nothing took any time in this call yet: one cell was done before it.
-    assert found.seconds_left is None
-    for fold, seconds in ((1, 10.0), (2, 20.0)):
-        status = found.cells[f"zero-shot/fold-{fold}-seed-4"]
-        status.state, status.seconds = "done", seconds
-    # Three cells are to be trained, and no trained one is done.
-    assert found.seconds_left is None
-    first, second, third = (found.cells[f"maml-trans/fold-{fold}-seed-4"] for fold in range(3))
-    first.state, first.seconds = "done", 100.0
-    assert found.seconds_left == 2 * 100
-    second.state = third.state = "queued"
-    assert found.seconds_left == 2 * 100 / 2
-    second.state, third.state = "done", "failed"
-    assert found.seconds_left == 0
+    assert (run.max_steps, run.compute.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)

@@ -12,7 +12,6 @@ from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.log import read_latest
-from metasearch.runs.versions import versions
 
 CONFIG = nested(
     RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7
@@ -24,14 +23,6 @@ def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
     files, begun = RunFolder.open(tmp_path / "run", RunConfig)
     assert (begun.config, begun.data_fingerprint, begun.weights) == (CONFIG, "abc", {"encoder": "12"})
     assert not files.finished
-
-
-def test_weights_that_were_not_known_are_noted_later(tmp_path):
-    RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    files, begun = RunFolder.open(tmp_path / "run", RunConfig)
-    files.record_weights(begun, {"encoder": "12"})
-    _, again = RunFolder.open(tmp_path / "run", RunConfig)
-    assert (again.config, again.data_fingerprint, again.weights) == (CONFIG, "abc", {"encoder": "12"})
 
 
 def test_a_wrong_value_of_a_configuration_is_named_with_its_line(tmp_path):
@@ -105,12 +96,6 @@ def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_th
     files.finish("# done\n")
     assert files.finished
     assert not (tmp_path / "run" / "checkpoint").exists()
-
-
-def test_versions_are_json_and_name_what_a_result_depends_on():
-    assert {"metasearch", "python", "torch", "transformers", "sentence-transformers", "numpy"} == set(
-        json.loads(json.dumps(versions()))
-    )
 
 
 def test_events_are_read_back_in_their_order(tmp_path):

@@ -24,11 +24,6 @@ def arm(label="maml", learner="maml"):
     return Arm(learner, "trans", "maml", "tiny", label=label)
 
 
-def steps(losses, phase="meta-train"):
-    fixed = {"total": 99, "phase": phase, "grad": 1.0}
-    return [{"step": i, **fixed, "loss": value, "task": value} for i, value in enumerate(losses, 1)]
-
-
 def test_the_mean_goes_as_far_as_all_runs_do():
     runs = [((0, 0.2), (5, 0.4), (10, 0.9)), ((0, 0.4), (5, 0.8))]
     assert average_runs(runs) == ((0, pytest.approx((0.2 + 0.4) / 2)), (5, pytest.approx((0.4 + 0.8) / 2)))

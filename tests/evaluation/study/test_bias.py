@@ -19,18 +19,6 @@ from metasearch.evaluation.study.read import read_study
 ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
 
 
-def ranking(own=0.0, languages=("ar", "de"), asked=None, answers=3, seed=0):
-    """Rank a pool of as many answers in each language by noise, plus `own` for the question's language."""
-    pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in languages for i in range(answers)]
-    noise = np.random.default_rng(seed)
-    questions, scores = [], []
-    for language in sorted(asked or languages):
-        questions += [Question(f"{i}", language, f"{i}?", f"{i}") for i in range(answers)]
-        same = np.array([candidate.language == language for candidate in pool])
-        scores.append((noise.random((answers, len(pool))) + own * same).astype(np.float32))
-    return ranking_by(np.concatenate(scores), questions, pool)
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bias") / "study"

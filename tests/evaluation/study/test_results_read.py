@@ -38,10 +38,6 @@ def edit(path, change):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def edit_rows(path, change):
-    edit(path, lambda lines: [json.dumps(change(json.loads(line))) for line in lines])
-
-
 def message(kind, *paths, **more):
     """Return what is said when reading fails."""
     with pytest.raises(kind) as caught:

@@ -29,11 +29,6 @@ def test_each_resample_draws_as_many_units_as_there_are():
     assert (counts >= 0).all()
 
 
-def test_a_unit_is_left_out_as_often_as_theory_says():
-    share = (counted(units=10, resamples=20_000) == 0).mean()
-    assert share == pytest.approx((1 - 1 / 10) ** 10, abs=0.005)
-
-
 def test_a_cluster_is_drawn_with_all_its_units():
     clusters = np.array([0, 1, 0, 2, 1, 1])
     counts = np.concatenate(list(draws(clusters, 300, stream(0, "test"))))
@@ -166,30 +161,9 @@ def test_without_a_difference_few_intervals_exclude_zero():
     assert 0.025 <= false <= 0.08
 
 
-@pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_without_a_difference_of_correlations_few_intervals_exclude_zero(name):
-    weights, false = counted(60, 300), []
-    for i in range(120):
-        random = stream(i, "correlation", name)
-        gold = random.random(60)
-        one, other = (getattr(weighted, name)(weights, gold + 0.3 * random.standard_normal(60), gold) for _ in range(2))
-        false.append(interval(one - other).excludes(0.0))
-    assert np.mean(false) <= 0.11
-
-
 @pytest.mark.parametrize(("level", "resamples"), [(0.9998, 10_000), (0.9999, 20_000), (0.9995, 4_000), (0.98, 100)])
 def test_a_level_needs_one_resample_beyond_each_end(level, resamples):
     """(1 - level) / 2 of the resamples lie beyond an end; here exactly one does."""
     check(level, resamples)
     with pytest.raises(ConfigError, match=r"is too extreme|too few"):
         check(level, resamples - 1)
-
-
-@pytest.mark.parametrize(("value", "outside"), [(0.99, True), (1.0, False), (2.0, False), (2.01, True)])
-def test_an_interval_excludes_what_is_outside(value, outside):
-    assert Interval(1.0, 2.0).excludes(value) == outside
-
-
-def test_questions_that_were_resampled_apart_from_their_translations_would_cover_too_little():
-    covered = np.mean([not found.excludes(0.3) for found in intervals(200, difference=0.3, together=False)])
-    assert covered < 0.85

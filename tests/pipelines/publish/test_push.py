@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import time
 import urllib.request
 from types import SimpleNamespace
@@ -191,15 +190,6 @@ def test_what_is_no_sound_model_is_refused_before_anybody_is_asked(hub, model, c
     change(model)
     assert message in said(push(model, NAME, "--yes", *flags, code=code))
     assert hub.asked == []
-
-
-def test_a_model_without_a_card_is_told_how_to_get_one_and_what_is_told_does_it(model):
-    (model / "README.md").unlink()
-    advice = "write the file: the lines '---', 'license: ID' and '---', and below them a description of the model"
-    assert advice in said(push(model, NAME, code=6))
-    assert advice in said(CliRunner().invoke(main, ["card", str(model)]))
-    (model / "README.md").write_text("---\nlicense: mit\n---\nIt finds recipes.\n", encoding="utf-8")
-    assert re.search(r"\| licence +\| mit ", push(model, NAME).stdout)
 
 
 def test_a_run_stands_for_its_model_and_must_be_as_it_was_written(hub, model, tmp_path):
