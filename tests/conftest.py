@@ -35,34 +35,12 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 LONGEST = (
-    "crossval",
-    "distill_resume",
-    "processes_cli",
-    "page_browser",
-    "resume",
-    "training_resume",
-    "documents_run",
-    "distillation",
-    "contributing",
-    "serve_signals",
-    "launchers",
-    "index_kills",
-    "report_browser",
-    "onnx_folder",
+    "processes_cli", "documents_run", "installation", "onnx_folder", "crossval", "export_cli", "distill_resume",
+    "contributing", "training_resume", "serve_signals", "resume", "page_browser", "distillation", "processes", "cli",
+    "distill_cli", "e5", "prepare_kills", "neutral", "mini", "report_browser", "compressed_export",
+    "prepared_distillation", "parts", "cards", "crossval_cells", "checkpointing", "outer_gradients", "alike",
     "malformed",
-    "cards",
-    "distill_cli",
-    "crossval_cells",
-    "cli",
-    "plug_ins",
-    "processes",
-    "e5",
-    "checkpointing",
-    "outer_gradients",
-    "mini",
-    "alike",
-    "calibration",
-)
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

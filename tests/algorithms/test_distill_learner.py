@@ -247,19 +247,3 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
 def test_targets_of_another_width_are_refused_with_both(encoder):
     with pytest.raises(ConfigError, match=f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"):
         made(encoder, Given(encoder, dimension=7)).outer_loss([episode(*PAIRS)])
-
-
-def test_a_pair_that_stands_twice_counts_twice(encoder):
-    """Its error is in the mean twice, so three pairs of which two are the same are no two pairs."""
-    (first, second), learner = PAIRS[:2], made(encoder)
-    one, other = (learner.outer_loss([episode(pair)]).total.item() for pair in (first, second))
-    assert learner.outer_loss([episode(first, second, first)]).total.item() == pytest.approx((2 * one + other) / 3)
-
-
-def test_a_student_that_is_the_frozen_encoder_has_no_error(encoder):
-    class Itself:
-        def vectors(self, texts):
-            return encoder.encode(texts, "text", "pooled")
-
-    found = made(encoder, Itself(), target="own", contrast="none").outer_loss([episode(*PAIRS)])
-    assert 0 <= found.terms["match"] < 1e-13  # targets are float32

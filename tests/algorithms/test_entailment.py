@@ -102,13 +102,6 @@ def test_outer_loss_and_its_gradients_are_those_of_the_formula(output):
     assert weight.grad[3, 4].item() == pytest.approx((errors[0] - errors[1]) / 2e-5, rel=1e-5)
 
 
-def test_a_meta_batch_is_the_mean_over_all_its_pairs():
-    made = learner(double=True)
-    parts = [made.outer_loss([episode(*found)]).total.item() for found in (PAIRS, OTHER)]
-    whole = made.outer_loss([episode(*PAIRS), episode(*OTHER)]).total.item()
-    assert whole == pytest.approx((5 * parts[0] + 2 * parts[1]) / 7, rel=1e-12)
-
-
 def test_the_head_is_one_parameter_beside_the_encoders_made_from_the_seed():
     made = learner(seed=3)
     names = [name for name, _ in made.named_parameters()]
@@ -152,15 +145,6 @@ def test_training_learns_the_labels_and_the_encoder_is_saved_without_the_head(tm
     assert not torch.equal(made.head, fresh.head)
     made.encoder.save(tmp_path / "model")
     assert not any("head" in name for name in made.encoder.model.state_dict())
-
-
-@pytest.mark.slow
-def test_a_run_that_is_resumed_ends_with_the_same_head(tmp_path):
-    whole, _ = trained(tmp_path / "whole", 6)
-    trained(tmp_path / "half", 3)
-    resumed, trainer = trained(tmp_path / "half", 6, resume=True)
-    assert trainer.step == 6
-    assert torch.equal(resumed.head, whole.head)
 
 
 def test_logits_of_one_pair_worked_out():

@@ -5,16 +5,14 @@ from types import ModuleType
 
 import pytest
 
-from helpers.corpus import episodes_of, retrieval
 from helpers.small import SmallEncoder, episode
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.algorithms.losses.base import Loss as SetLoss
 from metasearch.algorithms.losses.base import fitting, losses_of
 from metasearch.config import registry, yaml
 from metasearch.config.library import load_recipe
-from metasearch.config.recipe import Episodes, Loss, Recipe
+from metasearch.config.recipe import Loss, Recipe
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.training.trainer import Trainer
@@ -84,11 +82,6 @@ def test_an_option_that_a_recipe_has_for_its_own_loss_is_left_out_with_null_for_
         load_recipe("maml-e5", ["loss.temprature=null"])
 
 
-def test_graded_negatives_are_separated_by_the_margin_whatever_the_loss():
-    settings = Loss(name="infonce", margin=0.4)
-    assert TripletSampler(retrieval(), Episodes(negatives="semi-hard"), settings).margin == 0.4
-
-
 def test_it_is_named_when_training_begins_with_random_negatives(monkeypatch, caplog):
     monkeypatch.setattr(Trainer, "fit", lambda trainer, resume: None)
     changes = ["loss.name=infonce", "loss.margin=0.5", "episodes.negatives=random"]
@@ -120,15 +113,6 @@ def test_a_loss_of_a_package_is_one_file(monkeypatch):
 
     first, second = (encoder.encode([pair.texts[side] for pair in examples.examples], "text") for side in (0, 1))
     assert found == pytest.approx(((first - second) ** 2).sum(1).mean(), rel=1e-6)
-
-
-def test_the_sampler_of_a_named_loss_draws_the_same_episodes():
-    """Nothing of the loss is in the random streams."""
-    plain = episodes_of(retrieval(), "el_el -> el_ar").episode(0)
-    named = TripletSampler(retrieval(), Episodes(), Loss(name="infonce"))
-    sampler = episodes_of(retrieval(), "el_el -> el_ar")
-    sampler.sets = named
-    assert sampler.episode(0) == plain
 
 
 @pytest.mark.parametrize(

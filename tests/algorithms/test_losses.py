@@ -102,19 +102,3 @@ def test_triplet_loss_is_the_mean_over_triplets_with_satisfied_ones_as_zero(dist
     loss = triplet_loss(vectors(QUERY, QUERY), vectors(POSITIVE, NEGATIVE), vectors(NEGATIVE, POSITIVE), options)
 
     assert loss.item() == pytest.approx((0 + 0.5 + gap) / 2, abs=4 * EPS)
-
-
-@pytest.mark.parametrize("distance", DISTANCES)
-def test_triplet_loss_against_numpy_on_random_unit_vectors(distance):
-    query, positive, negative = (random_unit_vectors(seed, rows=32) for seed in (1, 2, 3))
-    q, p, n = (side.numpy() for side in (query, positive, negative))
-    if distance == "euclidean":
-        gaps = np.linalg.norm(q - p + EPS, axis=1) - np.linalg.norm(q - n + EPS, axis=1)
-    else:
-        gaps = (q * n).sum(axis=1) - (q * p).sum(axis=1)
-    hinges = np.maximum(gaps + 0.3, 0)
-    assert 0 < (hinges > 0).sum() < len(hinges)
-
-    assert triplet_loss(query, positive, negative, dict(margin=0.3, distance=distance)).item() == pytest.approx(
-        hinges.mean(), rel=1e-12
-    )

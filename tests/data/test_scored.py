@@ -1,20 +1,14 @@
 """Files of scored pairs: what is read, written and split, and what is refused."""
 
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.files import write
-from metasearch.algorithms.fine_tune import FineTune
-from metasearch.config.arrangement import Arrangement, Variant
-from metasearch.config.recipe import Loss
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import with_line_feeds
 from metasearch.data.records import ScoredPair
 from metasearch.data.scored import read_scored, scored_csv, scored_rows, split_dev
-from metasearch.encoders.builtin import tiny
-from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
 
 ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
@@ -119,27 +113,3 @@ def test_dev_takes_a_number_of_rows_in_the_order_of_the_file_and_by_the_seed_alo
     assert split_dev(pairs, 5, seed=1) == (train, dev)
     assert split_dev(pairs, 5, seed=2) != (train, dev)
     assert split_dev(pairs, 0) == (tuple(pairs), ())
-
-
-def test_a_step_of_fine_tuning_on_scored_pairs_lowers_their_squared_error(file):
-    content = "A plane takes off.,An air plane is taking off.,5\nA man sings.,The stock fell by 2 percent.,0\n"
-    pairs = read_scored([file("stsb-en-train.csv", content)])
-    variant = Variant("en", ("en",))
-    episode = Episode(Arrangement((variant,)), (LabelledSet(variant, pairs),))
-    encoder = tiny.build()
-    learner = FineTune(encoder, Loss(), FineTune.Options())
-
-    def error():
-        first, second = (
-            torch.from_numpy(encoder.encode([getattr(p, side) for p in pairs], "text")) for side in ("text1", "text2")
-        )
-        gold = torch.tensor([p.score for p in pairs])
-        return (torch.cosine_similarity(first, second) - gold).square().mean().item()
-
-    before = error()
-    optimizer = torch.optim.SGD([p for _, p in learner.named_parameters()], lr=0.01)
-    loss = learner.outer_loss([episode])
-    assert loss.total.item() == pytest.approx(before, rel=1e-5)
-    loss.total.backward()
-    optimizer.step()
-    assert error() < before

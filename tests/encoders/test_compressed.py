@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import AutoModel, ViTConfig
 
@@ -54,14 +53,6 @@ def test_an_approximation_with_weights_has_the_least_weighted_squares():
     root = weights.sqrt()[:, None].numpy()
     u, s, v = np.linalg.svd(root * drawn().numpy(), full_matrices=False)
     np.testing.assert_allclose(root * embedding.multiplied_out().numpy(), u[:, :3] * s[:3] @ v[:3], atol=1e-12)
-
-
-def test_a_large_table_is_approximated_part_by_part(monkeypatch):
-    whole, parts = FactorisedEmbedding(WORDS, 3, WIDTH).double(), FactorisedEmbedding(WORDS, 3, WIDTH).double()
-    whole.approximate(drawn())
-    monkeypatch.setattr("metasearch.encoders.compressed._ROWS", 7)  # 20 rows are 7 + 7 + 6
-    parts.approximate(drawn())
-    torch.testing.assert_close(parts.multiplied_out(), whole.multiplied_out(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("order", "same"), [([0, 1, 2, 0, 1, 2], True), ([0, 0, 1, 1, 2, 2], False)])
@@ -122,14 +113,6 @@ def test_a_saved_student_is_the_same_to_the_bit_and_holds_each_weight_once(stude
     assert weights < (folder / "model.safetensors").stat().st_size < weights + 10_000
     _, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]  # noqa: PT018
-
-
-def test_attention_can_be_chosen_when_a_student_is_loaded(student, tmp_path):
-    student.model.save_pretrained(str(tmp_path / "student"), create_model_card=False)
-    opened = SentenceTransformer(
-        str(tmp_path / "student"), device="cpu", local_files_only=True, model_kwargs={"attn_implementation": "eager"}
-    )
-    assert opened[0].auto_model.backbone.config._attn_implementation == "eager"
 
 
 def test_the_gradient_of_a_shared_layer_is_the_sum_over_its_runs(assistant):
