@@ -1,6 +1,7 @@
 """An encoder with another vocabulary: where its rows come from, and that all else is as it was."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,9 +19,13 @@ from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config.seeding import stream
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]
-SMALL = train_tokenizer(SENTENCES, 310)
 BACKBONES = ["bert", "xlm-roberta", "electra-narrow", "modernbert"]
 """They differ in tables of positions, widths and tokens; MPNet has the number of its padding token built in."""
+
+
+@cache
+def small():
+    return train_tokenizer(SENTENCES, 310)
 
 
 def table_of(encoder):
@@ -69,13 +74,13 @@ def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, tmp_path):
 @pytest.mark.parametrize("kind", [*BACKBONES, "mpnet"])
 def test_every_backbone_takes_a_vocabulary_that_was_learnt(kind, tmp_path):
     old = make(kind)
-    new = with_vocabulary(old, SMALL)
+    new = with_vocabulary(old, small())
     config = new.model[0].auto_model.config
     assert table_of(new).shape == (310, table_of(old).shape[1])
     assert (config.vocab_size, config.pad_token_id, config.bos_token_id, config.eos_token_id) == (310, 1, 0, 2)
     new.model.save_pretrained(str(tmp_path), create_model_card=False)
     again = plain(tmp_path)
-    assert again.tokenizer.get_vocab() == SMALL.get_vocab()
+    assert again.tokenizer.get_vocab() == small().get_vocab()
     np.testing.assert_allclose(again.encode(SENTENCES), new.encode(SENTENCES, "text"), atol=1e-6)
 
 
@@ -85,20 +90,20 @@ def test_a_new_token_begins_as_the_mean_of_the_old_pieces_of_its_text(bottleneck
     old = make("bert")
     if bottleneck:
         old = make_student(old, bottleneck, 3)
-    new = with_vocabulary(old, SMALL)
-    fresh = [name for name in SMALL.get_vocab() if len(name) > 3 and name not in old.model.tokenizer.get_vocab()]
+    new = with_vocabulary(old, small())
+    fresh = [name for name in small().get_vocab() if len(name) > 3 and name not in old.model.tokenizer.get_vocab()]
     fresh = [name for name in fresh if not name.startswith("<")]
     assert fresh
     for name in fresh:
         ids = old.model.tokenizer(name.replace("▁", ""), add_special_tokens=False)["input_ids"]
         expected = sum(table_of(old)[number] for number in ids) / len(ids)
-        torch.testing.assert_close(table_of(new)[SMALL.get_vocab()[name]], expected)
+        torch.testing.assert_close(table_of(new)[small().get_vocab()[name]], expected)
 
 
 def test_a_token_that_both_have_keeps_its_row():
     old = make("bert")
-    new = with_vocabulary(old, SMALL)
-    before, after = old.model.tokenizer.get_vocab(), SMALL.get_vocab()
+    new = with_vocabulary(old, small())
+    before, after = old.model.tokenizer.get_vocab(), small().get_vocab()
     both = set(before) & set(after)
     assert {"a", "s", "<0xE1>"} <= both
     for name in both:
@@ -108,8 +113,8 @@ def test_a_token_that_both_have_keeps_its_row():
 @pytest.mark.parametrize("initial", ["pieces", "random"])
 def test_special_tokens_take_the_rows_of_their_counterparts(initial):
     old = make("bert")
-    new = with_vocabulary(old, SMALL, initial)
-    before, after = old.model.tokenizer.get_vocab(), SMALL.get_vocab()
+    new = with_vocabulary(old, small(), initial)
+    before, after = old.model.tokenizer.get_vocab(), small().get_vocab()
     counterparts = {"<s>": "[CLS]", "</s>": "[SEP]", "<pad>": "[PAD]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
     for name, counterpart in counterparts.items():
         assert torch.equal(table_of(new)[after[name]], table_of(old)[before[counterpart]])
@@ -124,17 +129,17 @@ def drawn(old, seed):
 def test_a_token_that_the_old_vocabulary_cannot_spell_is_drawn_like_its_columns():
     """This WordPiece vocabulary has no bytes, so that those above 0x7F, which are no characters, mean nothing to it."""
     old = around("WordPiece")
-    new = with_vocabulary(old, SMALL, seed=3)
-    numbers = [SMALL.get_vocab()[name] for name, byte in BYTES.items() if byte >= 128]
+    new = with_vocabulary(old, small(), seed=3)
+    numbers = [small().get_vocab()[name] for name, byte in BYTES.items() if byte >= 128]
     torch.testing.assert_close(table_of(new)[numbers], drawn(old, 3)[numbers])
-    letter = SMALL.get_vocab()[f"<0x{ord('h'):02X}>"]
+    letter = small().get_vocab()[f"<0x{ord('h'):02X}>"]
     assert torch.equal(table_of(new)[letter], table_of(old)[old.model.tokenizer.get_vocab()["h"]])
 
 
 def test_random_rows_are_all_drawn_and_depend_on_the_seed_alone():
     old = make("bert")
-    first, again, other = (with_vocabulary(old, SMALL, "random", seed) for seed in (0, 0, 1))
-    special = set(SMALL.all_special_ids)
+    first, again, other = (with_vocabulary(old, small(), "random", seed) for seed in (0, 0, 1))
+    special = set(small().all_special_ids)
     numbers = [number for number in range(310) if number not in special]
     torch.testing.assert_close(table_of(first)[numbers], drawn(old, 0)[numbers])
     assert torch.equal(table_of(first), table_of(again))
@@ -143,16 +148,16 @@ def test_random_rows_are_all_drawn_and_depend_on_the_seed_alone():
 
 def test_a_continuation_of_word_piece_is_spelt_without_its_mark():
     """ "##cked" is new to the old vocabulary, which spells "cked" as letters."""
-    old = with_vocabulary(around("WordPiece"), SMALL)
+    old = with_vocabulary(around("WordPiece"), small())
     new = with_vocabulary(old, around("WordPiece").model.tokenizer)
-    ids = SMALL("cked", add_special_tokens=False)["input_ids"]
+    ids = small()("cked", add_special_tokens=False)["input_ids"]
     number = new.model.tokenizer.get_vocab()["##cked"]
     torch.testing.assert_close(table_of(new)[number], table_of(old)[ids].mean(0))
 
 
 def test_all_else_is_as_it_was():
     old = make("xlm-roberta", dense=True)
-    new = with_vocabulary(old, SMALL)
+    new = with_vocabulary(old, small())
     assert [type(module) for module in new.model] == [type(module) for module in old.model]
     assert new.model.prompts == old.model.prompts
     assert new.model.max_seq_length == old.model.max_seq_length == 25

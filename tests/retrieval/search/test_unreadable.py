@@ -1,6 +1,7 @@
 """One bad document does not stop an index, and none leaves it because it cannot be read for a while."""
 
 import sqlite3
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,13 @@ from metasearch.errors import DataError
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.search.update import update
 
-ENCODER = tiny.build(seed=0)
 DE = '{"text": "Der Schlüssel liegt unter der Matte."}\n'
 EN = '{"text": "The key is under the mat."}\n{"text": "The bus leaves at noon."}\n'
+
+
+@cache
+def encoder():
+    return tiny.build(seed=0)
 
 
 @pytest.fixture
@@ -28,13 +33,13 @@ def docs(tmp_path, monkeypatch):
 
 def index(*paths, **how):
     """Bring the index beside the documents up to date."""
-    return update(Path("one"), paths or ["docs"], ENCODER, IndexSettings(), **how)
+    return update(Path("one"), paths or ["docs"], encoder(), IndexSettings(), **how)
 
 
 def texts(tmp_path):
     """Return the texts that the index has, with their files."""
     found = LocalStore.open(tmp_path / "one")
-    ((rows, _),) = found.search(ENCODER.encode(["key"], "question"), top=100)
+    ((rows, _),) = found.search(encoder().encode(["key"], "question"), top=100)
     return sorted((passage.file, passage.text) for passage, _ in found.passages(rows[0]))
 
 
