@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def both():
     """Return the results of the questions of `demo` in both precisions."""
-    encoder, benchmark = load_encoder("mini", device="cpu"), load_benchmark("demo")
+    encoder, benchmark = load_encoder("tiny", device="cpu"), load_benchmark("demo")
     data, measures = benchmark.split.test.select(benchmark.split.test.groups[:2]), [Measure("map", 20)]
     return encoder, data, [evaluate(encoder, data, measures, precision=name) for name in ("fp32", "bf16")]
 
