@@ -1,10 +1,15 @@
 """Fast gradients in bf16: forward passes in bfloat16, attention, weights and gradients in float32."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from helpers.backbones import TEXTS
 from helpers.gradients import Case, encoder_of, error, outer
 from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.network import Network
 
 CASES = [
     Case("maml"),
@@ -57,24 +62,22 @@ def test_attention_of_packed_texts_is_in_float32_and_the_rest_is_not(monkeypatch
     assert set(attention) == set(linear) == {torch.float32}
 
 
-@pytest.mark.parametrize(
-    ("case", "checkpointing"),
-    [
-        (Case("maml"), "gradcache"),
-        (Case("maml-align", sizes=(3, 2, 2)), "layers"),
-        (Case("reptile"), "off"),
-    ],
-)
-def test_every_pass_has_the_weights_of_its_inner_step(case, checkpointing):
-    """Autocast keeps weights in bfloat16 as long as its outermost context lasts: here that of the trainer.
-
-    A thread of its own is in no such context.
-    """
+def test_gradients_of_several_passes_are_added_in_float32():
+    """With autocast's cache of weights, passes would share a weight in bfloat16 and add its gradients there."""
     encoder = encoder_of("bert", torch.float32)
-    learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
-    with torch.autocast("cpu", torch.bfloat16):
-        here, apart = (
-            outer(learner, episodes, OuterGradients(encoder, workers=workers, checkpointing=checkpointing))
-            for workers in (1, 2)
-        )
-    assert error(here, apart) < 0.01
+    packed = PackedEncoder(encoder)
+    batch = packed.lay_out([[("text", text) for text in TEXTS]])
+    (texts,), values = batch.texts, batch.cut(packed.weights)
+
+    def gradients(parts):
+        weights = [value.detach().clone().requires_grad_() for value in values]
+        whole = replace(texts, parts=parts, order=torch.arange(len(TEXTS) * len(parts)))
+        with torch.autocast("cpu", torch.bfloat16):  # of the trainer
+            vectors = Network(encoder, packed.plan).run(weights, whole, "pooled", bf16=True)
+        return torch.autograd.grad(vectors.pow(2).sum(), weights, allow_unused=True)
+
+    # Three equal gradients are added almost exactly in float32; bfloat16 has 8 bits for the sum.
+    for once, thrice in zip(gradients(texts.parts), gradients(texts.parts * 3), strict=True):
+        assert (once is None) == (thrice is None)
+        if once is not None:
+            torch.testing.assert_close(thrice, 3 * once, rtol=1e-6, atol=0)

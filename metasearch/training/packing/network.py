@@ -74,7 +74,7 @@ class Network:
             vectors: Tensor = checkpoint(once, part, use_reentrant=False, preserve_rng_state=self._module.training)
             return vectors
 
-        # Without autocast's cache of weights: it would give the pass after an inner step the weights from before it.
+        # Without autocast's cache of weights: parts would share a weight in bfloat16 and add its gradients there.
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16, cache_enabled=False):
             run = recomputed if self._recomputes and torch.is_grad_enabled() else once
             parts = [run(part) for part in texts.parts]
