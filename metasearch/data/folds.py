@@ -55,13 +55,8 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
         raise DataError(
             f"budget.dev_holdout={share}: dev has {len(dev.groups)} articles or rows; splitting needs at least two"
         )
-    count = held_out(len(dev.groups), share)
+    count = min(max(round(share * len(dev.groups)), 1), len(dev.groups) - 1)  # at least one on each side
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
-
-
-def held_out(groups: int, share: float) -> int:
-    """Return how many dev groups are only for the dev score; a share above 0 leaves at least one group on each side."""
-    return min(max(round(share * groups), 1), groups - 1) if share else 0
 
 
 Groups = Sequence[tuple[str, ...]]

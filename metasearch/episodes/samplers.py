@@ -1,8 +1,5 @@
 """Samplers of episodes: what an outer step learns from, drawn from a benchmark."""
 
-import bisect
-import math
-import sys
 from collections.abc import Mapping, Sequence
 
 from metasearch.config.arrangement import Arrangement
@@ -10,7 +7,7 @@ from metasearch.config.recipe import Episodes, Recipe
 from metasearch.config.seeding import stream
 from metasearch.config.task import PHASES, Phase
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.folds import held_out, hold_out
+from metasearch.data.folds import hold_out
 from metasearch.data.labels import with_labels
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
@@ -84,9 +81,6 @@ class EpisodeSampler:
 
 # The episodes of a benchmark: which sampler draws for which phase.
 
-_SIZES = ("k", "q", "n_neg")
-"""Settings of episodes that ask for data."""
-
 
 def samplers(
     benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None = None, embed: Embed | None = None
@@ -109,8 +103,6 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
     """Raise `DataError` when the data is too small for the recipe, or lacks what it draws; needs no encoder.
 
     The seed draws which questions have their labels, where the recipe takes some away.
-
-    The message says which settings fit the data, and about how much data fits the recipe.
     """
     valid = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0]
     if recipe.budget.meta_valid and (lacking := benchmark.only_translated):
@@ -118,85 +110,7 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
             f"dev is not translated and has no rows in {', '.join(lacking)} for meta-valid; use --set "
             "budget.meta_valid=0"
         )
-    # Other sizes would not translate a question, so that none are said to fit.
-    _translations(benchmark, recipe, _parts(benchmark, recipe, seed, valid))
-    try:
-        samplers(benchmark, recipe, seed, valid)
-    except DataError as error:
-        raise DataError(f"{error}: {_what_fits(benchmark, recipe, seed, valid)}") from None
-
-
-def _what_fits(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data) -> str:
-    """Return the largest settings of episodes that fit the data, and about how much data fits those of the recipe."""
-    parts = _parts(benchmark, recipe, seed, valid)
-    by_phase = {phase: _largest(benchmark, recipe, seed, valid, phase) for phase in parts}
-    # The three are independent of each other: two sizes of sets, and the negatives of each example.
-    largest = {name: min(found[name] for found in by_phase.values()) for name in _SIZES}
-    asked = {name: getattr(recipe.episodes, name) for name in _SIZES}
-    options = " ".join(f"--set episodes.{name}={n}" for name, n in largest.items() if n < asked[name])
-    fits = all(largest.values())
-    if recipe.labels:
-        more = f"{options} fits, and so do more labels than {recipe.labels}"
-        return more if fits else f"no setting fits {recipe.labels} labels"
-    # What is asked of the groups of a part grows as its largest sizes do; a group has at least one example.
-    needed = {
-        phase: max(
-            math.ceil(len(parts[phase].groups) * asked[name] / n) if n else asked[name] + (name == "n_neg")
-            for name, n in found.items()
-        )
-        for phase, found in by_phase.items()
-        if found != asked
-    }
-    have = len(benchmark.data.groups)
-    enough = _enough(benchmark, needed, {phase: len(part.groups) for phase, part in parts.items()}, recipe)
-    if not fits:
-        return f"no setting fits, but about {enough} articles or rows do; there are {have}"
-    return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
-
-
-def _largest(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, phase: Phase) -> dict[str, int]:
-    """Return the largest k, q and number of negatives for which a phase finds data, the others 1; 0 where none does."""
-    other = "meta_valid" if phase == "meta-train" else "meta_train"
-    alone = recipe.model_copy(update={"budget": recipe.budget.model_copy(update={other: 0})})
-
-    def fits(**settings: int) -> bool:
-        episodes = recipe.episodes.model_copy(update=dict.fromkeys(_SIZES, 1) | settings)
-        try:
-            samplers(benchmark, alone.model_copy(update={"episodes": episodes}), seed, valid)
-        except DataError:
-            return False
-        return True
-
-    def largest(name: str) -> int:
-        # What is too large at one size is at all above it.
-        sizes = range(1, min(getattr(recipe.episodes, name), sys.maxsize - 1) + 1)
-        return bisect.bisect_left(sizes, True, key=lambda size: not fits(**{name: size}))
-
-    return {name: largest(name) for name in _SIZES}
-
-
-def _enough(benchmark: Benchmark, needed: Mapping[Phase, int], there: Mapping[Phase, int], recipe: Recipe) -> int:
-    """Return how many articles or rows give the parts of each fold as many as are needed.
-
-    Args:
-        benchmark: whose folds they are.
-        needed: of the part of each phase that has too few.
-        there: in the part of each phase.
-        recipe: says how much of dev is held out of meta-valid.
-    """
-    have, folds = len(benchmark.data.groups), benchmark.task.folds
-    if folds.method != "kfold":
-        return max(math.ceil(have * count / max(1, there[phase])) for phase, count in needed.items())
-    dev, train, share = needed.get("meta-valid", 0), needed.get("meta-train", 0), recipe.budget.dev_holdout
-    # From what is just too few if nothing were rounded.
-    count = max(dev, math.floor((dev - 1) / (1 - share)) - 1) if dev else 0
-    while dev and count - held_out(count, share) < dev:
-        count += 1
-    enough = max(have + 1, folds.k * count, folds.k * train // (folds.k - 2))
-    # Of folds that do not divide evenly, one has the smallest dev and another the smallest train.
-    while enough // folds.k < count or enough - 2 * math.ceil(enough / folds.k) < train:
-        enough += 1
-    return enough
+    samplers(benchmark, recipe, seed, valid)
 
 
 def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) -> dict[Phase, Data]:
