@@ -9,6 +9,7 @@ import click
 from metasearch.cli import _complete, _options, _settings
 from metasearch.cli._settings import fresh_folder, reject_conflicting_options
 from metasearch.config.distill_run import DistillConfig, TextsConfig
+from metasearch.data.hub import is_hub_name
 from metasearch.errors import ConfigError
 
 
@@ -58,7 +59,7 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], **fla
     for task in flags["evaluate"]:
         library.task(task)
     for kind in TextsConfig.model_fields:
-        missing = [path for path in flags[kind] if not Path(path).exists()]
+        missing = [path for path in flags[kind] if not (is_hub_name(path) or Path(path).exists())]
         if missing:
             raise ConfigError(f"--{kind} {missing[0]}: no such file or folder")
     return _settings.configure(DistillConfig, flags, recipe=chosen)

@@ -7,15 +7,14 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.config.corpus import CorpusSettings
-from metasearch.data.prepared.manifest import OF_STAGES
+from metasearch.config.corpus import STAGE_SETTINGS, CorpusSettings
 from metasearch.errors import quoted
 
 
 @_options.command("prepare")
 @click.argument("corpus", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_options.output("Folder of the prepared corpus.", required=True, metavar="PREPARED")
-@_options.settings(CorpusSettings, without=OF_STAGES)
+@_options.settings(CorpusSettings, without=STAGE_SETTINGS)
 @click.option("--dedup-global", "across", is_flag=True, help="Drop pairs that another file had before, too.")
 @click.option(
     "--detect", metavar="all|TAGS",
@@ -42,25 +41,24 @@ def command(
     """Clean translations in CORPUS (files and folders) and write PREPARED, for `distill --corpus`.
 
     CORPUS has files such as en-de.tsv, en-de.parquet and Moses pairs such as WikiMatrix.de-en.de, also compressed with
-    gzip or Zstandard. A stopped command continues when you give it again. PREPARED/report.md counts what was dropped.
+    gzip or Zstandard, folders that `datasets` saved, and names such as hub:ORG/NAME/en-de. PREPARED is a folder for
+    `datasets.load_from_disk`. PREPARED/report.md counts dropped lines. A stopped command starts from the beginning.
 
     \b
     Examples:
       metasearch prepare ~/data/opus -o prepared --jobs 8 --dedup-global
+      metasearch prepare hub:sentence-transformers/parallel-sentences-talks/en-de -o talks
       metasearch prepare ~/data/parallel -o prepared --exclude lareqa --exclude tatoeba --data ~/data --detect all
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.prepare.begin import prepare_corpus
-    from metasearch.pipelines.prepare.report import summary, totals
+    from metasearch.pipelines.prepare import prepare_corpus
 
     settings = _options.tree(CorpusSettings, asked)
     with ProgressBar("prepare") as bar:
-        manifest = prepare_corpus(
+        done = prepare_corpus(
             corpus, output, settings, across, _options.listed("detect", detect), exclude, data, include, jobs, bar
         )
     if as_json:
-        click.echo(json.dumps({"corpus": str(output), **totals(manifest)}, ensure_ascii=False))
+        click.echo(json.dumps({"corpus": str(output), **done.totals()}, ensure_ascii=False))
         return
-    click.echo(
-        f"{summary(manifest)}\nreport: {output / 'report.md'}\ntrain: metasearch distill --corpus {quoted(output)}"
-    )
+    click.echo(f"{done.summary()}\nreport: {output / 'report.md'}\ntrain: metasearch distill --corpus {quoted(output)}")

@@ -9,6 +9,10 @@ DEFAULT_PIVOT = "en"
 Balance = Literal["none", "file", "language"]
 
 
+STAGE_SETTINGS = frozenset({"max_tokens", "balance", "dev"})
+"""Settings of a corpus that belong to training; tokens are counted by the encoder that is trained."""
+
+
 class CorpusSettings(Settings):
     """The pairs to read from a parallel corpus, and their shares in training.
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from metasearch.errors import HubError, first_line
 
 PREFIX = "hub:"
-_FILES = [f"*{suffix}{packed}" for suffix in (".csv", ".tsv", ".jsonl", ".txt") for packed in ("", ".gz", ".zst")]
+_TEXT = (".csv", ".tsv", ".jsonl", ".txt")
+_FILES = ["*.parquet", *(f"*{suffix}{packed}" for suffix in _TEXT for packed in ("", ".gz", ".zst"))]
 
 
 def is_hub_name(source: object) -> bool:
@@ -28,7 +29,9 @@ def fetch(name: str) -> Path:
     org, _, rest = name.removeprefix(PREFIX).partition("/")
     dataset, _, inside = rest.partition("/")
     try:
-        folder = Path(snapshot_download(f"{org}/{dataset}", repo_type="dataset", allow_patterns=[*_FILES, "*.parquet"]))
+        # Only what is named: a data set may have a folder for each of a thousand language pairs.
+        wanted = [inside, *(f"{inside}/{name}" for name in _FILES)] if inside else _FILES
+        folder = Path(snapshot_download(f"{org}/{dataset}", repo_type="dataset", allow_patterns=wanted))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise HubError(f"{name}: {first_line(error)}") from None
     if not (folder / inside).exists():

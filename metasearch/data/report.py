@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from metasearch.errors import DataError
+
 EXAMPLES = 3
 """Places that are named of each reason to leave a line out, and files that are named of those passed over."""
 
@@ -34,6 +36,14 @@ class Report:
         self.dropped[reason] += 1
         if place and self.dropped[reason] <= EXAMPLES:
             self.examples.append(f"{place}: {reason}")
+
+    def require_pairs(self, path: Path) -> None:
+        """Raise `DataError` where no line of a file became a pair."""
+        if not self.kept:
+            why = ", ".join(f"{count} {reason}" for reason, count in self.dropped.items())
+            raise DataError(
+                f"{path}: " + (f"no line of {self.read} is a pair: {why}" if self.read else "the file is empty")
+            )
 
     def include(self, other: "Report") -> None:
         """Add counts and places from another file."""

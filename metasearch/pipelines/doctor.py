@@ -7,10 +7,7 @@ from metasearch.compress.export.facts import FILE as EXPORT
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.config import yaml
 from metasearch.config.distill_run import DistillConfig
-from metasearch.data.prepared.corpus import PreparedCorpus
-from metasearch.data.prepared.manifest import FILE as CORPUS
-from metasearch.data.prepared.manifest import Manifest as CorpusManifest
-from metasearch.data.prepared.manifest import is_prepared
+from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.incomplete import assumption
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, first_line, to_resume
@@ -162,14 +159,7 @@ def _graph(folder: Path) -> Finding:
 
 
 def _corpus(folder: Path) -> Finding:
-    if not (folder / CORPUS).exists():
-        return note("files", "not finished; the same command of metasearch prepare goes on")
-
-    def found() -> str:
-        corpus = PreparedCorpus(folder, CorpusManifest.read(folder))
-        return f"{len(corpus):,} pairs in {len(corpus.shards)} shards, all files sound"
-
-    return _check("files", found)
+    return _check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound")
 
 
 def _index(folder: Path) -> Finding:

@@ -12,7 +12,7 @@ import pytest
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.launchers import LauncherConfig
 from metasearch.data.formats import compressed_files
-from metasearch.data.formats.parquet import text_pairs
+from metasearch.data.formats.rows import read_rows
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.study.launchers.base import open_launcher
 from metasearch.retrieval.index import exact_search
@@ -49,7 +49,7 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
 @pytest.mark.parametrize(
     ("package", "extra", "use", "error"),
     [
-        ("pyarrow", "corpora", lambda: list(text_pairs(Path("a.parquet"), "de", "en")), DataError),
+        ("pyarrow", "corpora", lambda: list(read_rows("a.parquet")), DataError),
         ("ray", "ray", lambda: open_launcher(LauncherConfig("ray"), None, None), ConfigError),
     ],
 )

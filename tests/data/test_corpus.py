@@ -10,6 +10,7 @@ from metasearch.config.corpus import CorpusSettings
 from metasearch.data.formats.blank import blank
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.files import recognise
+from metasearch.data.parallel.reading import TokenCounter
 from metasearch.errors import DataError
 
 ONE_TWO = [("one", "eins"), ("two", "zwei")]
@@ -152,7 +153,8 @@ def test_each_kind_of_damage_is_counted_and_its_first_places_are_kept(tmp_path):
 
 def test_long_sides_are_dropped_by_tokens(tmp_path):
     path = tsv(tmp_path / "en-de.tsv", [("a b c", "a b"), ("a b c d", "a"), ("a", "a b c d")])
-    corpus = read_corpus([path], CorpusSettings(max_tokens=3), lambda texts: [len(text.split()) for text in texts])
+    words = TokenCounter(lambda texts: [len(text.split()) for text in texts], "words")
+    corpus = read_corpus([path], CorpusSettings(max_tokens=3), words)
     assert pairs_of(corpus) == [("a b c", "a b")]
     assert corpus.report.dropped == {"over 3 tokens": 2}
 
@@ -252,11 +254,68 @@ def table(path, **columns):
     return path
 
 
-def test_a_parquet_file_has_a_column_a_language_or_one_of_both(tmp_path):
-    english, german = zip(*ONE_TWO, strict=True)
-    table(tmp_path / "de-en.parquet", de=german, en=english, score=[0.5, 0.7])
-    assert pairs_of(read(tmp_path)) == ONE_TWO
-    table(tmp_path / "de-en.parquet", translation=[{"en": e, "de": d} for e, d in ONE_TWO] + [None])
-    corpus = read(tmp_path)
+ENGLISH, GERMAN = zip(*ONE_TWO, strict=True)
+
+
+def test_a_table_has_a_column_a_language_or_one_of_both_or_names_of_the_hub(tmp_path):
+    forms = [
+        ("de-en.parquet", {"de": GERMAN, "en": ENGLISH, "score": [0.5, 0.7]}),
+        ("de-en.parquet", {"english": ENGLISH, "non_english": GERMAN}),
+        ("de-en.parquet", {"source": GERMAN, "target": ENGLISH}),
+        ("en-de.parquet", {"source": ENGLISH, "target": GERMAN}),
+    ]
+    for i, (name, columns) in enumerate(forms):
+        (tmp_path / f"{i}").mkdir()
+        table(tmp_path / f"{i}" / name, **columns)
+        assert pairs_of(read(tmp_path / f"{i}")) == ONE_TWO
+    both = [{"en": e, "de": d} for e, d in ONE_TWO]
+    table(tmp_path / "0" / "de-en.parquet", id=["a", "b", "c"], translation=[*both, None])
+    corpus = read(tmp_path / "0")
     assert pairs_of(corpus) == ONE_TWO
     assert (corpus.report.read, corpus.report.dropped) == (2 + 1, {"empty side": 1})
+
+
+def test_a_table_without_such_columns_is_refused(tmp_path):
+    path = put(tmp_path / "en-de.jsonl", ['{"en": "one", "text": "eins"}'])
+    with pytest.raises(
+        DataError,
+        match=r"en-de\.jsonl:1: no column 'de'.* Expected en and de, or source and target, or english and non",
+    ):
+        read(path)
+    put(path, ['{"en": "one", "de": 5}'])
+    with pytest.raises(DataError, match=r"en-de\.jsonl:1: column 'de': expected text, got 5"):
+        read(path)
+
+
+def as_on_the_hub(folder):
+    """Write a data set with a folder for each pair of languages, in shards and splits."""
+    for code, german in (("de", GERMAN), ("fr", ("un", "deux"))):
+        (folder / f"en-{code}").mkdir(parents=True)
+        for i in (0, 1):
+            name = f"en-{code}/train-0000{i}-of-00002.parquet"
+            table(folder / name, english=ENGLISH[i : i + 1], non_english=german[i : i + 1])
+        table(folder / f"en-{code}" / "dev-00000-of-00001.parquet", english=["three"], non_english=["drei"])
+
+
+def test_a_data_set_of_the_hub_is_read_by_its_name(tmp_path, monkeypatch):
+    as_on_the_hub(tmp_path / "snapshot")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *name, **_: str(tmp_path / "snapshot"))
+    corpus = read("hub:sentence-transformers/parallel-sentences-talks/en-de")
+    assert pairs_of(corpus) == ONE_TWO
+    assert [(part.corpus, part.pairs) for part in corpus.parts] == [("parallel-sentences-talks", 2)]
+    assert read("hub:sentence-transformers/parallel-sentences-talks").counts == {"de": 2, "fr": 2}
+
+
+def test_a_folder_that_datasets_saved_is_read_by_its_name(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    for split in ("train", "test"):
+        place = tmp_path / "talks-en-de" / split
+        place.mkdir(parents=True)
+        content = arrow.table({"de": GERMAN, "en": ENGLISH})
+        with arrow.OSFile(str(place / "a.arrow"), "wb") as file, arrow.ipc.new_stream(file, content.schema) as writer:
+            writer.write_table(content)
+        (place / "state.json").write_text('{"_data_files": [{"filename": "a.arrow"}]}')
+    for path in (tmp_path, tmp_path / "talks-en-de" / "train"):
+        corpus = read(path)
+        assert pairs_of(corpus) == ONE_TWO
+        assert corpus.parts[0].corpus == "talks"

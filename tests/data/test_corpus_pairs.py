@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.data.parallel.corpus import Corpus
+from metasearch.data.parallel.corpus import Corpus, TextTable
 from metasearch.data.parallel.files import Part
+from metasearch.data.parallel.reading import TokenCounter
 from metasearch.data.report import Report
 
 
@@ -19,8 +20,8 @@ def corpus_of(pairs):
     part = [files.index((name, language)) for _, _, name, language in pairs]
     columns = [[row.setdefault(pair[side], len(row)) for pair in pairs] for side in (0, 1)]
     parts = tuple(Part((Path(f"{n}-en-{c}.tsv"),), n, c, "en", pairs=part.count(i)) for i, (n, c) in enumerate(files))
-    arrays = [np.array(column, np.int32) for column in columns]
-    return Corpus(list(row), *arrays, np.array(part, np.int16), parts, Report(read=len(pairs)))
+    table = TextTable(list(row), *(np.array(column, np.int32) for column in columns))
+    return Corpus(table, np.arange(len(pairs)), np.array(part, np.int16), parts, Report(read=len(pairs)))
 
 
 def pairs_of(corpus):
@@ -54,11 +55,11 @@ def test_shares_of_an_epoch_are_files_or_languages():
 
 
 def test_pairs_with_a_longer_side_are_dropped_and_counted():
-    lengths = [len(text) for text in SMALL.texts]
-    short = SMALL.drop_long(lengths, 4)
+    letters = TokenCounter(lambda texts: [len(text) for text in texts], "letters")
+    short = SMALL.drop_long(letters, 4)
     assert pairs_of(short) == [("one", "eins", "de"), ("two", "zwei", "de"), ("one", "un", "fr")]
     assert short.report.dropped == {"over 4 tokens": 1}
-    assert SMALL.drop_long(lengths, max(lengths)) is SMALL
+    assert SMALL.drop_long(letters, 5) is SMALL
 
 
 def test_the_fingerprint_follows_texts_order_languages_and_corpora():

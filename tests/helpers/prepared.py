@@ -1,11 +1,10 @@
-"""Prepared corpora of a few pairs, in as many shards and blocks as are wanted."""
+"""Prepared corpora of a few pairs, in as many blocks as are wanted."""
 
 import pytest
 
-from metasearch.data.prepared import plan
-from metasearch.data.prepared.corpus import open_corpus
-from metasearch.pipelines.prepare import job
-from metasearch.pipelines.prepare.begin import prepare_corpus
+from metasearch.config.corpus import CorpusSettings
+from metasearch.data.parallel.corpus import read_corpus
+from metasearch.pipelines import prepare
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -20,21 +19,14 @@ def write_lines(folder, count=50, languages=("de", "fr")):
     return folder
 
 
-def prepared(paths, folder, shard=None, block=None, **asked):
-    """Prepare files, in shards and blocks of so many pairs and lines, and return the corpus."""
+def prepared(paths, folder, block=16, **asked):
+    """Prepare files in blocks of so many lines."""
     with pytest.MonkeyPatch.context() as patch:
-        if shard:
-            patch.setattr(plan, "PAIRS", shard)
-        if block:
-            patch.setattr(job, "LINES", block)
-        prepare_corpus(paths, folder, **asked)
-    return open_corpus(folder)
+        patch.setattr(prepare, "LINES", block)
+        patch.setattr(prepare, "_BUCKET", 8)
+        return prepare.prepare_corpus(paths, folder, **asked)
 
 
-def contents(folder):
-    """Return the bytes of all files of a corpus by their names."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
+def read(folder, **settings):
+    """Return the corpus of a folder or of files."""
+    return read_corpus([folder], CorpusSettings(**settings))

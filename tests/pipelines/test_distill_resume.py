@@ -125,7 +125,9 @@ def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, 
     given = flags(place, "--stages=1", f"--teacher-cache={kept}", steps=2)
     distill(*given, "-o", tmp_path / "first")
     made = snapshot(kept)
-    monkeypatch.setattr("metasearch.pipelines.distill.target_cache.TargetCache._keep", None)  # no text is encoded again
+    monkeypatch.setattr(
+        "metasearch.pipelines.distill.target_cache.TargetCache._compute", None
+    )  # no text is encoded again
     distill(*given, "-o", tmp_path / "second")
     assert snapshot(kept) == made
     assert not (tmp_path / "first/targets").exists()

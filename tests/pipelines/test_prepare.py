@@ -1,20 +1,20 @@
-"""metasearch prepare: the pairs are those of the files, every line is accounted for, and nothing is done twice."""
+"""metasearch prepare: the pairs are those of the files, every line is counted, and `datasets` opens the result."""
 
 import gzip
 import json
-import shutil
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.prepared import contents, prepared, write_lines
+from helpers.prepared import prepared, read, write_lines
 from metasearch.config.corpus import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.prepared.manifest import Manifest
-from metasearch.errors import ConfigError, DataError
-from metasearch.pipelines.prepare.begin import prepare_corpus
+from metasearch.data.parallel.saved import COLUMNS, data_files, read_batches
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.pipelines.prepare import Cleaner, prepare_corpus
+
+pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
@@ -22,23 +22,22 @@ def files(tmp_path_factory):
     return write_lines(tmp_path_factory.mktemp("prepare") / "files")
 
 
-def pairs_of(corpus):
-    return [(pair.source, pair.target, pair.languages) for pair in corpus.pairs(np.arange(len(corpus)))]
-
-
 def check_as_in_memory(files, folder, **asked):
-    """Compare a prepared corpus with the same files in memory, and return its manifest."""
-    memory = read_corpus([files], CorpusSettings(**asked))
-    corpus = prepared([files], folder, shard=32, block=16, settings=asked)
-    assert pairs_of(corpus) == [(pair.source, pair.target, pair.languages) for pair in memory]
-    parts = corpus.manifest.parts
-    assert [part.pairs for part in parts] == [part.pairs for part in memory.parts]
-    assert all(part.read == part.pairs + sum(part.dropped.values()) for part in parts)
-    assert sum(part.read for part in parts) == memory.report.read
+    """Compare a prepared corpus with the same files in memory, and return the preparation."""
+    memory = read(files, **asked)
+    done = prepared([files], folder, settings=asked)
+    assert list(read(folder)) == list(memory)
+    assert [part.pairs for part in done.parts] == [part.pairs for part in memory.parts]
+    assert all(
+        report.read == part.pairs + report.dropped.total()
+        for part, report in zip(done.parts, done.reports, strict=True)
+    )
     report = json.loads((folder / "report.json").read_text())
-    assert report["dropped"] == dict(memory.report.dropped)
-    assert (report["lines read"], report["pairs kept"]) == (memory.report.read, len(memory))
-    return corpus.manifest
+    if not asked.get("max_lines"):
+        assert report["dropped"] == dict(memory.report.dropped)
+        assert (report["lines read"], report["pairs kept"]) == (memory.report.read, len(memory))
+        assert sorted(report["examples"]) == sorted(memory.report.examples)
+    return done
 
 
 @pytest.mark.parametrize(
@@ -48,6 +47,9 @@ def check_as_in_memory(files, folder, **asked):
 )
 def test_pairs_and_counts_are_those_of_the_files_in_memory(files, tmp_path, asked):
     check_as_in_memory(files, tmp_path / "prepared", **asked)
+    # The same settings can be asked for when a prepared corpus is read.
+    prepared([files], tmp_path / "whole")
+    assert list(read(tmp_path / "whole", **asked)) == list(read(files, **asked))
 
 
 LINE = st.one_of(
@@ -64,46 +66,45 @@ def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines, most):
         (folder / "files").mkdir(exist_ok=True)
         (folder / "files" / f"en-{code}.tsv").write_bytes(b"".join(line + b"\n" for line in [*own, b"whole\tganz"]))
     check_as_in_memory(folder / "files", folder / "prepared", max_lines=most)
-    shutil.rmtree(folder)
 
 
-@pytest.mark.slow
 def test_all_forms_of_a_corpus_give_the_same_pairs(tmp_path):
-    zstd, parquet = pytest.importorskip("backports.zstd"), pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
     content = b"one\teins\ntwo\tzwei\n"
-    forms = {"en-de.tsv": content, "en-de.tsv.gz": gzip.compress(content), "en-de.tsv.zst": zstd.compress(content)}
+    forms = {
+        "en-de.tsv": content,
+        "en-de.tsv.gz": gzip.compress(content),
+        "en-de.jsonl": b'{"de": "eins", "en": "one"}\n{"de": "zwei", "en": "two"}\n',
+        "en-de.csv": b"en,de\none,eins\ntwo,zwei\n",
+    }
     for i, (name, data) in enumerate(forms.items()):
         (tmp_path / f"{i}").mkdir()
         (tmp_path / f"{i}" / name).write_bytes(data)
-    (tmp_path / "3").mkdir()
-    parquet.write_table(pyarrow.table({"de": ["eins", "zwei"], "en": ["one", "two"]}), tmp_path / "3" / "de-en.parquet")
-    found = [pairs_of(prepared([tmp_path / f"{i}"], tmp_path / f"prepared-{i}")) for i in range(4)]
-    assert found == [[("one", "eins", ("en", "de")), ("two", "zwei", ("en", "de"))]] * 4
+        prepared([tmp_path / f"{i}"], tmp_path / f"prepared-{i}")
+    found = [[(p.source, p.target, p.languages) for p in read(tmp_path / f"prepared-{i}")] for i in range(len(forms))]
+    assert found == [[("one", "eins", ("en", "de")), ("two", "zwei", ("en", "de"))]] * len(forms)
 
 
-def test_a_pair_that_another_file_had_is_left_out_where_that_is_asked_for(tmp_path):
+def test_a_pair_that_another_file_had_is_dropped_where_that_is_asked_for(tmp_path):
     for name in ("A", "B"):
         (tmp_path / "files" / name).mkdir(parents=True)
         (tmp_path / "files" / name / "en-de.tsv").write_text(f"one\teins\n{name}\teigen\none\teins\n")
     for across, expected in ((False, (2, 2)), (True, (2, 1))):
-        manifest = prepared([tmp_path / "files"], tmp_path / f"{across}", across=across).manifest
-        assert tuple(part.pairs for part in manifest.parts) == expected
-        assert [part.dropped["duplicate"] for part in manifest.parts] == [3 - count for count in expected]
-    with pytest.raises(ConfigError, match="--dedup-global and --max-lines"):
-        prepared([tmp_path / "files"], tmp_path / "x", across=True, settings={"max_lines": 1})
+        done = prepared([tmp_path / "files"], tmp_path / f"{across}", across=across)
+        assert tuple(part.pairs for part in done.parts) == expected
+        assert [report.dropped["duplicate"] for report in done.reports] == [3 - count for count in expected]
+    assert [part.corpus for part in read(tmp_path / "True").parts] == ["A", "B"]
 
 
-def test_texts_of_test_sets_are_left_out(files, tmp_path):
+def test_texts_of_test_sets_are_dropped(files, tmp_path):
     (tmp_path / "test.txt").write_text("ONE 10!\nnothing alike\n")
-    manifest = prepared([files], tmp_path / "prepared", exclude=[str(tmp_path / "test.txt"), "demo"]).manifest
+    done = prepared([files], tmp_path / "prepared", exclude=[str(tmp_path / "test.txt"), "demo"])
     # `one 10` stands once in each of the two files.
-    assert [part.dropped["in the test set test.txt"] for part in manifest.parts] == [1, 1]
-    assert set(manifest.asked.exclude) == {"test.txt", "demo"}
+    assert [report.dropped["in the test set test.txt"] for report in done.reports] == [1, 1]
+    assert "Test sets whose texts were dropped: test.txt, demo." in (tmp_path / "prepared" / "report.md").read_text()
     # Of a table all cells count.
     (tmp_path / "test.csv").write_text('"One, 10?",something else,4.2\n')
-    manifest = prepared([files], tmp_path / "by-table", exclude=[str(tmp_path / "test.csv")]).manifest
-    assert [part.dropped["in the test set test.csv"] for part in manifest.parts] == [1, 1]
+    done = prepared([files], tmp_path / "by-table", exclude=[str(tmp_path / "test.csv")])
+    assert [report.dropped["in the test set test.csv"] for report in done.reports] == [1, 1]
     (tmp_path / "test.jsonl").write_text('{"text": "one 10"}\n')
     with pytest.raises(
         DataError, match=r"expected a file of texts, a line each, or a table in \.tsv or \.csv; got \.json"
@@ -117,24 +118,80 @@ def test_texts_of_test_sets_are_left_out(files, tmp_path):
         prepared([files], tmp_path / "x", exclude=["demos"])
 
 
+def test_pairs_in_another_language_are_dropped(tmp_path):
+    lines = ["this is a house with a garden\tdas ist ein Haus mit einem Garten", "the sea is blue\tla mer est bleue"]
+    (tmp_path / "en-de.tsv").write_text("".join(f"{line}\n" for line in lines))
+    done = prepared([tmp_path / "en-de.tsv"], tmp_path / "prepared", detect=("en", "de", "fr"))
+    assert done.dropped == {"translation in another language": 1}
+    with pytest.raises(ConfigError, match=r"--detect en,fr: .*en-de\.tsv is in de, too; name all languages"):
+        prepared([tmp_path / "en-de.tsv"], tmp_path / "x", detect=("en", "fr"))
+
+
 @pytest.mark.slow
 def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
-    one, three = (prepared([files], tmp_path / f"{n}", shard=24, block=16, processes=n) for n in (1, 3))
-    assert len(one.shards) == 100 // 24 + 1
-    assert contents(one.folder) == contents(three.folder)
+    for processes in (1, 3):
+        prepared([files], tmp_path / f"{processes}", processes=processes)
+    one, three = ({p.name: p.read_bytes() for p in (tmp_path / f"{n}").iterdir()} for n in (1, 3))
+    assert one == three
 
 
-def test_a_finished_corpus_is_not_prepared_again(files, tmp_path):
+def test_datasets_opens_what_was_prepared_and_what_it_saves_is_read(files, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     prepared([files], tmp_path / "prepared")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")}
-    # A process that was killed before the end may have left it.
-    (tmp_path / "prepared" / "work").mkdir()
-    manifest = prepare_corpus([files], tmp_path / "prepared")
-    assert manifest == Manifest.read(tmp_path / "prepared")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
+    table = datasets.load_from_disk(str(tmp_path / "prepared"))
+    assert tuple(table.column_names) == COLUMNS
+    table.select(range(60, 40, -1)).save_to_disk(tmp_path / "own")
+    assert list(read(tmp_path / "own")) == list(read(tmp_path / "prepared"))[60:40:-1]
 
 
-def test_what_is_wrong_is_said(files, tmp_path):
+def test_the_layout_is_that_of_save_to_disk(files, tmp_path):
+    """By its documented files, so that a change shows where `datasets` is not installed."""
+    prepared([files], tmp_path / "prepared")
+    (path,) = data_files(tmp_path / "prepared")
+    rows = [row for batch in read_batches(path) for row in batch.to_pylist()]
+    assert rows[1] == dict(zip(COLUMNS, ("two 1", "de long long long 1", "en", "de", "files"), strict=True))
+    features = json.loads((tmp_path / "prepared" / "dataset_info.json").read_text())["features"]
+    assert features == {name: {"dtype": "string", "_type": "Value"} for name in COLUMNS}
+
+
+def test_a_stopped_preparation_leaves_nothing(files, tmp_path, monkeypatch):
+    calls = iter(range(3))
+
+    def stop(self, *arguments):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return block(self, *arguments)
+
+    block = Cleaner.block
+    monkeypatch.setattr(Cleaner, "block", stop)
+    with pytest.raises(KeyboardInterrupt):
+        prepared([files], tmp_path / "prepared")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_files_or_a_changed_data_file_is_refused(files, tmp_path):
+    prepared([files], tmp_path / "prepared")
+    with pytest.raises(RunFolderError, match="prepared exists already; choose another folder with -o"):
+        prepare_corpus([files], tmp_path / "prepared")
+    with pytest.raises(ConfigError, match="a prepared corpus cannot be combined with other files"):
+        read_corpus([tmp_path / "prepared", files], CorpusSettings())
+    (path,) = data_files(tmp_path / "prepared")
+    content = bytearray(path.read_bytes())
+    content[-40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"data-00000-of-00001\.arrow: checksum mismatch"):
+        read(tmp_path / "prepared")
+    (tmp_path / "prepared" / "report.json").unlink()
+    path.write_bytes(content[:1000])
+    with pytest.raises(DataError, match=r"data-00000-of-00001\.arrow: damaged or unreadable"):
+        read(tmp_path / "prepared")
+    (tmp_path / "prepared" / "state.json").write_text('{"_data_files": [5]}')
+    with pytest.raises(DataError, match=r"state\.json: expected a 'filename' for each of _data_files"):
+        read(tmp_path / "prepared")
+
+
+def test_wrong_requests_are_refused(files, tmp_path):
     with pytest.raises(ConfigError, match=r"max_tokens is a setting of stages: --set stages\.NAME\.corpus\.max_tokens"):
         prepare_corpus([files], tmp_path / "x", {"max_tokens": 60})
     (tmp_path / "en-de.tsv").write_text("no tab\n")
@@ -143,3 +200,12 @@ def test_what_is_wrong_is_said(files, tmp_path):
     (tmp_path / "en-de.tsv").write_text("")
     with pytest.raises(DataError, match=r"en-de\.tsv: the file is empty"):
         prepare_corpus([tmp_path / "en-de.tsv"], tmp_path / "z")
+    assert [path.name for path in tmp_path.iterdir()] == ["en-de.tsv"]
+    prepared([files], tmp_path / "prepared")
+    for asked, message in (
+        ({"languages": ("it",)}, "no parallel text of language 'it'"),
+        ({"only": ("file",)}, r"no parallel text of corpus 'file'\. Did you mean 'files'"),
+        ({"pivot": "de"}, "no parallel text of pivot 'de'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read(tmp_path / "prepared", **asked)

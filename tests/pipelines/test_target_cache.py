@@ -88,6 +88,17 @@ def test_vectors_are_those_of_the_encoder_bit_for_bit(tmp_path, encoder, output)
     assert targets.dimension == expected.shape[1]
 
 
+@pytest.mark.parametrize(("kind", "error"), [("fp32", 0), ("fp16", 2**-11), ("int8", 1 / 127)])
+def test_smaller_types_round_vectors(tmp_path, encoder, kind, error):
+    exact = encoder.encode(TEXTS, "text", "pooled")
+    found = cached_targets(tmp_path, encoder, TEXTS, "text", "pooled", kind).vectors(TEXTS)
+    # Of a component, or with eight bits of the greatest one.
+    most = np.abs(exact).max(1, keepdims=True) if kind == "int8" else np.abs(exact)
+    assert (np.abs(found - exact) <= error * most + 1e-7).all()
+    with pytest.raises(KeyError, match="no stored vector of the text 'other'"):
+        cached_targets(tmp_path, encoder, TEXTS, "text", "pooled", kind).vectors(["other"])
+
+
 def test_the_second_time_nothing_is_encoded_here_or_in_a_new_store(tmp_path, encoder, monkeypatch):
     passes = count_passes(encoder, monkeypatch)
     first = cached_targets(tmp_path, encoder, TEXTS, "text").vectors(TEXTS)
@@ -131,6 +142,12 @@ def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path
     found = cached_targets(tmp_path, other, texts, "text").vectors(texts)
     np.testing.assert_array_equal(found, other.encode(texts, "text"))
     assert not np.allclose(found[0], encoder.encode(texts, "text")[0], atol=1e-4)
+
+
+def test_texts_that_come_again_in_another_block_are_encoded_once(tmp_path, small_pieces):
+    plain = Plain()
+    cached_targets(tmp_path, plain, [*TEXTS, *TEXTS[::-1], "new"], "text")
+    assert plain.encoded == [*TEXTS, "new"]
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])

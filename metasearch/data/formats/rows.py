@@ -265,13 +265,13 @@ def _parquet_batches(path: Path) -> Iterator[Any]:
 def _arrow_batches(folder: Path) -> Iterator[Any]:
     """Yield batches from a `save_to_disk` folder."""
     if (folder / "dataset_dict.json").is_file():
-        splits = _declared(folder / "dataset_dict.json", "splits")
+        splits = read_json_file(folder / "dataset_dict.json", "splits")
         if len(splits) != 1:
             raise DataError(f"{folder}: has the splits {', '.join(splits)}; name one of them: {folder / splits[0]}")
         folder /= splits[0]
     if not (folder / "state.json").is_file():
         raise DataError(f"{folder}: no rows in this folder: neither a table nor a state.json from save_to_disk")
-    for file in _declared(folder / "state.json", "_data_files"):
+    for file in read_json_file(folder / "state.json", "_data_files"):
         yield from _arrow_stream(folder / file["filename"])
 
 
@@ -283,12 +283,15 @@ def _arrow_stream(path: Path) -> Iterator[Any]:
         yield from arrow.ipc.open_stream(content)
 
 
-def _declared(path: Path, key: str) -> list[Any]:
+def read_json_file(path: Path, key: str, kind: type = list) -> Any:
+    """Return the value of a key in a JSON file of a table; `DataError` where it is missing or of another type."""
     try:
         found = strict_json.parse(read_bytes(path).decode())[key]
+        if not isinstance(found, kind):
+            raise TypeError(f"it is {type(found).__name__}, not {kind.__name__}")
+        return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: expected JSON with the key '{key}': {error}") from None
-    return list(found)
 
 
 # In memory.

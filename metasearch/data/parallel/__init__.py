@@ -1,4 +1,5 @@
-"""Parallel corpora: sentences in a pivot language and their translations, from TSV and Moses files.
+"""Parallel corpora: sentences in a pivot language and their translations.
 
-`read.read_corpus` finds and reads the files, and counts what it leaves out; `corpus.Corpus` holds the pairs.
+`files` finds files by their names, `reading` reads their lines, `saved` holds prepared corpora on disk, and
+`corpus.read_corpus` gives the pairs of either.
 """

@@ -1,56 +1,103 @@
-"""Parallel pairs, stored compactly enough for tens of millions."""
+"""The pairs of a parallel corpus, in memory or mapped from disk, and what can be done with them."""
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from metasearch.config.corpus import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
-from metasearch.data.formats.blank import blank
-from metasearch.data.formats.parquet import text_pairs
-from metasearch.data.formats.text_files import byte_lines
-from metasearch.data.normalise import normalise
 from metasearch.data.parallel.files import Part, find
+from metasearch.data.parallel.reading import Sides, TokenCounter, clean, read_sides
+from metasearch.data.parallel.saved import SavedTable, prepared_folder
 from metasearch.data.report import Report
 from metasearch.data.translation import Translation
-from metasearch.errors import DataError
+from metasearch.errors import DataError, nearest
 from metasearch.io import fingerprint_of
 
-Rows = NDArray[np.int32]
+Rows = NDArray[np.int64]
+
+
+class PairTable(Protocol):
+    """The texts of N pairs by row."""
+
+    def __len__(self) -> int: ...
+
+    def texts(self, rows: NDArray[Any]) -> Iterator[tuple[str, str]]:
+        """Yield source and target of some rows, in their order."""
+
+    def source_numbers(self) -> NDArray[Any]:
+        """Return a number for the source of each row, equal for equal sources `(N,)`."""
+
+    def lengths(self, counter: TokenCounter) -> NDArray[Any]:
+        """Return the tokens of the longer side of each row `(N,)`."""
+
+    def digest(self) -> str:
+        """Return a hash of all texts; the empty string where the pairs themselves are to be hashed."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """Pairs in memory; a text that occurs often is held once.
+
+    Attributes:
+        distinct: distinct texts, of both sides and all languages; T of them.
+        source: rows of `distinct` in the pivot language, one for each pair `(N,)`.
+        target: rows of their translations `(N,)`.
+    """
+
+    distinct: Sequence[str]
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def texts(self, rows: NDArray[Any]) -> Iterator[tuple[str, str]]:
+        """Yield source and target of some rows, in their order."""
+        for source, target in zip(self.source[rows].tolist(), self.target[rows].tolist(), strict=True):
+            yield self.distinct[source], self.distinct[target]
+
+    def source_numbers(self) -> NDArray[np.int32]:
+        """Return the row of the source of each pair in `distinct` `(N,)`."""
+        return self.source
+
+    def lengths(self, counter: TokenCounter) -> NDArray[np.int64]:
+        """Return the tokens of the longer side of each pair `(N,)`."""
+        tokens = np.asarray(counter.count_tokens(self.distinct), np.int64)
+        return np.maximum(tokens[self.source], tokens[self.target])
+
+    def digest(self) -> str:
+        """Return nothing: the pairs are hashed."""
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus(Sequence[Translation]):
-    """Sentence pairs in a fixed order: files, then lines.
-
-    A part of a corpus shares `texts` with it, so that a row is the same text in all of them.
+    """P pairs of a table in a fixed order.
 
     Attributes:
-        texts: distinct texts, of both sides and all languages; N of them.
-        source: rows of `texts` in the pivot language, one for each pair `(P,)`.
-        target: rows of their translations `(P,)`.
+        table: the texts.
+        rows: row of each pair, ascending `(P,)`.
         part: number of the file in `parts` that each pair is from `(P,)`.
         parts: the files.
         report: counts of their lines.
     """
 
-    texts: Sequence[str]
-    source: Rows
-    target: Rows
+    table: PairTable
+    rows: Rows
     part: NDArray[np.int16]
     parts: tuple[Part, ...]
     report: Report
 
     def __len__(self) -> int:
-        return len(self.source)
+        return len(self.rows)
 
     @overload
     def __getitem__(self, index: int) -> Translation: ...
@@ -62,79 +109,79 @@ class Corpus(Sequence[Translation]):
         if isinstance(index, slice):
             return self.subset(np.arange(len(self))[index])
         part = self.parts[self.part[index]]
-        languages = (part.pivot, part.language)
-        return Translation(self.texts[self.source[index]], self.texts[self.target[index]], languages)
-
-    @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """Sorted languages of the translations."""
-        return tuple(sorted(self.counts))
+        ((source, target),) = self.table.texts(self.rows[[index]])
+        return Translation(source, target, (part.pivot, part.language))
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Language → how many pairs translate into it."""
+        """Language → how many pairs translate into it; languages that have any, sorted."""
         counts: Counter[str] = Counter()
         for part in self.parts:
             counts[part.language] += part.pairs
         # The plus drops languages of which a subset has no pair left.
-        return dict(+counts)
+        return dict(sorted((+counts).items()))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages of the translations that have pairs, sorted."""
+        return tuple(self.counts)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that a learner can see: ordered pairs, languages, corpora and files."""
+        """Hash of everything that a learner can see: the pairs in order, their languages, corpora and files."""
+        if whole := self.table.digest():
+            return fingerprint_of([[whole, fingerprint_of([], self.rows.astype("<i8").tobytes().hex())]])
         origins = [(part.pivot, part.language, part.corpus, str(i)) for i, part in enumerate(self.parts)]
-        rows = zip(self.source.tolist(), self.target.tolist(), self.part.tolist(), strict=True)
-        return fingerprint_of((*origins[part], self.texts[source], self.texts[target]) for source, target, part in rows)
+        pairs = zip(self.table.texts(self.rows), self.part.tolist(), strict=True)
+        return fingerprint_of((*origins[part], *texts) for texts, part in pairs)
 
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
         files = sum(part.pairs > 0 for part in self.parts)
         return f"{len(self)} pairs of {self.parts[0].pivot} with {', '.join(self.languages)} from {files} files"
 
-    def lengths(self, by_text: ArrayLike) -> NDArray[np.int64]:
-        """Return the longer side's length for each pair `(P,)`, from all text lengths `(N,)`."""
-        lengths = np.asarray(by_text, np.int64)
-        if lengths.shape != (len(self.texts),):
-            raise ValueError(f"expected one length for each of {len(self.texts)} texts, got shape {lengths.shape}")
-        return np.maximum(lengths[self.source], lengths[self.target])
+    def lengths(self, counter: TokenCounter) -> NDArray[np.int64]:
+        """Return the tokens of the longer side of each pair `(P,)`."""
+        return self.table.lengths(counter)[self.rows].astype(np.int64)
 
     def groups(self, balance: Balance) -> NDArray[np.int16] | None:
-        """Return each pair's sampling group `(P,)`: its file or language; None for `none`."""
+        """Return which share of an epoch each pair belongs to `(P,)`: its file or its language; None for `none`."""
         if balance == "none":
             return None
-        if balance == "file":
-            return self.part
+        return self.part if balance == "file" else self._language_numbers
+
+    @property
+    def _language_numbers(self) -> NDArray[np.int16]:
         number = {language: i for i, language in enumerate(self.languages)}
         # A language without pairs has no number; no pair is from its file, so that -1 is never read.
         return np.array([number.get(part.language, -1) for part in self.parts], np.int16)[self.part]
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
-        """Return the pairs selected by a mask `(P,)` or by numbers."""
+        """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
         part = self.part[mask]
         # Files without pairs stay, so that the numbers in `part` keep their meaning.
         pairs = np.bincount(part, minlength=len(self.parts)).tolist()
         parts = tuple(replace(p, pairs=count) for p, count in zip(self.parts, pairs, strict=True))
-        return replace(self, source=self.source[mask], target=self.target[mask], part=part, parts=parts)
+        return replace(self, rows=self.rows[mask], part=part, parts=parts)
 
-    def drop_long(self, lengths_by_text: ArrayLike, max_tokens: int) -> "Corpus":
-        """Return pairs whose sides are both short enough; the report counts the others.
-
-        Args:
-            lengths_by_text: tokens of each of `texts` `(N,)`, not cut at any limit.
-            max_tokens: greatest length of a side; `DataError` where no pair is that short.
-        """
-        lengths = self.lengths(lengths_by_text)
-        short = lengths <= max_tokens
-        if short.all():
+    def drop(self, mask: NDArray[np.bool_], reason: str) -> "Corpus":
+        """Return the pairs for which the mask `(P,)` does not hold; the report counts the others."""
+        if not mask.any():
             return self
-        if not short.any():
-            shortest = int(lengths.min())
-            raise DataError(f"max_tokens={max_tokens}: no pair is that short; the shortest one has {shortest} tokens")
-        dropped = self.report.dropped + Counter({f"over {max_tokens} tokens": int((~short).sum())})
-        return replace(self.subset(short), report=replace(self.report, dropped=dropped))
+        dropped = self.report.dropped + Counter({reason: int(mask.sum())})
+        return replace(self.subset(~mask), report=replace(self.report, dropped=dropped))
+
+    def drop_long(self, counter: TokenCounter, max_tokens: int) -> "Corpus":
+        """Return the pairs without a side over so many tokens; `DataError` where no pair is that short."""
+        lengths = self.lengths(counter)
+        if lengths.min() > max_tokens:
+            raise DataError(
+                f"max_tokens={max_tokens}: no pair is that short; the shortest one has {lengths.min()} tokens"
+            )
+        return self.drop(lengths > max_tokens, f"over {max_tokens} tokens")
 
     def hold_out(self, dev: int, seed: int) -> tuple["Corpus", "Corpus"]:
-        """Split off pairs for the dev score; returns (train, dev).
+        """Split off pairs for the dev score; returns (train, dev). Takes about 3 s for a million pairs.
 
         Sources are drawn once for all languages, so that those with translations into many of them serve them all. A
         source in dev takes all of its translations out of train, the ones that dev does not need, too.
@@ -143,80 +190,92 @@ class Corpus(Sequence[Translation]):
             dev: number of pairs of each language in dev; `DataError` where a language is left none to train on.
             seed: seed of the run.
         """
+        numbers = self.table.source_numbers()[self.rows]
+        _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
         # A rank of the text alone: what one stage holds out, another one that reads other files does too.
-        used, place = np.unique(self.source, return_inverse=True)
-        rank = np.array([seed_of(seed, "corpus", "dev", self.texts[row]) for row in used.tolist()])[place]
-        languages = np.array([part.language for part in self.parts])[self.part]
-        held, kept = held_pairs(self.source, rank, languages, dev)
+        texts = self.table.texts(self.rows[first])
+        rank = np.array([seed_of(seed, "corpus", "dev", source) for source, _ in texts])[place]
+        languages = self._language_numbers
+        held = np.zeros(len(self), np.bool_)
+        for number in range(len(self.languages)):
+            pairs = np.flatnonzero(languages == number)
+            # Stable: pairs of one source have the same rank, and are taken in file order.
+            held[pairs[np.argsort(rank[pairs], kind="stable")[:dev]]] = True
+        kept = ~np.isin(place, place[held])
+        left = np.bincount(languages[kept], minlength=len(self.languages))
+        for language, count in zip(self.languages, left.tolist(), strict=True):
+            if not count:
+                raise DataError(
+                    f"dev={dev}: {language} has {self.counts[language]} pairs; none with a source of its own is left "
+                    "to train on. Lower dev, or add text"
+                )
         return self.subset(kept), self.subset(held)
 
 
-def held_pairs(
-    source: NDArray[Any], rank: NDArray[np.int64], languages: NDArray[np.str_], dev: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return held-out and training pairs among P pairs.
-
-    Args:
-        source: number of each pair's source `(P,)`.
-        rank: rank of that source `(P,)`; the least are held out.
-        languages: language of each pair's translation `(P,)`.
-        dev: number of pairs of each language to hold out.
-
-    Raises:
-        DataError: a language is left none to train on.
-    """
-    held = np.zeros(len(source), np.bool_)
-    for language in np.unique(languages):
-        pairs = np.flatnonzero(languages == language)
-        # Stable: pairs of one source have the same rank, and are taken in file order.
-        held[pairs[np.argsort(rank[pairs], kind="stable")[:dev]]] = True
-    kept = ~np.isin(source, source[held])
-    codes, counts = np.unique(languages, return_counts=True)
-    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        if code not in languages[kept]:
-            raise DataError(
-                f"dev={dev}: {code} has {count} pairs; none with a source of its own is left to train on."
-                " Lower dev, or add text"
-            )
-    return held, kept
-
-
-# Reads a parallel corpus and counts what it leaves out.
-
-Sides = tuple[bytes, bytes]
-"""The pivot side and the translation of a line, as bytes."""
-Lengths = Callable[[Sequence[str]], ArrayLike]
-"""Texts → how many tokens each has."""
-
-
-def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Lengths | None = None) -> Corpus:
+def read_corpus(paths: Sequence[Path], settings: CorpusSettings, counter: TokenCounter | None = None) -> Corpus:
     """Read all pairs that the settings ask for.
 
     A damaged line, one side of which is missing, blank, no UTF-8 or holds a NUL character, is dropped and counted, and
-    so is a pair that stood in the same file before. Texts are stripped of white space at both ends.
+    so is a pair that stood in the same file before. Texts are stripped of white space at both ends. A prepared corpus
+    stays on disk; see `metasearch.data.parallel.saved`.
 
     Args:
-        paths: files and folders; see `metasearch.data.parallel.files` for the names that are known.
+        paths: files, folders and hub names, or one prepared corpus; see `metasearch.data.parallel.files`.
         settings: which pairs to read; `balance` and `dev` are for training: `Corpus.groups`, `Corpus.hold_out`.
-        lengths: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
+        counter: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
 
     Raises:
         DataError: a file is missing, damaged, empty or holds no pair; nothing is there for a language or a corpus that
             is asked for; or no pair is short enough.
+        ConfigError: a prepared corpus is given together with other files.
     """
-    parts, ignored = find(paths, settings)
-    reader = _Reader(settings, Report(ignored=ignored))
-    read = [reader.read(part) for part in parts]
-    source, target = np.array(reader.source, np.int32), np.array(reader.target, np.int32)
-    part = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
-    corpus = Corpus(list(reader.row), source, target, part, tuple(read), reader.report)
-    if settings.max_tokens and lengths is not None:
-        return corpus.drop_long(lengths(corpus.texts), settings.max_tokens)
+    folder = prepared_folder(paths)
+    corpus = _read_files(paths, settings) if folder is None else _read_saved(folder, settings)
+    return corpus.drop_long(counter, settings.max_tokens) if settings.max_tokens and counter else corpus
+
+
+def require_corpus(paths: Sequence[Path], settings: CorpusSettings) -> None:
+    """Raise the errors of `read_corpus` that show before files are read."""
+    if prepared_folder(paths) is None:
+        find(paths, settings)
+
+
+def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
+    """Return the pairs of a prepared corpus that the settings ask for; texts stay on disk."""
+    table = SavedTable(folder, settings.normalise)
+    numbers, origins = table.origins()
+    parts = tuple(Part((folder,), corpus, target, source) for corpus, source, target in origins)
+    asked = {"language": settings.languages, "corpus": settings.only, "pivot": (settings.pivot,)}
+    wanted = np.ones(len(parts), np.bool_)
+    for key, values in asked.items():
+        own = [getattr(part, key) for part in parts]
+        for value in values:
+            if value not in own:
+                raise DataError(f"{folder}: no parallel text of {key} '{value}'.{nearest(value, own)}")
+        wanted &= [not values or each in values for each in own]
+    rows = np.flatnonzero(wanted[numbers])
+    corpus = Corpus(table, rows, numbers[rows], parts, Report(read=len(rows))).subset(np.ones(len(rows), np.bool_))
+    if settings.max_chars:
+        corpus = corpus.drop(table.characters()[rows] > settings.max_chars, f"over {settings.max_chars} characters")
+    if settings.max_lines:
+        later = np.zeros(len(corpus), np.bool_)
+        for number in range(len(parts)):
+            later[np.flatnonzero(corpus.part == number)[settings.max_lines :]] = True
+        corpus = corpus.drop(later, f"after the first {settings.max_lines} pairs of a file")
     return corpus
 
 
+def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
+    parts, ignored = find(paths, settings)
+    reader = _Reader(settings, Report(ignored=ignored))
+    read = [reader.read(part) for part in parts]
+    table = TextTable(list(reader.row), np.array(reader.source, np.int32), np.array(reader.target, np.int32))
+    part = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
+    return Corpus(table, np.arange(len(table)), part, tuple(read), reader.report)
+
+
 class _Reader:
-    """Collects pairs file by file; a text that occurs often is held once."""
+    """Collects pairs file by file."""
 
     def __init__(self, settings: CorpusSettings, report: Report) -> None:
         self.settings, self.report = settings, report
@@ -224,26 +283,23 @@ class _Reader:
         self.source, self.target = array("i"), array("i")
 
     def read(self, part: Part) -> Part:
-        """Read a file, or the two files of a Moses pair; return its pairs."""
+        """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
         report = Report()
         seen: set[int] = set()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
-        for report.read, line in enumerate(sides_of(part), 1):
+        for report.read, line in enumerate(read_sides(part), 1):
             reason = self._add(line, seen)
             if reason:
                 report.drop(reason, f"{part.path}:{report.read}")
             if len(seen) == self.settings.max_lines > 0:
                 break
-        if not seen:
-            why = ", ".join(f"{count} {reason}" for reason, count in report.dropped.items())
-            problem = f"no line of {report.read} is a pair: {why}" if report.read else "the file is empty"
-            raise DataError(f"{part.path}: {problem}")
+        report.require_pairs(part.path)
         self.report.include(report)
         return replace(part, pairs=len(seen))
 
     def _add(self, line: Sides | None, seen: set[int]) -> str:
-        """Add a pair, or return why not."""
-        found = cleaned(line, self.settings)
+        """Add a pair, or return the reason not to."""
+        found = clean(line, self.settings)
         if isinstance(found, str):
             return found
         first, second = found
@@ -258,53 +314,3 @@ class _Reader:
         self.source.append(source)
         self.target.append(target)
         return ""
-
-
-def cleaned(line: Sides | None, settings: CorpusSettings) -> tuple[str, str] | str:
-    """Return both texts of a line, or the reason to drop it; duplicates and tokens are checked elsewhere."""
-    if line is None:
-        return "no tab"
-    try:
-        first, second = line[0].decode().strip(), line[1].decode().strip()
-    except UnicodeDecodeError:
-        return "not UTF-8"
-    if settings.normalise:
-        first, second = normalise(first), normalise(second)
-    if "\0" in first or "\0" in second:
-        return "NUL character"
-    if blank(first) or blank(second):
-        return "empty side"
-    if 0 < settings.max_chars < max(len(first), len(second)):
-        return f"over {settings.max_chars} characters"
-    return first, second
-
-
-def sides_of(part: Part) -> Iterator[Sides | None]:
-    """Yield pivot side and translation of each line, as bytes; None for a line without two columns."""
-    if len(part.paths) == 2:
-        yield from _aligned(*part.paths)
-        return
-    if part.columns:
-        yield from text_pairs(part.path, *part.columns)
-        return
-    # Bytes are split: a line that is no UTF-8 is dropped and counted later, and does not end the reading.
-    for line in byte_lines(part.path):
-        columns = line.split(b"\t", 2)
-        if len(columns) < 2:
-            yield None
-        else:
-            yield (columns[0], columns[1]) if part.pivot_first else (columns[1], columns[0])
-
-
-def _aligned(pivot: Path, other: Path) -> Iterator[Sides]:
-    left, right = byte_lines(pivot), byte_lines(other)
-    for number, (source, target) in enumerate(zip_longest(left, right)):
-        if source is None or target is None:
-            # `zip_longest` has taken one line of the longer side.
-            longer = number + 1 + sum(1 for _ in (right if source is None else left))
-            counts = (number, longer) if source is None else (longer, number)
-            raise DataError(
-                f"{pivot} has {counts[0]} lines, {other} has {counts[1]};"
-                " line n of one must be the translation of line n of the other"
-            )
-        yield source, target

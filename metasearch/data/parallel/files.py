@@ -1,33 +1,41 @@
-"""Find parallel corpus files below the given files and folders, in a stable order."""
+"""Finds the files of a parallel corpus below the given files, folders and hub names, in an order that does not change.
+
+Languages come from names:
+
+| name | content |
+|---|---|
+| `en-de.tsv`, `de-en.tsv.gz` | two columns in the order of the name, without a header; further columns are ignored |
+| `TED2020-en-de-train.tsv.gz` | the same, as sentence-transformers names them; `-dev`, `-test` are not for training |
+| `WikiMatrix.de-en.de` and `WikiMatrix.de-en.en` | line-aligned sides in Moses format, as OPUS ships them |
+| `en-de.parquet`, `en-de.jsonl`, `en-de.csv` | a table, see `metasearch.data.parallel.reading` for its columns |
+| `en-de/train-00000-of-00002.parquet` | the same in shards, as on the Hugging Face hub |
+| `en-de/` or `en-de/train/` with `state.json` | a folder that `datasets.Dataset.save_to_disk` wrote |
+
+Text files may be compressed, and then end in `.gz` or `.zst`. If a name begins with no corpus, the corpus is called as
+the folder, or as the hub's data set. Languages may have a script or a region: `en-zh_cn`, `en-pt-BR`,
+`sr-latn-en`. A region in lower case behind a hyphen could be a language of its own. So `en-pt-br` is English and
+Brazilian Portuguese only if English is the pivot language.
+"""
 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from metasearch.config.corpus import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
 from metasearch.data.formats.compressed_files import SUFFIXES, unpacked
+from metasearch.data.hub import fetch, is_hub_name
 from metasearch.errors import DataError, nearest
 
-# Recognises files of parallel text by their names.
-#
-# | name | content |
-# |---|---|
-# | `en-de.tsv`, `de-en.tsv.gz` | two columns in the order of the name; further columns are ignored |
-# | `TED2020-en-de-train.tsv.gz` | the same, as sentence-transformers names them; `-dev`, `-test` are not for training |
-# | `WikiMatrix.de-en.de` and `WikiMatrix.de-en.en` | line-aligned sides in Moses format, as OPUS ships them |
-# | `en-de.parquet`, `TED2020-en-de-train.parquet` | a column for each language, called as in the name, or one of both |
-#
-# All but Parquet files may be packed, and then end in `.gz` or `.zst`.
-#
-# If a name begins with no corpus, the name of the folder is the corpus. Languages may have a script or a region:
-# `en-zh_cn`, `en-pt-BR`, `sr-latn-en`. A region in lower case behind a hyphen could be a language of its own. So
-# `en-pt-br` is English and Brazilian Portuguese only if English is the pivot language.
-
-_TSV = re.compile(r"(?P<pair>.+?)(?:-(?P<split>train|dev|test))?\.(?P<kind>tsv(?:\.gz|\.zst)?|parquet)")
+STATE = "state.json"
+"""File in every folder that `datasets.Dataset.save_to_disk` writes."""
+_SPLITS = ("train", "dev", "validation", "test")
+_NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
+_SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
+_TABLES = ("parquet", "jsonl", "csv")
 _MOSES = re.compile(r"(?P<pair>.+?)\.(?P<side>[^.]+?)(?:\.gz|\.zst)?")
 
 EXPECTED = (
@@ -38,15 +46,17 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class ParallelFile:
-    """A parallel text file, or one of two line-aligned files, as described by its name.
+    """A file of parallel text, or one of two line-aligned files, as its name describes it.
 
     Attributes:
         path: the file.
         corpus: name of the corpus, such as `TED2020`.
         languages: languages in the order of the name, hence of the columns.
-        columns: the languages as the name writes them, which are the names of the columns of a Parquet file.
-        split: `train`, `dev` or `test`; `train` where the name has none.
+        columns: the languages as the name writes them, which may be the names of the columns of a table.
+        split: `train`, `dev`, `validation` or `test`; `train` where the name has none.
         sides: names of the two line-aligned files, unpacked, in the order of the languages; empty for another file.
+        table: whether columns have names, as in a Parquet file.
+        shards: all files of a table in several files; empty for another file.
     """
 
     path: Path
@@ -55,10 +65,12 @@ class ParallelFile:
     columns: tuple[str, str]
     split: str = "train"
     sides: tuple[str, ...] = ()
+    table: bool = False
+    shards: tuple[Path, ...] = ()
 
     def paths(self) -> tuple[Path, ...]:
-        """Return the file, or the two sides, packed or not; `DataError` when one is missing."""
-        return tuple(map(self._side, self.sides)) or (self.path,)
+        """Return the file, its shards, or the two sides, packed or not; `DataError` when one is missing."""
+        return self.shards or tuple(map(self._side, self.sides)) or (self.path,)
 
     def _side(self, name: str) -> Path:
         if unpacked(self.path.name) == name:
@@ -71,29 +83,50 @@ class ParallelFile:
         return found
 
 
-def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT) -> ParallelFile | None:
-    """Return the facts in a file name; None if it does not name parallel text.
+def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> ParallelFile | None:
+    """Return what the name of a file says; None if it is no name of parallel text.
 
     Args:
         path: the file.
-        tables: whether Parquet files count.
+        tables: whether tables with named columns count.
         pivot: language that decides where a name can be read in several ways.
+        corpus: name of the corpus where the name has none; by default that of the folder.
 
     Raises:
         DataError: a name can be read in several ways, none of which has the pivot language.
     """
-    tsv, moses = _TSV.fullmatch(path.name), _MOSES.fullmatch(path.name)
-    match = tsv or moses
-    side = moses["side"] if moses and not tsv else ""
-    pair = _read_pair(match["pair"], side, pivot, path) if match else None
-    if match is None or pair is None or (tsv and tsv["kind"] == "parquet" and not tables):
-        return None
+    stem, _, kind = unpacked(path.name).rpartition(".")
     # Absolute, since a bare file name has a parent without a name.
-    corpus = pair.corpus or path.absolute().parent.name
-    if tsv:
-        return ParallelFile(path, corpus, pair.languages, pair.written, tsv["split"] or "train")
+    folder, table = path.absolute().parent, kind in _TABLES
+    if is_saved_table(path):
+        stem, table = path.name, True
+    if not table and kind != "tsv":
+        return _side_of_two(path, pivot, corpus or folder.name)
+    stem = _SHARD.sub("", stem)
+    if stem in _SPLITS:
+        split, stem, folder = stem, folder.name, folder.parent
+    else:
+        match = _NAME.fullmatch(stem)
+        stem, split = (match["pair"], match["split"] or "train") if match else (stem, "train")
+    pair = _read_pair(stem, "", pivot, path)
+    if pair is None or (table and not tables):
+        return None
+    return ParallelFile(path, pair.corpus or corpus or folder.name, pair.languages, pair.written, split, (), table)
+
+
+def is_saved_table(path: Path) -> bool:
+    """Return whether a path is a folder that `datasets.Dataset.save_to_disk` wrote."""
+    return os.path.isfile(path / STATE)
+
+
+def _side_of_two(path: Path, pivot: str, corpus: str) -> ParallelFile | None:
+    """Return what the name of a side in Moses format says; None if it is none."""
+    match = _MOSES.fullmatch(path.name)
+    pair = _read_pair(match["pair"], match["side"], pivot, path) if match else None
+    if match is None or pair is None:
+        return None
     sides = tuple(f"{match['pair']}.{code}" for code in pair.written)
-    return ParallelFile(path, corpus, pair.languages, pair.written, sides=sides)
+    return ParallelFile(path, pair.corpus or corpus, pair.languages, pair.written, sides=sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +139,7 @@ class _Pair:
 
 
 def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
-    """Return the languages at the end of a name; `side` is a Moses file's own language.
+    """Return the languages that a name ends in; `side` is the one that a Moses file is in.
 
     Of several readings, the one with the pivot counts, and first of all one with regions in capitals and a corpus that
     does not end in a language, as `pt` does in `pt-br-en`.
@@ -149,15 +182,15 @@ Item = TypeVar("Item", bound="ParallelFile | Part")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One corpus in one language: a TSV or Parquet file, or the two files of a Moses pair.
+    """The text of one corpus in one language: a TSV file, a table, or the two files of a Moses pair.
 
     Attributes:
-        paths: the file, or the two line-aligned files, pivot first.
+        paths: the file, the shards of a table, or the two line-aligned files, pivot first.
         corpus: name of the corpus, such as `TED2020`.
         language: language of the translations.
         pivot: language of the sources.
-        pivot_first: whether the pivot is the first column of a TSV file.
-        columns: names of the columns of a Parquet file, the pivot's first; empty for other files.
+        pivot_first: whether the name has the pivot first, and so a TSV file its column.
+        columns: names that the columns of a table may have, the pivot's first; empty for other files.
         pairs: number of its pairs; 0 before it is read.
     """
 
@@ -171,7 +204,7 @@ class Part:
 
     @property
     def path(self) -> Path:
-        """The file, or its side in the language of the translations."""
+        """The file, its last shard, or the side in the language of the translations."""
         return self.paths[-1]
 
 
@@ -181,21 +214,25 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
     In a folder, files of other names and those named `-dev` or `-test` are passed over; a file that is given is read.
 
     Args:
-        paths: files, and folders that are searched at any depth; at least one.
+        paths: files, names such as `hub:ORG/NAME`, and folders that are searched at any depth; at least one.
         settings: pivot, languages and corpora to read.
 
     Raises:
         DataError: a path is missing, a file is not named as parallel text or lacks the pivot, one side of two is
             missing, the same text stands there twice, or a language or corpus that is asked for is not there.
+        HubError: the hub cannot be reached, or has no such data set.
     """
     files: list[ParallelFile] = []
     ignored: list[str] = []
     for path in map(Path, paths):
-        for below in _walk(path):
-            file = recognise(below, tables=True, pivot=settings.pivot)
-            if not path.is_dir() and file is None:
+        place, corpus = path, ""
+        if is_hub_name(path.as_posix()):
+            place, corpus = fetch(path.as_posix()), path.parts[1]
+        for below in _walk(place):
+            file = recognise(below, tables=True, pivot=settings.pivot, corpus=corpus)
+            if below == place and file is None:
                 raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
-            if file is None or (path.is_dir() and file.split != "train"):
+            if file is None or (below != place and file.split != "train"):
                 ignored.append(str(below))
             else:
                 files.append(file)
@@ -204,9 +241,22 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
-    files = _chosen(files, "corpus", settings.only)
+    files = _chosen(_merge_shards(files), "corpus", settings.only)
     parts = _distinct([_part(file, settings.pivot) for file in files])
     return _chosen(parts, "language", settings.languages), tuple(ignored)
+
+
+def _merge_shards(files: Sequence[ParallelFile]) -> list[ParallelFile]:
+    """Return files with all shards of a table as one."""
+    merged: dict[Path, ParallelFile] = {}
+    for file in files:
+        if not file.table:
+            merged[file.path] = file
+            continue
+        table = file.path.with_name(_SHARD.sub("", file.path.name))
+        shards = merged[table].shards if table in merged else ()
+        merged[table] = replace(file, shards=tuple(dict.fromkeys((*shards, file.path))))
+    return list(merged.values())
 
 
 def _chosen(items: list[Item], key: str, values: Sequence[str]) -> list[Item]:
@@ -225,8 +275,9 @@ def _part(file: ParallelFile, pivot: str) -> Part:
     pivot_first = file.languages[0] == pivot
     step = 1 if pivot_first else -1
     # The pivot comes first from here on; the columns of a TSV file are swapped when it is read.
-    columns = file.columns[::step] if file.path.suffix == ".parquet" else ()
-    return Part(file.paths()[::step], file.corpus, file.languages[::step][1], pivot, pivot_first, columns)
+    paths = file.paths()[::step] if file.sides else file.paths()
+    columns = file.columns[::step] if file.table else ()
+    return Part(paths, file.corpus, file.languages[::step][1], pivot, pivot_first, columns)
 
 
 def _distinct(parts: Sequence[Part]) -> list[Part]:
@@ -252,6 +303,10 @@ def _walk(path: Path) -> Iterator[Path]:
         hint = nearest(path.name, siblings) if siblings else ""
         raise DataError(f"{path}: no such file or folder.{hint}")
     for folder, below, names in os.walk(path, onerror=_refuse):
+        if STATE in names:
+            below.clear()
+            yield Path(folder)
+            continue
         # In place: `os.walk` goes down into what is left here, in this order.
         below[:] = sorted(name for name in below if not name.startswith("."))
         yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))

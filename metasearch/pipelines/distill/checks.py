@@ -7,10 +7,9 @@ from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Stage
 from metasearch.config.library import Library
 from metasearch.data.benchmark import Benchmark, load_benchmark
-from metasearch.data.parallel.files import find
+from metasearch.data.parallel.corpus import require_corpus
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.models import RoleEncoders
-from metasearch.pipelines.distill.prepared import prepared_folder, require_settings
 from metasearch.pipelines.distill.sources import training_data
 from metasearch.pipelines.distill.stage import learner_of
 from metasearch.pipelines.distill.targets import comparable
@@ -71,7 +70,7 @@ def roles_of(config: DistillConfig) -> RoleEncoders:
     for _, _, stage in config.stages:
         if stage.data == "parallel":
             # Before any weights are loaded: a missing file shows at once.
-            _check_corpus(config, stage)
+            require_corpus([Path(path) for path in config.texts.corpus], stage.corpus)
     roles = RoleEncoders(config)
     roles.check()
     for _, name, stage in config.stages:
@@ -103,15 +102,6 @@ def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> No
         except ConfigError as error:
             raise ConfigError(f"stage '{name}': {error}") from None
     require_disk_space(folder, largest)
-
-
-def _check_corpus(config: DistillConfig, stage: Stage) -> None:
-    """Raise `DataError` or `ConfigError` where the files of a stage are not there."""
-    folder = prepared_folder(config.texts.corpus)
-    if folder is not None:
-        require_settings(folder, stage.corpus)
-    else:
-        find([Path(path) for path in config.texts.corpus], stage.corpus)
 
 
 def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:

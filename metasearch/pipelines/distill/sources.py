@@ -1,5 +1,6 @@
 """What a stage learns from and what gives its dev score: translations, scored pairs or entailment pairs."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,19 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.corpus import CorpusSettings
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Stage
 from metasearch.config.recipe import MaxLength
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import Corpus, read_corpus
-from metasearch.data.prepared.corpus import CorpusSelection
+from metasearch.data.parallel.reading import TokenCounter
 from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.fingerprint import tokenizer_fingerprint
 from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
-from metasearch.pipelines.distill.prepared import TokenCounts, fingerprint_of_chosen, prepared_folder, read_prepared
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,7 @@ class Source:
     def lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:
         """Return the tokens of the longer text of each pair."""
         if isinstance(pairs, Corpus):
-            return pairs.lengths(encoder.lengths(pairs.texts, "text"))
-        if isinstance(pairs, CorpusSelection):
-            return TokenCounts(pairs.corpus, encoder).lengths(pairs.rows)
+            return pairs.lengths(token_counter(encoder))
         first, second = ([pair.texts[side] for pair in pairs] for side in (0, 1))
         return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
 
@@ -75,11 +73,8 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
     """
     stage = config.recipe.stages[name]
     files = [Path(path) for path in config.texts.of(stage)]
-    folder = prepared_folder(files) if stage.data == "parallel" else None
     read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
     try:
-        if folder is not None:
-            return prepared_source(folder, stage.corpus, encoder, config.seed)
         return read(files, stage, encoder, config.seed)
     except DataError as error:
         hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
@@ -103,31 +98,27 @@ def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageDa
     return StageData(source, batches, min(limit for limit in limits if limit))
 
 
+def token_counter(encoder: Encoder) -> TokenCounter:
+    """Return what counts the tokens of texts by an encoder, up to its limit."""
+    about = [tokenizer_fingerprint(encoder.model), encoder.prompt("text"), encoder.limit("text")]
+
+    def count(texts: Sequence[str]) -> NDArray[np.int64]:
+        found = encoder.lengths(texts, "text")
+        encoder.forget()  # the tokens of a large corpus would fill the memory
+        return found
+
+    return TokenCounter(count, json.dumps(about))
+
+
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
-    return memory_source(files, stage.corpus, encoder, seed)
-
-
-def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
-    """Return the pairs of files as the data of a stage, all in memory; raises what `read_source` does."""
-    counting = _counting(encoder, settings)
-    corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
+    settings = stage.corpus
+    # Counts one token more than is allowed, so that a truncated text shows as too long; a limit is at least 3.
+    counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
+    corpus = read_corpus(files, settings, token_counter(counting))
     train, dev = corpus.hold_out(settings.dev, seed)
     described = f"{train.describe()}, {len(dev)} for dev"
     groups = train.groups(settings.balance)
     return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
-
-
-def prepared_source(folder: Path, settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
-    """Return a prepared corpus as the data of a stage; raises what `read_prepared` does."""
-    train, dev, report = read_prepared(folder, settings, _counting(encoder, settings), seed)
-    described = f"{train.describe()}, {len(dev)} for dev"
-    fingerprint = fingerprint_of_chosen(train.corpus, settings)
-    return Source(train, dev, train.groups(settings.balance), fingerprint, described, report)
-
-
-def _counting(encoder: Encoder, settings: CorpusSettings) -> Encoder:
-    """Return an encoder that counts one token more than is allowed, so that a text that is cut shows as too long."""
-    return Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))  # at least 3
 
 
 def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:

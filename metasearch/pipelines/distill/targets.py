@@ -1,8 +1,6 @@
 """What a stage's frozen role gives for the texts that the stage looks at."""
 
-import logging
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +9,12 @@ from numpy.typing import NDArray
 
 from metasearch.algorithms.base import Targets, TargetSpec
 from metasearch.config.distill_run import DistillConfig, TargetType
-from metasearch.data.prepared.corpus import CorpusSelection
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.prepared import texts_seen
 from metasearch.pipelines.distill.sources import StageData
-from metasearch.pipelines.distill.target_cache import TargetCache, TextGroup, are_vectors
+from metasearch.pipelines.distill.target_cache import TargetCache, are_vectors
 from metasearch.runs.callbacks import Callback
 from metasearch.training.packing import PackedEncoder, Parts
-
-log = logging.getLogger(__name__)
 
 
 class LiveTokens:
@@ -78,25 +72,17 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: Stag
     if not are_vectors(wanted.output):
         return LiveTokens(frozen, wanted.output, store.bf16)
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         store.callback.on_encode(f"targets by {frozen.name}", done, total)
 
     cache = TargetCache(store.folder, frozen, "text", wanted.output, store.kind)
-    train, dev = data.source.train, data.source.dev
-    if isinstance(train, CorpusSelection) and isinstance(dev, CorpusSelection):
-        rows = [train.rows[data.batches.visited(data.steps)], dev.rows]
-        seen = partial(texts_seen, rows, train.corpus, wanted.translations)
-        cache.add(lambda: (TextGroup.of_rows(shard, own) for shard, own in seen()), told)
-    else:
-        texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
-        log.info(f"{len(texts):,} texts for {frozen.name}; stored embeddings are reused")
-        cache.add(lambda: TextGroup.of_texts(texts), told)
+    cache.add(lambda: texts_for(wanted, data.source.seen(data.batches, data.steps)), report)
     return cache
 
 
-def texts_for(wanted: TargetSpec, pairs: Iterable[Any]) -> list[str]:
-    """Return the distinct texts of pairs that have an output."""
-    return list(dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1]))
+def texts_for(wanted: TargetSpec, pairs: Iterable[Any]) -> Iterator[str]:
+    """Yield the texts of pairs that have an output; one may come several times."""
+    return (text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1])
 
 
 def targets_folder(config: DistillConfig, run: Path) -> Path:

@@ -1,0 +1,195 @@
+"""Parallel text in a folder of Hugging Face `datasets`: written with pyarrow, read through a memory map.
+
+    data-00000-of-00001.arrow    the table: source, target, source_language, target_language, corpus
+    state.json                   names of the data files, as `datasets.Dataset.save_to_disk` writes it
+    dataset_info.json            types of the columns
+    report.md, report.json       what was dropped and why, and the SHA-256 of the data file
+    lengths/                     tokens of each pair, counted once for each tokenizer
+
+`datasets.load_from_disk` opens it, and a table with these columns that `save_to_disk` wrote is read here. The package
+`datasets` itself is not needed: it takes twice the CPU time to prepare a million pairs, and two seconds to import.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.extras import import_extra
+from metasearch.data.formats.rows import read_json_file
+from metasearch.data.normalise import normalise
+from metasearch.data.parallel.files import STATE, is_saved_table
+from metasearch.data.parallel.reading import TokenCounter
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.io import atomic_write, digest, require_file
+
+COLUMNS = ("source", "target", "source_language", "target_language", "corpus")
+"""Columns of the table, all of them text."""
+REPORT = "report.json"
+_DATA, _INFO = "data-00000-of-00001.arrow", "dataset_info.json"
+_LENGTHS = "lengths"
+
+log = logging.getLogger(__name__)
+
+
+def is_prepared(folder: Path) -> bool:
+    """Return whether a folder is a saved table with the columns of a prepared corpus."""
+    if not is_saved_table(folder) or not (folder / _INFO).is_file():
+        return False
+    features = read_json_file(folder / _INFO, "features", dict)
+    return all("string" in str(features.get(name)) for name in COLUMNS)
+
+
+def prepared_folder(paths: Sequence[Path]) -> Path | None:
+    """Return the prepared corpus that is given in place of files; None where files are given.
+
+    Raises:
+        ConfigError: it is given together with something else.
+    """
+    folders = [path for path in map(Path, paths) if is_prepared(path)]
+    if folders and len(paths) > 1:
+        raise ConfigError(
+            f"--corpus {folders[0]}: a prepared corpus cannot be combined with other files; prepare all files together"
+        )
+    return folders[0] if folders else None
+
+
+def write_table(folder: Path, batches: Iterator[Any]) -> str:
+    """Write batches of Arrow with `COLUMNS` as a folder of `datasets`; returns the SHA-256 of the data file."""
+    arrow = import_extra("pyarrow", "corpora", "a prepared corpus")
+    schema = arrow.schema([(name, arrow.string()) for name in COLUMNS])
+    with arrow.OSFile(str(folder / _DATA), "wb") as file, arrow.ipc.new_stream(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    found = digest(folder / _DATA)
+    state: dict[str, Any] = {
+        "_data_files": [{"filename": _DATA}], "_fingerprint": found[:16], "_format_columns": None, "_format_kwargs": {},
+        "_format_type": None, "_output_all_columns": False, "_split": None,
+    }  # fmt: skip
+    info = {"features": {name: {"dtype": "string", "_type": "Value"} for name in COLUMNS}}
+    for name, content in ((STATE, state), (_INFO, info)):
+        atomic_write(folder / name, json.dumps(content, indent=2) + "\n")
+    return found
+
+
+class SavedTable:
+    """A saved table, mapped into memory.
+
+    Args:
+        folder: of the table.
+        normalised: whether texts are normalised when they are read; see `metasearch.data.normalise`.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        DataError: a file cannot be read or a column is missing.
+        RunFolderError: a data file differs from the one that `metasearch prepare` wrote.
+    """
+
+    def __init__(self, folder: Path, normalised: bool = False) -> None:
+        self.folder, self._normalised = folder, normalised
+        files = data_files(folder)
+        stamps = tuple((path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+        self._table, self._digest = _open(folder, tuple(files), stamps)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def digest(self) -> str:
+        """Return a hash of the data files, and of how texts are read."""
+        return f"{self._digest}{' normalised' * self._normalised}"
+
+    def texts(self, rows: NDArray[Any]) -> Iterator[tuple[str, str]]:
+        """Yield source and target of some rows, in their order."""
+        source, target = self._table["source"], self._table["target"]
+        for row in rows.tolist():
+            yield self._read(source[row].as_py()), self._read(target[row].as_py())
+
+    def columns(self, *names: str) -> Iterator[tuple[list[str], ...]]:
+        """Yield columns batch by batch. Files are read in order, not through the map, so that memory stays flat."""
+        for path in data_files(self.folder):
+            for batch in read_batches(path):
+                yield tuple([self._read(text) for text in batch.column(name).to_pylist()] for name in names)
+
+    def source_numbers(self) -> NDArray[np.int64]:
+        """Return a hash of the source of each row, equal within a process for equal sources `(N,)`."""
+        hashes = (hash(text) for (texts,) in self.columns("source") for text in texts)
+        return np.fromiter(hashes, np.int64, len(self))
+
+    def characters(self) -> NDArray[np.int32]:
+        """Return the characters of the longer side of each row `(N,)`."""
+        longer = (max(len(a), len(b)) for both in self.columns("source", "target") for a, b in zip(*both, strict=True))
+        return np.fromiter(longer, np.int32, len(self))
+
+    def origins(self) -> tuple[NDArray[np.int16], list[tuple[str, ...]]]:
+        """Return a number for each row `(N,)`, and the corpus and both languages that it stands for."""
+        known: dict[tuple[str, ...], int] = {}
+        names = ("corpus", "source_language", "target_language")
+        keys = (key for batch in self.columns(*names) for key in zip(*batch, strict=True))
+        numbers = np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int16, len(self))
+        return numbers, list(known)
+
+    def lengths(self, counter: TokenCounter) -> NDArray[Any]:
+        """Return the tokens of the longer side of each row `(N,)`, from a file or counted."""
+        key = hashlib.sha256(f"{self.digest()} {counter.key}".encode()).hexdigest()[:16]
+        path = self.folder / _LENGTHS / f"{key}.i32"
+        if path.is_file() and path.stat().st_size == 4 * len(self) > 0:
+            return np.memmap(path, "<i4", "r")
+        counts = [np.zeros(0, np.int32)]
+        for source, target in self.columns("source", "target"):
+            both = np.asarray(counter.count_tokens([*source, *target]), np.int32).reshape(2, -1)
+            counts.append(both.max(0))
+        found = np.concatenate(counts).astype("<i4")
+        try:
+            atomic_write(path, found.tobytes())
+        except RunFolderError as error:
+            log.info("tokens are counted at every start: %s", error)
+        return found
+
+    def _read(self, text: str | None) -> str:
+        return normalise(text or "") if self._normalised else text or ""
+
+
+def data_files(folder: Path) -> list[Path]:
+    """Return the files of a saved table, in order; `DataError` where the list cannot be read."""
+    found = read_json_file(folder / STATE, "_data_files")
+    try:
+        return [folder / each["filename"] for each in found]
+    except (KeyError, TypeError):
+        raise DataError(f"{folder / STATE}: expected a 'filename' for each of _data_files, got {found}") from None
+
+
+def read_batches(path: Path) -> Iterator[Any]:
+    """Yield the batches of a file of Arrow; `DataError` where it cannot be read or is damaged."""
+    arrow = import_extra("pyarrow", "corpora", f"{path}")
+    try:
+        require_file(path)
+        with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as batches:
+            yield from batches
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"{path}: damaged or unreadable: {str(error).splitlines()[0]}") from None
+
+
+@lru_cache(4)
+def _open(folder: Path, files: tuple[Path, ...], stamps: tuple[tuple[int, int], ...]) -> tuple[Any, str]:
+    """Return the table in memory-mapped files and a hash of them, compared once in the life of a process."""
+    arrow = import_extra("pyarrow", "corpora", f"--corpus {folder}")
+    known = read_json_file(folder / REPORT, "sha256", dict) if (folder / REPORT).is_file() else {}
+    tables, hashes = [], []
+    for path in files:
+        try:
+            hashes.append(digest(path))
+            if known.get(path.name, hashes[-1]) != hashes[-1]:
+                raise RunFolderError(
+                    f"{path}: checksum mismatch: the file has changed since it was prepared. Prepare the corpus again"
+                )
+            tables.append(arrow.ipc.open_stream(arrow.memory_map(str(path))).read_all())
+        except (arrow.ArrowException, OSError) as error:
+            raise DataError(f"{path}: damaged or unreadable: {str(error).splitlines()[0]}") from None
+    table = arrow.concat_tables(tables).select(list(COLUMNS))
+    return table, hashlib.sha256(" ".join(hashes).encode()).hexdigest()

@@ -1,0 +1,461 @@
+"""`metasearch prepare`: clean parallel text once, in several processes, into a folder of `datasets`.
+
+First all lines are cleaned, block by block, into a file of Arrow; the hashes of the pairs go to another one. Then
+duplicates are found by their hashes, and the pairs that stay are written. Memory does not grow with the corpus. A
+preparation that is stopped leaves nothing behind: give the command again.
+"""
+
+import hashlib
+import itertools
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.compress.output import whole
+from metasearch.config import yaml
+from metasearch.config.corpus import STAGE_SETTINGS, CorpusSettings
+from metasearch.config.extras import import_extra
+from metasearch.config.languages import normalise_tag, primary_language
+from metasearch.config.library import Library
+from metasearch.config.run import DataConfig
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.documents.detect import detector
+from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
+from metasearch.data.parallel.files import Part, find
+from metasearch.data.parallel.reading import Sides, clean, read_sides
+from metasearch.data.parallel.saved import REPORT, read_batches, write_table
+from metasearch.data.report import Report
+from metasearch.errors import ConfigError, RunFolderError, nearest
+from metasearch.io import atomic_write_all, require_room
+from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.markdown import markdown
+
+LINES = 2**14
+"""Lines of a block."""
+_BUCKET = 2**20
+"""Hashes that are compared at a time, about."""
+_KNOWN = 2**14
+"""Texts of which is remembered whether they are in a test set, as many pairs share their source."""
+_SHOWN = 20
+"""Dropped lines that the report shows."""
+
+
+class Block(NamedTuple):
+    """Lines of one part that were cleaned.
+
+    Attributes:
+        part: number of the part.
+        lines: how many were read.
+        texts: sources and targets of the pairs that stay, and the numbers of their lines.
+        hashes: 128 bits of each of these pairs, as bytes.
+        dropped: number and reason of each line that does not stay.
+    """
+
+    part: int
+    lines: int
+    texts: tuple[list[str], list[str], list[int]]
+    hashes: bytes
+    dropped: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Cleaner:
+    """Decides which lines stay; each process has one.
+
+    Attributes:
+        settings: which pairs are read and how they are cleaned.
+        across: whether a pair that another file had before is a duplicate, too.
+        detect: languages among which that of a text is detected; `all`, or empty to detect none.
+        tests: texts that are dropped.
+    """
+
+    settings: CorpusSettings
+    across: bool
+    detect: tuple[str, ...]
+    tests: tuple[TestSet, ...]
+    _language: Callable[[str], str] = field(init=False)
+    _excluded: Callable[[str], str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        indices = [Index(test) for test in self.tests]
+
+        @lru_cache(_KNOWN)
+        def excluded(text: str) -> str:
+            normalised = key(text)
+            return next((index.name for index in indices if index.find(normalised)), "")
+
+        object.__setattr__(self, "_excluded", excluded)
+        if self.detect:
+            object.__setattr__(self, "_language", detector(() if self.detect == ("all",) else self.detect))
+
+    def __reduce__(self) -> tuple[type["Cleaner"], tuple[Any, ...]]:
+        return Cleaner, (self.settings, self.across, self.detect, self.tests)
+
+    def block(self, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> Block:
+        """Clean lines of a part, the first of which has this number; `codes` are the languages of both sides."""
+        # Without `across`, equal pairs of two files have different hashes.
+        seed = hashlib.blake2b(("\x1f".join(codes) if self.across else str(part)).encode(), digest_size=32).digest()
+        sources, targets, numbers, hashes = list[str](), list[str](), list[int](), list[bytes]()
+        dropped = list[tuple[int, str]]()
+        for number, line in enumerate(lines, first):
+            found = clean(line, self.settings)
+            reason = found if isinstance(found, str) else self._reason(found, codes)
+            if reason:
+                dropped.append((number, reason))
+                continue
+            sources.append(found[0])
+            targets.append(found[1])
+            numbers.append(number)
+            source, target = (text.encode("utf-8", "surrogatepass") for text in found)
+            length = len(source).to_bytes(8, "little")
+            hashes.append(hashlib.blake2b(length + source + target, digest_size=16, key=seed).digest())
+        return Block(part, len(lines), (sources, targets, numbers), b"".join(hashes), dropped)
+
+    def _reason(self, texts: tuple[str, str], codes: tuple[str, str]) -> str:
+        """Return the reason to drop a pair; the empty text where it stays."""
+        for text in texts if self.tests else ():
+            if name := self._excluded(text):
+                return f"in the test set {name}"
+        for text, language, side in zip(texts, codes, ("source", "translation"), strict=True):
+            # Detection knows no region or script, as in zh-CN.
+            if self.detect and self._language(text) != primary_language(language):
+                return f"{side} in another language"
+        return ""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A prepared corpus, and what became of the lines of each file.
+
+    Attributes:
+        folder: of the corpus.
+        parts: the files, with the number of their pairs.
+        reports: counts of the lines of each.
+        ignored: files that are no training text.
+        exclude: names of the test sets whose texts were dropped.
+        sha256: hash of the data file.
+        size: its bytes.
+    """
+
+    folder: Path
+    parts: tuple[Part, ...]
+    reports: tuple[Report, ...]
+    ignored: tuple[str, ...]
+    exclude: tuple[str, ...]
+    sha256: str
+    size: int
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Reason → lines that were dropped for it, the most frequent first."""
+        found: Counter[str] = Counter()
+        for report in self.reports:
+            found.update(report.dropped)
+        return Counter(dict(found.most_common()))
+
+    def totals(self) -> dict[str, int]:
+        """Return the sizes of the corpus; lines read are pairs kept and lines dropped."""
+        return {
+            "lines read": sum(report.read for report in self.reports),
+            "pairs kept": sum(part.pairs for part in self.parts),
+            "lines dropped": self.dropped.total(),
+            "bytes": self.size,
+        }
+
+    def summary(self) -> str:
+        """Return the counts in a few lines."""
+        sizes = self.totals()
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items()) or "none"
+        return f"lines read: {sizes['lines read']:,}\ndropped: {reasons}\npairs: {sizes['pairs kept']:,}"
+
+    def files(self, folder: Path) -> dict[Path, str]:
+        """Return the report as Markdown and as JSON, each by its path in a folder."""
+        examples = [line for report in self.reports for line in report.examples]
+        rows, parts = [], []
+        for part, report in zip(self.parts, self.reports, strict=True):
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
+            languages = f"{part.pivot}-{part.language}"
+            rows.append([part.corpus, languages, f"{report.read:,}", f"{part.pairs:,}", reasons])
+            counts = {"read": report.read, "pairs": part.pairs, "dropped": dict(report.dropped)}
+            parts.append({"paths": [str(path) for path in part.paths], **counts})
+        tests = ", ".join(self.exclude) or "none; pass --exclude TASK or FILE"
+        text = [
+            "# Prepared corpus",
+            markdown(["", "count"], [[name, f"{value:,}"] for name, value in self.totals().items()]),
+            f"Test sets whose texts were dropped: {tests}.",
+            markdown(["corpus", "languages", "lines read", "pairs kept", "dropped"], rows, left=2),
+        ]
+        if examples:
+            text += ["Examples of dropped lines:", "\n".join(f"- `{line}`" for line in examples[:_SHOWN])]
+        if self.ignored:
+            text.append(f"Files without training text: {', '.join(self.ignored[:_SHOWN])}")
+        tree = {**self.totals(), "dropped": dict(self.dropped), "parts": parts, "examples": examples}
+        tree |= {"ignored": list(self.ignored), "exclude": list(self.exclude)}
+        tree["sha256"] = {"data-00000-of-00001.arrow": self.sha256}
+        return {
+            folder / "report.md": "\n\n".join(text) + "\n",
+            folder / REPORT: json.dumps(tree, ensure_ascii=False, indent=1) + "\n",
+        }
+
+
+def prepare_corpus(
+    paths: Sequence[str | Path],
+    folder: Path,
+    settings: Mapping[str, Any] | None = None,
+    across: bool = False,
+    detect: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    data: str | None = None,
+    include: Sequence[str] = (),
+    processes: int = 1,
+    callback: Callback = SILENT,
+) -> Preparation:
+    """Prepare a parallel corpus for `metasearch distill --corpus`.
+
+    Args:
+        paths: files, folders and hub names of parallel text.
+        folder: of the corpus; new or empty.
+        settings: keys of `CorpusSettings` except `STAGE_SETTINGS`, which a stage of a distillation has.
+        across: drop a pair that another file had before, too.
+        detect: drop pairs with a side in another language, detected among these; `("all",)` among all.
+        exclude: tasks and files whose texts are dropped.
+        data: folder of the tasks' files.
+        include: folders with further tasks.
+        processes: number of processes; the result has the same bits for any number.
+        callback: hears of the progress.
+
+    Raises:
+        ConfigError: a name or a setting is wrong, or pyarrow is not installed.
+        DataError: a file is missing, damaged or has no pair.
+        RunFolderError: the folder is not empty or cannot be written, or a process died.
+    """
+    import_extra("pyarrow", "corpora", "metasearch prepare")
+    if names := sorted(STAGE_SETTINGS & set(settings or {})):
+        name = names[0]
+        raise ConfigError(f"settings of the corpus: {name} is a setting of stages: --set stages.NAME.corpus.{name}=...")
+    chosen = yaml.check(dict(settings or {}), CorpusSettings, "settings of the corpus")
+    parts, ignored = find([Path(path) for path in paths], chosen)
+    tests = tuple(_test_set(name, data, include) for name in dict.fromkeys(exclude))
+    twice = [name for name, count in Counter(test.name for test in tests).items() if count > 1]
+    if twice:
+        raise ConfigError(f"--exclude: duplicate name '{twice[0]}'; rename a file")
+    languages = tuple(primary_language(normalise_tag(language)) for language in detect)
+    _check_languages(languages, parts)
+    cleaner = Cleaner(chosen, across, languages, tests)
+    with whole(folder) as new, _pool(cleaner, processes) as each:
+        # Of compressed files the texts take more.
+        size = sum(path.stat().st_size for part in parts for path in part.paths if path.is_file())
+        require_room(new, 2 * size, "the texts, twice while duplicates are found,")
+        scan = _Scan(new / "work", parts)
+        lines = 0
+        for block in each(_blocks(parts)):
+            scan.add(block)
+            lines += block.lines
+            callback.on_prepare("lines read", lines, 0)
+        sha256 = write_table(new, scan.pairs(chosen.max_lines, callback))
+        counted = scan.finish()
+        size = sum(path.stat().st_size for path in new.glob("*.arrow"))
+        excluded = tuple(test.name for test in tests)
+        done = Preparation(folder, counted, tuple(scan.reports), ignored, excluded, sha256, size)
+        atomic_write_all(done.files(new))
+    return done
+
+
+class _Scan:
+    """Cleaned lines in files of their own, until duplicates are known.
+
+    Args:
+        folder: for these files.
+        parts: the files that lines are from.
+    """
+
+    def __init__(self, folder: Path, parts: Sequence[Part]) -> None:
+        import pyarrow
+
+        self._arrow = pyarrow
+        folder.mkdir()
+        self._folder, self._parts = folder, parts
+        self._texts, self._hashes = folder / "texts.arrow", folder / "hashes"
+        kinds = {"source": pyarrow.string(), "target": pyarrow.string(), "line": pyarrow.int64()}
+        self._schema = pyarrow.schema(kinds)
+        self._file = self._texts.open("wb")
+        self._writer = pyarrow.ipc.new_stream(self._file, self._schema)
+        self._hash_file = self._hashes.open("wb")
+        self._blocks: list[int] = []
+        self.reports = [Report() for _ in parts]
+        self._kept = [0] * len(parts)
+
+    def add(self, block: Block) -> None:
+        """Write a block and count its lines."""
+        report, place = self.reports[block.part], self._parts[block.part].path
+        report.read += block.lines
+        for number, reason in block.dropped:
+            report.drop(reason, f"{place}:{number}")
+        self._writer.write_batch(self._arrow.record_batch(list(block.texts), schema=self._schema))
+        self._hash_file.write(block.hashes)
+        self._blocks.append(block.part)
+
+    def pairs(self, max_lines: int, callback: Callback) -> Iterator[Any]:
+        """Yield the pairs that stay, as batches of Arrow with the columns of a prepared corpus."""
+        for open_file in (self._writer, self._file, self._hash_file):
+            open_file.close()
+        first = find_first(self._hashes)
+        start = done = 0
+        for part, batch in zip(self._blocks, read_batches(self._texts), strict=True):
+            stays = first[start : start + len(batch)]
+            start += len(batch)
+            report, place = self.reports[part], self._parts[part].path
+            room = max_lines - self._kept[part] if max_lines else len(batch)
+            over = np.flatnonzero(stays)[room:]
+            lines = batch.column("line").to_pylist()
+            for i in np.flatnonzero(~stays).tolist():
+                report.drop("duplicate", f"{place}:{lines[i]}")
+            for i in over:
+                report.drop(f"after the first {max_lines} pairs of a file", f"{place}:{lines[i]}")
+            stays[over] = False
+            self._kept[part] += int(stays.sum())
+            done += len(batch)
+            callback.on_prepare("pairs written", done, len(first))
+            yield self._labelled(batch.filter(self._arrow.array(stays)), self._parts[part])
+
+    def _labelled(self, batch: Any, part: Part) -> Any:
+        labels = [self._arrow.repeat(text, len(batch)) for text in (part.pivot, part.language, part.corpus)]
+        names = ["source", "target", "source_language", "target_language", "corpus"]
+        return self._arrow.record_batch([batch.column("source"), batch.column("target"), *labels], names)
+
+    def finish(self) -> tuple[Part, ...]:
+        """Remove the files; returns the parts with the numbers of their pairs. `DataError` where one has none."""
+        for part, report in zip(self._parts, self.reports, strict=True):
+            report.require_pairs(part.path)
+        for path in (self._texts, self._hashes):
+            path.unlink()
+        self._folder.rmdir()
+        return tuple(replace(part, pairs=pairs) for part, pairs in zip(self._parts, self._kept, strict=True))
+
+
+def find_first(path: Path) -> NDArray[np.bool_]:
+    """Return which of N hashes in a file have no equal one before them `(N,)`.
+
+    Hashes have 128 bits: that two of a billion different pairs share one has a probability of 1.5e-21. They are
+    compared a bucket at a time, so that memory grows by one byte a pair.
+    """
+    count = path.stat().st_size // 16
+    first = np.ones(count, np.bool_)
+    buckets = -(-count // _BUCKET)
+    for bucket in range(buckets):
+        rows, hashes = [], []
+        for start in range(0, count, _BUCKET):
+            block = np.fromfile(path, "<u8", 2 * _BUCKET, offset=16 * start).reshape(-1, 2)
+            own = np.flatnonzero(block[:, 0] % buckets == bucket)
+            rows.append(start + own)
+            hashes.append(block[own])
+        found, numbers = np.concatenate(hashes), np.concatenate(rows)
+        # Stable: of equal hashes the first line comes first.
+        order = np.lexsort((found[:, 1], found[:, 0]))
+        same = (found[order][1:] == found[order][:-1]).all(1)
+        first[numbers[order[1:][same]]] = False
+    return first
+
+
+def _blocks(parts: Sequence[Part]) -> Iterator[tuple[list[Sides | None], int, int, tuple[str, str]]]:
+    """Yield the arguments of `Cleaner.block` for all lines."""
+    for number, part in enumerate(parts):
+        lines = read_sides(part)
+        for first in itertools.count(1, LINES):
+            block = list(itertools.islice(lines, LINES))
+            if not block:
+                break
+            yield block, first, number, (part.pivot, part.language)
+
+
+def _test_set(name: str, data: str | None, include: Sequence[str]) -> TestSet:
+    """Return the texts of a task or of a file."""
+    tasks = Library(include).names("task")
+    if name in tasks:
+        # The folder of the data is that of all tasks; one whose data lies beside it needs none.
+        beside = Library(include).task(name).data
+        ref = DataConfig(task=name, data=None if beside else data, include=tuple(include))
+        return set_of(name, load_benchmark(ref).data)
+    if not Path(name).exists():
+        raise ConfigError(f"--exclude {name}: neither a file nor a task.{nearest(name, tasks)}")
+    return set_of_file(Path(name))
+
+
+def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
+    """Raise `ConfigError` where the language of a file cannot be detected."""
+    for part in parts if detect else ():
+        for language in map(primary_language, (part.pivot, part.language)):
+            if tuple(detect) == ("all",):
+                detector([language])
+            elif language not in detect:
+                raise ConfigError(f"--detect {','.join(detect)}: {part.path} is in {language}, too; name all languages")
+
+
+# Processes that clean blocks; they never import torch.
+
+_cleaner: Cleaner
+
+
+def _begin(cleaner: Cleaner) -> None:
+    """Make this process a worker; it ends with the process that started it, however that ends."""
+    global _cleaner
+    # Ctrl-C reaches all processes of a terminal; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    _cleaner = cleaner
+
+
+def _end_with(sentinel: Any) -> None:
+    wait([sentinel])
+    os._exit(1)
+
+
+def _clean(arguments: tuple[Any, ...]) -> Block:
+    return _cleaner.block(*arguments)
+
+
+@contextmanager
+def _pool(cleaner: Cleaner, processes: int) -> Iterator[Callable[[Iterable[tuple[Any, ...]]], Iterator[Block]]]:
+    """Give a function that cleans blocks in several processes and yields them in order; with one, in this process."""
+    if processes == 1:
+        yield lambda calls: (cleaner.block(*arguments) for arguments in calls)
+        return
+    # Spawned: a fork of a process with threads, as tokenizers have, may wait forever.
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, (cleaner,))
+
+    def each(calls: Iterable[tuple[Any, ...]]) -> Iterator[Block]:
+        # Few calls are taken ahead, so that little is held in memory.
+        waiting: deque[Future[Block]] = deque()
+        for arguments in calls:
+            waiting.append(pool.submit(_clean, arguments))
+            if len(waiting) > processes + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    try:
+        yield each
+    except BrokenProcessPool:
+        raise RunFolderError(
+            "a process of the preparation died, perhaps for lack of memory; give the command again with fewer --jobs"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
