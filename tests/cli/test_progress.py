@@ -73,6 +73,15 @@ def test_without_a_terminal_there_is_a_line_in_ten_seconds_and_the_last(clock, c
     ]
 
 
+def test_the_first_step_shows_no_estimate_of_the_time_left(clock, capsys):
+    with _progress.ProgressBar("maml") as shown:
+        for step, second in ((1, 0), (2, 30), (3, 60)):
+            clock[0] = 100.0 + second
+            shown.on_step(step, 3, "meta-train", {})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("<")[2][:5] for line in lines] == ["?], m", "00:30", "00:00"]
+
+
 def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch, capsys):
     monkeypatch.setattr(_progress.sys.stderr, "isatty", lambda: True, raising=False)
     with _progress.ProgressBar("maml") as shown:
