@@ -252,12 +252,6 @@ def cached(name: str, make: Callable[[Path], None], place: Path | None = None) -
     return folder
 
 
-def kept() -> list[Path]:
-    """Return the folders that are in the cache; one whose name has more after its own was left by a stopped process."""
-    place = cache_folder()
-    return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
-
-
 def _make(folder: Path, make: Callable[[Path], None]) -> None:
     if folder.exists():
         log.warning("%s was changed or is incomplete: making it again", folder)

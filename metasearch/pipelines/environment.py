@@ -4,20 +4,17 @@ import os
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Literal
 
-from packaging.requirements import Requirement
-
 from metasearch import __version__
 from metasearch.config import registry
-from metasearch.config.extras import DISTRIBUTION
 from metasearch.config.library import Library
 from metasearch.data.locate import VARIABLE as DATA
 from metasearch.data.locate import locate
-from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, first_line
-from metasearch.io import VARIABLE, cache_folder, intact, kept
+from metasearch.errors import DataError, EncoderError, MetasearchError, first_line
+from metasearch.io import VARIABLE as CACHE
+from metasearch.io import cache_folder
 from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
 
 
@@ -57,29 +54,16 @@ def bad(about: str, error: MetasearchError) -> Finding:
 
 
 def environment() -> Iterator[Section]:
-    """Yield what is installed and what is missing; changes nothing, and uses no network."""
+    """Yield versions, machine, data and cache; changes nothing and uses no network."""
     yield Section("versions", [*_versions()])
     yield Section("machine", [*_machine()])
-    yield Section("data", [*_data()])
-    yield Section("cache", [*_cache()])
+    yield Section("data", [*_data(), Finding("cache", f"{cache_folder()}; {CACHE} changes it")])
 
 
 def _versions() -> Iterator[Finding]:
     yield Finding("python", platform.python_version())
     yield Finding("metasearch", __version__)
     yield from (Finding(name, version) for name in LIBRARIES if (version := installed(name)))
-    try:
-        needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
-    except PackageNotFoundError:
-        yield note("requirements", "unknown: no package metadata; pip install FOLDER, the checkout, writes it")
-        return
-    for each in needed:
-        if each.marker is not None and not each.marker.evaluate({"extra": ""}):
-            continue
-        version = installed(each.name)
-        if version is None or not each.specifier.contains(version, prereleases=True):
-            advice = f"{version or 'not installed'}, metasearch needs {each}: pip install '{each.name}{each.specifier}'"
-            yield bad(each.name, ConfigError(advice))
 
 
 def _machine() -> Iterator[Finding]:
@@ -120,13 +104,3 @@ def _data() -> Iterator[Finding]:
             # What comes with metasearch must be there, all else need not.
             wrong = bad(f"task {name}", error)
             yield wrong if task.data else note(wrong.about, wrong.found)
-
-
-def _cache() -> Iterator[Finding]:
-    folders = kept()
-    yield Finding("cache", f"{cache_folder()}{'' if folders else ', empty'}; {VARIABLE} names another folder")
-    for folder in folders:
-        if intact(folder):
-            yield Finding(folder.name, "intact")
-        else:
-            yield bad(folder.name, EncoderError(f"damaged; it is made again when it is needed, or delete {folder}"))

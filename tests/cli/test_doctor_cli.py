@@ -12,10 +12,7 @@ from helpers.configs import SHORT_RUN, nested, through
 from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
 from metasearch.cli import main
-from metasearch.config.extras import DISTRIBUTION
 from metasearch.config.run import ScoreConfig
-from metasearch.io import cached
-from metasearch.pipelines import environment
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.search import index_documents
@@ -83,12 +80,14 @@ def copied(place, tmp_path):
     return lambda name: shutil.copytree(place / name, tmp_path / name)
 
 
-def test_versions_machine_and_optional_parts_are_listed_and_the_text_says_the_same():
+def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache):
     tree = doctor()
     versions = findings(tree, "versions")
     assert {"python", "metasearch", "torch", "transformers", "sentence-transformers", "numpy"} <= set(versions)
     assert versions["torch"]["found"] == torch.__version__
     assert {"processor", "threads", "memory", "mps"} <= set(findings(tree, "machine"))
+    assert findings(tree, "data")["cache"]["found"].startswith(f"{cache};")
+    assert not cache.exists()
     text = CliRunner().invoke(main, ["doctor"])
     assert text.exit_code == 0
     lines = text.stdout.splitlines()
@@ -97,29 +96,6 @@ def test_versions_machine_and_optional_parts_are_listed_and_the_text_says_the_sa
         assert section["title"] in lines
         for each in section["findings"]:
             assert any(each["about"] in line and line[2:5].strip() in ("ok", "-") for line in lines)
-
-
-def test_a_required_package_that_is_missing_or_too_old_is_a_problem(monkeypatch):
-    real = environment.installed
-    there = {"scipy": None, "numpy": "1.0"}
-    monkeypatch.setattr(environment, "installed", lambda name: there.get(name, real(name)))
-    monkeypatch.setattr(environment, "requires", {DISTRIBUTION: ["numpy>=2.0", "scipy>=1.11", "click>=8.1"]}.get)
-    tree = doctor(code=2)
-    assert problems(tree) == [("numpy", 2), ("scipy", 2)]
-    found = {f["about"]: f["found"] for f in tree["sections"][0]["findings"]}
-    assert found["scipy"] == "not installed, metasearch needs scipy>=1.11: pip install 'scipy>=1.11'"
-    assert found["numpy"] == "1.0, metasearch needs numpy>=2.0: pip install 'numpy>=2.0'"
-
-
-def test_a_folder_of_the_cache_is_intact_or_a_problem(cache):
-    assert findings(doctor(), "cache")["cache"]["found"].startswith(f"{cache}, empty")
-    assert not cache.exists()
-    folder = cached("numbers-1", lambda new: (new / "a.bin").write_bytes(bytes(2**20)))
-    assert findings(doctor(), "cache")["numbers-1"]["found"] == "intact"
-    (folder / "a.bin").write_bytes(bytes(10))
-    tree = doctor(code=6)
-    assert problems(tree) == [("numbers-1", 6)]
-    assert f"delete {folder}" in findings(tree, "cache")["numbers-1"]["found"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from metasearch.data.translators.base import Places
 from metasearch.data.translators.command import Command
 from metasearch.data.translators.files import Files
 from metasearch.errors import DataError
-from metasearch.io import fingerprint_of, kept
+from metasearch.io import cache_folder, fingerprint_of
 
 UPPER = """\
 import json, sys
@@ -91,6 +91,11 @@ def test_a_program_translates_once_and_the_cache_gives_the_same_when_it_is_delet
     shutil.rmtree(tmp_path / "cache")
     assert translations(made, ["a", "b"], "en", "de") == first
     assert calls(place) == 4
+
+
+def kept():
+    """Return the folders of the cache."""
+    return [path for path in cache_folder().iterdir() if path.is_dir()]
 
 
 def test_many_texts_are_sent_in_parts_each_of_which_is_kept(place):
