@@ -35,6 +35,7 @@ PRINTED = {
     "ms.meta_train(": r"trained: map@20 \d+\.\d\d\n",
     "ms.tune(": r"None\n",  # too few labels to compare anything
     "test.candidates}": r"",
+    "MultilingualPoolEvaluator(": r"mAP@20 \d+\.\d, language bias -?\d+\.\d\n",
     "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
     "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
 }

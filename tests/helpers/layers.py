@@ -18,6 +18,8 @@ HOLDS = {
     "evaluation": "metrics and scores; `study` reads runs back, `statistics` compares them, `report` shows them",
     "training": "the training loop, optimizers, checkpoints, processes; `packing` computes gradients without padding",
     "retrieval": "`index` (quantised embeddings and their exact search), `search`, and the HTTP `server`",
+    "sentence_transformers": "an evaluator for trainers of sentence-transformers",
+    "mteb": "a task and a model of mteb",
     "pipelines": "what the commands do, a file or folder each; model cards and publishing",
     "cli": "the command line; options are generated from `config`",
 }
@@ -38,6 +40,8 @@ MAY_IMPORT = {
     "evaluation": {*_MODEL},
     "training": {*_BASE, "runs", "encoders", "episodes", "algorithms"},
     "retrieval": {*_MODEL},
+    "sentence_transformers": {*_MODEL, "evaluation"},
+    "mteb": {*_MODEL},
     "pipelines": {*_MODEL, "episodes", "algorithms", "compress", "evaluation", "training", "retrieval"},
     "cli": {*_MODEL, "episodes", "compress", "evaluation", "training", "retrieval", "pipelines"},
 }
