@@ -1,4 +1,4 @@
-"""Errors a user can act on, and the exit code of each.
+"""Errors for users, each with an exit code.
 
 Everything metasearch raises on purpose derives from `MetasearchError`; the command line prints its message as one
 line and ends with its `exit_code`. Any other exception is a bug and ends with code 1.
@@ -27,7 +27,7 @@ from pathlib import Path
 
 
 class MetasearchError(Exception):
-    """Base of all errors that a user can act on; `exit_code` is what the command line ends with."""
+    """Base class for user errors; `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
@@ -63,7 +63,7 @@ class EncoderError(MetasearchError):
 
 
 class CellsFailed(MetasearchError):
-    """Cells of a study failed; the others are done."""
+    """Jobs of a study failed; the others are done."""
 
     exit_code = 7
 
@@ -81,7 +81,7 @@ class HubError(MetasearchError):
 
 
 class ProcessLost(MetasearchError):
-    """Another process of the run has ended; what was saved can be gone on with."""
+    """Another process of the run has ended; the saved state can be resumed."""
 
     exit_code = 10
 
@@ -99,13 +99,13 @@ class Terminated(Interrupted):
 
 
 def quoted(path: Path | str) -> str:
-    """Return a path as it is written in a command for the shell."""
+    """Return a path quoted for the shell."""
     # A program would take a first dash for that of a flag.
     return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def to_resume(folder: Path) -> str:
-    """Return the command that goes on with a run or study."""
+    """Return the command that resumes a run or study."""
     return f"metasearch resume {quoted(folder)}"
 
 
@@ -121,14 +121,14 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def require_known(what: str, name: str, choices: Iterable[str]) -> None:
-    """Raise `ConfigError` with the nearest choice unless a name is one of the choices; `what` it is a name of."""
+    """Raise `ConfigError` with the nearest choice for an unknown name; `what` is the kind of name."""
     known = tuple(choices)
     if name not in known:
         raise ConfigError(f"unknown {what} '{name}'.{nearest(name, known)}")
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what an error of another library says, or its type where it says nothing.
+    """Return the first line of another library's error, or its type if the message is empty.
 
     A line that ends with a colon says nothing without the next.
     """

@@ -1,4 +1,4 @@
-"""Files that end, files and folders that are there whole or not at all, and folders that one process has to itself."""
+"""Safe input and output: file errors, atomic files and folders, and folder locks."""
 
 import errno
 import hashlib
@@ -25,7 +25,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class OutOfRoom(RunFolderError):
-    """The disk, or what may be used of it, is full."""
+    """The disk, or its quota, is full."""
 
 
 _ENDLESS = {
@@ -50,7 +50,7 @@ def require_file(path: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file; `OSError` as `require_file`, too."""
+    """Return a file's content; `OSError` as `require_file`, too."""
     require_file(path)
     return path.read_bytes()
 
@@ -112,14 +112,14 @@ def sync(path: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits; `OSError` as `require_file`, too."""
+    """Return a file's SHA-256 in hexadecimal; `OSError` as `require_file`, too."""
     require_file(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_bytes(content: bytes) -> str:
-    """Return the SHA-256 of bytes, in hexadecimal digits."""
+    """Return the SHA-256 of bytes in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -135,7 +135,7 @@ def share(folder: Path) -> None:
 
 
 def write_error(path: Path, error: Exception, needed: int | None = None) -> RunFolderError:
-    """Return the error of what cannot be written; of a full disk it says how many bytes are needed and how many free.
+    """Return the error for a failed write; for a full disk, with bytes needed and free.
 
     That the disk is full is told from the text of the error, too: other libraries have error types of their own.
     """
@@ -147,7 +147,7 @@ def write_error(path: Path, error: Exception, needed: int | None = None) -> RunF
 
 
 def require_room(path: Path, needed: int, what: str) -> None:
-    """Raise `RunFolderError` where the disk of a path, which need not be there yet, has less room than is needed.
+    """Raise `RunFolderError` if a path's disk has less room than needed; the path need not exist.
 
     Args:
         path: of what will be written.
@@ -160,7 +160,7 @@ def require_room(path: Path, needed: int, what: str) -> None:
 
 
 def free_bytes(path: Path) -> int:
-    """Return how many bytes are free on the disk of a path, which need not be there yet."""
+    """Return the free bytes on a path's disk; the path need not exist."""
     place = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
     return shutil.disk_usage(place).free
 
@@ -181,7 +181,7 @@ def taken(path: Path, first: str) -> bool:
 
 @contextmanager
 def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
-    """Make a folder and keep other processes out of it; the lock goes with the process, however that ends.
+    """Create a folder and lock it against other processes; the lock ends with the process.
 
     Args:
         folder: to have alone.
@@ -214,7 +214,7 @@ log = logging.getLogger(__name__)
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache: that of `METASEARCH_CACHE`, or `metasearch` in the user's folder for caches."""
+    """Return the cache folder: `METASEARCH_CACHE`, or `metasearch` in the user's cache folder."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metasearch"
@@ -266,7 +266,7 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
 
 
 def intact(folder: Path) -> bool:
-    """Return whether the files of a folder are those that were made."""
+    """Return whether a folder's files are unchanged."""
     try:
         known = json.loads(read_bytes(folder / _HASHES))
         return bool(known == _hashes(folder))
@@ -275,7 +275,7 @@ def intact(folder: Path) -> bool:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file but the list of hashes itself, by its path in the folder."""
+    """Return the SHA-256 of every file except the list of hashes, by path in the folder."""
     hashes = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != _HASHES:
@@ -284,7 +284,7 @@ def _hashes(folder: Path) -> dict[str, str]:
 
 
 def fingerprint_of(rows: Iterable[Sequence[str]], settings: str = "") -> str:
-    """Return a hash of 16 hexadecimal digits of rows of texts; another order or another column gives another one.
+    """Return a 16-digit hexadecimal hash of rows of texts, which depends on order and columns.
 
     Args:
         rows: texts of each row.

@@ -44,11 +44,11 @@ class Triplet:
 
     @property
     def ids(self) -> tuple[str, str, str]:
-        """Ids of question, positive and negative."""
+        """Ids for question, positive and negative."""
         return self.question.id, self.positive.id, self.negative.id
 
     def lines(self) -> tuple[str, ...]:
-        """Return the question, and the sentences of positive and negative below it."""
+        """Return the question, with the sentences of positive and negative below it."""
         candidates = (("+", self.positive), ("-", self.negative))
         return f"? {self.question.text}", *(f"  {mark} {c.language}: {c.shown}" for mark, c in candidates)
 
@@ -75,12 +75,12 @@ class TranslatedTriplet:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of question, positive and negative, and the translation's language: its id is that of the question."""
+        """Ids for question, positive and negative, and the translation's language; its id is the question's."""
         return *self.triplet.ids, self.translation.language
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Texts of all that answer the question."""
+        """Texts of all answers to the question."""
         return self.triplet.answers
 
     def lines(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Episode:
     sets: tuple[LabelledSet, ...]
 
     def transfers(self) -> Iterator[tuple[LabelledSet, LabelledSet]]:
-        """Yield (support, query) for each arrow of the arrangement."""
+        """Yield (support, query) for each arrow in the arrangement."""
         return pairwise(self.sets)
 
 

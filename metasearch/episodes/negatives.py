@@ -35,7 +35,7 @@ def choose(
     count: int,
     rng: np.random.Generator,
 ) -> list[int]:
-    """Return the indices of `count` negatives of a class, drawn at random without replacement.
+    """Return the indices of `count` negatives in a class, drawn at random without replacement.
 
     Where the class has too few members, the ones nearest to the class follow, and a warning says so. `to_positive` is
     d(q, p), and `to_negatives` are d(q, n) of N ≥ count candidates n, `(N,)`.
@@ -65,7 +65,7 @@ def choose(
 
 
 class NearestCandidates:
-    """The candidates and questions of some languages, embedded once: nearness stays that of the starting encoder.
+    """Candidates and questions in some languages, embedded once by the starting encoder.
 
     Args:
         data: data of the split to draw from.
@@ -88,7 +88,7 @@ class NearestCandidates:
     def near(
         self, question: Question, positive: Candidate, own: Collection[str], languages: Sequence[str], margin: float
     ) -> list[Candidate]:
-        """Return the negatives of a question with this answer, the nearest first; of equal texts one.
+        """Return negatives for a question with this answer, nearest first, without duplicates.
 
         Args:
             question: of the data.

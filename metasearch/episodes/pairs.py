@@ -1,4 +1,4 @@
-"""Draws sets of scored pairs for similarity tasks (MAML-Align paper, section 4.2)."""
+"""Draw sets of scored pairs for similarity tasks (MAML-Align paper, section 4.2)."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -29,7 +29,7 @@ class PairSampler:
         self.data = data
 
     def check(self, variant: Variant, count: int, where: str) -> None:
-        """Raise `DataError` when a set of this variant and size cannot be drawn."""
+        """Raise `DataError` if a set for this variant and size cannot be drawn."""
         for language, need in self._shares(variant, count).items():
             have = len(self._pairs(variant, language))
             if have < need:
@@ -39,7 +39,7 @@ class PairSampler:
                 )
 
     def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
-        """Draw a set of `count` pairs; `like` is not looked at."""
+        """Draw a set of `count` pairs; `like` is ignored."""
         drawn = {
             language: iter(rng.choice(len(self._pairs(variant, language)), size=need, replace=False))
             for language, need in self._shares(variant, count).items()
@@ -61,7 +61,7 @@ class PairSampler:
 
 
 class QuestionTranslations:
-    """Adds to each triplet the question of the same id in another language.
+    """Add a translated question, with the same id, to each triplet.
 
     The language is drawn evenly, for each triplet, among those that the arrangement of the episode names and that the
     question is asked in. So no language that a mode does not train on is ever seen.
@@ -97,7 +97,7 @@ class QuestionTranslations:
                         )
 
     def add(self, examples: LabelledSet, arrangement: Arrangement, rng: np.random.Generator) -> LabelledSet:
-        """Return a set of triplets with a translation of the question of each."""
+        """Return a set of triplets, each with a translated question."""
         translated = []
         for triplet in cast("tuple[Triplet, ...]", examples.examples):
             found = self._of(triplet.question, arrangement)
@@ -105,6 +105,6 @@ class QuestionTranslations:
         return LabelledSet(examples.variant, tuple(translated))
 
     def _of(self, question: Question, arrangement: Arrangement) -> list[Question]:
-        """Return the translations of a question, in the order of their languages' codes."""
+        """Return a question's translations, sorted by language code."""
         keys = [(code, question.id) for code in sorted(arrangement.languages - {question.language})]
         return [self._questions[key] for key in keys if key in self._questions]

@@ -1,4 +1,4 @@
-"""Samplers of episodes: what an outer step learns from, drawn from a benchmark."""
+"""Samplers: they draw the episodes for each outer step from a benchmark."""
 
 from collections.abc import Mapping, Sequence
 
@@ -72,7 +72,7 @@ class EpisodeSampler:
         return Episode(arrangement, tuple(drawn))
 
     def batch(self, step: int, size: int) -> list[Episode]:
-        """Return the meta-batch of an outer step: episodes `step * size` to `step * size + size - 1`."""
+        """Return an outer step's meta-batch: episodes `step * size` to `step * size + size - 1`."""
         return [self.episode(step * size + i) for i in range(size)]
 
     def _size(self, position: int) -> int:
@@ -114,7 +114,7 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
 
 
 def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) -> dict[Phase, Data]:
-    """Return what each phase draws from; the data of one without episodes may be as small as it likes."""
+    """Return the data for each phase; a phase without episodes may have any amount."""
     train = benchmark.split.train
     if recipe.labels is not None and not isinstance(train, TranslationData):
         variants = (variant for each in benchmark.arrangements["meta-train"] for variant in each.variants)
@@ -127,7 +127,7 @@ def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) 
 def _translations(
     benchmark: Benchmark, recipe: Recipe, parts: Mapping[Phase, Data]
 ) -> dict[Phase, QuestionTranslations]:
-    """Return what adds translations of questions in each phase; nothing where none are asked for."""
+    """Return the samplers of translated questions per phase; empty if not requested."""
     if not recipe.episodes.translations:
         return {}
     found = {}
@@ -155,5 +155,5 @@ def _sets(
 
 
 def needs_vectors(recipe: Recipe) -> bool:
-    """Say whether drawing episodes of a recipe takes vectors of the encoder."""
+    """Return whether drawing a recipe's episodes needs the encoder."""
     return (recipe.episodes.queries, recipe.episodes.negatives) != ("random", "random")

@@ -1,4 +1,4 @@
-"""Draws sets of triplets for retrieval tasks (MAML-Align paper, section 4.2 and appendix C)."""
+"""Draw sets of triplets for retrieval tasks (MAML-Align paper, section 4.2 and appendix C)."""
 
 import logging
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class TripletSampler:
-    """Draws triplets from the questions of one split.
+    """Draw triplets from one split's questions.
 
     A set of `count` triplets is made of as few questions as give that many: each question is paired with its answer
     in every candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut
@@ -58,7 +58,7 @@ class TripletSampler:
                 self._vectors[language] = embed([question.text for question in questions], "question")
 
     def check(self, variant: Variant, count: int, where: str) -> None:
-        """Raise `DataError` when a set of this variant and size cannot be drawn."""
+        """Raise `DataError` if a set for this variant and size cannot be drawn."""
         need = self._questions_for(variant, count)
         have = len(self._askable(variant))
         if have < need:
@@ -78,7 +78,7 @@ class TripletSampler:
                 )
 
     def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
-        """Draw a set of `count` triplets; `like` is the support set that a `similar` query set resembles."""
+        """Draw a set of `count` triplets; a `similar` query set resembles the support set `like`."""
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
             raise ConfigError("similar queries and graded or mined negatives need an encoder")
         number = self._questions_for(variant, count)
@@ -106,7 +106,7 @@ class TripletSampler:
 
     @cached_property
     def _answers(self) -> dict[str, list[Candidate]]:
-        """Answer sentences of each language."""
+        """Answer sentences by language."""
         table: dict[str, list[Candidate]] = {}
         for candidate in self.data.candidates:
             if candidate.answers:
@@ -153,7 +153,7 @@ class TripletSampler:
     def _unlabelled(
         self, question: Question, positive: Candidate, variant: Variant, rng: np.random.Generator
     ) -> list[Candidate]:
-        """Draw negatives of the class that the settings name."""
+        """Draw negatives from the class in the settings."""
         if self.settings.negatives == "random" or self.embed is None:
             return self._random_negatives(question, variant, self.settings.n_neg, rng)
         if self.settings.negatives == "mined":
@@ -192,7 +192,7 @@ class TripletSampler:
     def _random_negatives(
         self, question: Question, variant: Variant, count: int, rng: np.random.Generator
     ) -> list[Candidate]:
-        """Draw negatives of different texts, fewer than `count` only when there are no more."""
+        """Draw negatives with distinct texts; fewer than `count` only if there are no more."""
         own = self._own(question, variant)
         left = {code: [a for a in self._answers[code] if a.text not in own] for code in variant.candidates}
         drawn: list[Candidate] = []
@@ -205,7 +205,7 @@ class TripletSampler:
         return drawn
 
     def _own(self, question: Question, variant: Variant) -> set[str]:
-        """Return the texts of the answers to a question, which are no negatives of it whatever they answer besides."""
+        """Return the texts that answer a question; they are never its negatives."""
         return {answer.text for code in variant.candidates for answer in self.data.answers[question.id][code]}
 
     def _similar(self, like: LabelledSet, variant: Variant, number: int, rng: np.random.Generator) -> list[Question]:

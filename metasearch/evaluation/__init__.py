@@ -1,1 +1,1 @@
-"""Evaluation: an encoder and data in, scores and the results of every question out."""
+"""Evaluation: from encoder and data to scores and per-query results."""

@@ -1,4 +1,4 @@
-"""Detects the collapse of an encoder's sentence vectors in training, which the loss does not show.
+"""Detect collapsed sentence embeddings in training, which the loss does not show.
 
 A student whose vectors are nearly all the same can have a low loss and useless similarities (sentence-transformers
 issues 1164, 1068, 831). So the shape of its vectors is monitored beside the scores. Two kinds of collapse are
@@ -28,7 +28,7 @@ RANK_SHARE = 0.1
 
 @dataclass(frozen=True)
 class EmbeddingHealth:
-    """The shape of a set of sentence vectors, each divided by its length.
+    """Statistics on sentence embeddings, each normalised.
 
     Attributes:
         cosine: mean cosine of all pairs of two vectors: 1 when all are the same, about 0 when they are spread out.
@@ -47,7 +47,7 @@ class EmbeddingHealth:
 
 
 def health(vectors: NDArray[np.floating]) -> EmbeddingHealth:
-    """Return the shape of the vectors of different sentences, computed in float64.
+    """Return statistics on embeddings of different sentences, in float64.
 
     Args:
         vectors: sentence vectors, `(N, D)`. The rank is at most N − 1: take some hundred sentences, always the same.
@@ -67,7 +67,7 @@ def health(vectors: NDArray[np.floating]) -> EmbeddingHealth:
 
 
 def diagnose(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: int) -> str | None:
-    """Return a warning that names the kind of collapse and its likely cause, or None when the vectors are healthy.
+    """Return a warning with the kind of collapse and its likely cause, or None.
 
     Args:
         now: shape of the vectors at this step.

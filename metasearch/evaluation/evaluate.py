@@ -105,7 +105,7 @@ def _search(
 
 
 def evaluate_similarity(encoder: TextEncoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
-    """Return the scores of every language pair."""
+    """Return the scores for every language pair."""
     if not data.pairs:
         raise DataError("there are no pairs to evaluate on")
     first = encoder.encode([pair.text1 for pair in data.pairs], "text")
@@ -116,7 +116,7 @@ def evaluate_similarity(encoder: TextEncoder, data: SimilarityData, measures: Se
 def correlate(
     data: SimilarityData, first: NDArray[np.float32], second: NDArray[np.float32], measures: Sequence[Measure]
 ) -> Evaluation:
-    """Return the scores of every language pair from unit vectors of both texts of each pair, `(N, D)`.
+    """Return the scores for every language pair, from unit vectors for both texts in each pair, `(N, D)`.
 
     Raises:
         ConfigError: a measure is for another kind of task.

@@ -34,7 +34,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All scores of an encoder on one split; `groups` are languages over which means of their own are reported."""
+    """All scores of an encoder on one split; `groups` are language groups with their own means."""
 
     scores: tuple[Score, ...]
     questions: QueryResults = field(default_factory=QueryResults)
@@ -54,7 +54,7 @@ class Evaluation:
         return fmean(values)
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """Yield all scores, the mean of each measure and pool, and that of each group, as plain dictionaries.
+        """Yield all scores, means per measure and pool, and group means, as dictionaries.
 
         The row of a group has `group NAME` for a language, the number of languages it is the mean of (`found`) and
         how many belong to the group (`listed`). A group without scores has no row.
@@ -73,6 +73,6 @@ class Evaluation:
 
 
 def _mean(scores: Sequence[Score], language: str, candidates: str) -> Score:
-    """Return the unweighted mean of some scores of one measure and pool."""
+    """Return the unweighted mean score for one measure and pool."""
     value, count = fmean(score.value for score in scores), sum(score.count for score in scores)
     return Score(scores[0].measure, scores[0].pool, language, candidates, value, count)

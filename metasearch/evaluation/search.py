@@ -50,7 +50,7 @@ def search(
     rescoring: Rescoring | None = None,
     depth: int = TOP,
 ) -> SearchResult:
-    """Rank all candidates for each question by the dot product of their vectors; of equal scores the first is highest.
+    """Rank all candidates for each question by dot product; ties by index.
 
     Args:
         questions: N questions, to name one whose scores are not finite.
@@ -121,7 +121,7 @@ def _rescore(row: Scores, number: int, rescoring: Rescoring) -> None:
 
 
 def _highest(row: NDArray[np.float32], count: int) -> Indices:
-    """Return the indices of the highest scores of a row, the highest first; equal ones by their index."""
+    """Return the indices of the highest scores in a row, in order; ties by index."""
     reaching = np.flatnonzero(row >= np.partition(row, len(row) - count)[len(row) - count])
     return reaching[np.argsort(-row[reaching], kind="stable")[:count]]
 

@@ -66,7 +66,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class AugmentResult:
-    """A file of scored pairs that was written; `histogram` counts scores from 0 to 1, from 1 to 2, and so on to 5."""
+    """A written file of scored pairs; `histogram` counts scores from 0 to 1, 1 to 2, up to 5."""
 
     output: Path
     candidates: Candidates
@@ -83,14 +83,14 @@ class AugmentResult:
 
 
 def read_pairs(paths: Sequence[Path]) -> list[TextPair]:
-    """Return the sentence pairs of files of scored pairs; `DataError` names file and line of a damaged one."""
+    """Return the sentence pairs in files of scored pairs; `DataError` names file and line."""
     return [(first, second) for path in paths for first, second, _ in scored_rows(path)]
 
 
 def find_candidates(
     encoder: Encoder, pairs: Sequence[TextPair], excluded: Iterable[TextPair] = (), top: int = 10
 ) -> Candidates:
-    """Return each sentence of pairs with its `top` nearest neighbours by the encoder's cosine.
+    """Pair each sentence with its `top` nearest neighbours by the encoder's cosine.
 
     The pairs themselves, whose scores are known, and excluded ones, of dev and test, are left out in either order.
 
@@ -132,7 +132,7 @@ def augment(
     batch_size: int = 32,
     progress: Progress | None = None,
 ) -> AugmentResult:
-    """Score the candidates and write them to a new file, or go on with the scores of an interrupted call.
+    """Score candidates and write them to a new file, or continue an interrupted call.
 
     Scores are clipped to 0 to 1, and written as 0 to 5 with four decimals. `progress` is called after each block.
 
@@ -227,7 +227,7 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
 
 
 def _is_sentence_encoder(folder: Path) -> bool:
-    """Return whether a folder says that it is one; what cannot be read is left to who loads it."""
+    """Return whether a folder declares a sentence encoder; unreadable ones fail on loading."""
     if not (folder / "modules.json").is_file():
         return False
     try:

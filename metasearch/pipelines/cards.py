@@ -1,4 +1,4 @@
-"""The model cards that commands write: of runs, and of compressed, merged and neutral encoders."""
+"""Model cards for runs, and for compressed, merged and neutral encoders."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ def _write_run_card(
 
 
 def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
-    """Return the card of a student of `metasearch compress`; `base` is the encoder as given to the command."""
+    """Return the card for a student of `metasearch compress`; `base` is the encoder as given."""
     names = [name for name in Plan.model_fields if name not in ("seed", "initial")]
     given = {name.replace("_", "-"): value for name in names if (value := getattr(plan, name)) not in (None, ())}
     source = find_base("base", base)
@@ -158,7 +158,7 @@ def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, afte
 
 
 def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> str:
-    """Return the card of an encoder of `metasearch merge`, from name, share and fingerprint of each of its parts."""
+    """Return the card for an encoder of `metasearch merge`, from its parts' names, weights and fingerprints."""
     bases = tuple(find_base("merged", name, fingerprint) for name, _, fingerprint in parts)
     shares = [f"{part[1]:g} of {base.short} ({part[2]})" for part, base in zip(parts, bases, strict=True)]
     return _card(
@@ -187,7 +187,7 @@ def tuned_card(
     rows: Sequence[Row],
     licence: str,
 ) -> str:
-    """Return the card of an encoder of `metasearch tune`.
+    """Return the card for an encoder of `metasearch tune`.
 
     `result` says what was kept and why, and `rows` are the mean scores of `tuned` and of the `base encoder`.
     """
@@ -216,7 +216,7 @@ def neutral_card(
     tasks: Sequence[Benchmark],
     shown: str,
 ) -> str:
-    """Return the card of an encoder of `metasearch neutralise`.
+    """Return the card for an encoder of `metasearch neutralise`.
 
     `made` are facts of the projection, `counts` language → texts in the estimate, `rows` scores `before` and `after`
     on `tasks`, and `shown` their tables.
@@ -248,7 +248,7 @@ def exported_card(
     shown: str = "",
     graph: Facts | None = None,
 ) -> str:
-    """Return the card of a model of `metasearch export`, with scores on a benchmark and their tables if there is one.
+    """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
 
     `base` is the name of the encoder before, and `graph` has the facts of the folder of an ONNX graph.
     """
@@ -293,7 +293,7 @@ def _card(
     languages: Sequence[str] = (),
     **rest: Any,
 ) -> str:
-    """Return a card with the use of an encoder, or of its graph, and the limits that all models have after their own.
+    """Return a card with usage and limits; general limits follow the model's own.
 
     `int8` says that the weights of a model with layers are in eight bits.
     """
@@ -342,7 +342,7 @@ compare them by cosine similarity.{truncated if truncations else ""} Each method
 
 
 def find_base(role: str, name: str, fingerprint: str = "") -> Base:
-    """Return what a card says of an encoder, by the name that a run had for it; never the path of a folder."""
+    """Return a card's reference to an encoder, by its name in a run; never a folder path."""
     if name in registry.names("encoders"):
         # The module of a built-in encoder may have `HUB`, `LICENCE`, or `FOLDER` with a card.
         module = registry.load("encoders", name)
@@ -358,7 +358,7 @@ def find_base(role: str, name: str, fingerprint: str = "") -> Base:
 
 
 def _read_card(card: Path) -> tuple[str, str]:
-    """Return licence and title of a card."""
+    """Return a card's licence and title."""
     try:
         return read_licence(card), read_title(card) if card.is_file() else ""
     except MetasearchError as error:
@@ -367,7 +367,7 @@ def _read_card(card: Path) -> tuple[str, str]:
 
 
 def _describe_corpora(files: RunFolder, config: DistillConfig) -> Iterator[Dataset]:
-    """Yield the data of each stage, by the names of its files without their folders."""
+    """Yield each stage's data, by file name without folder."""
     for number, name, stage in config.stages:
         path = files.path / f"{number}-{name}" / "data.txt"
         found = path.read_text(encoding="utf-8").strip() if path.is_file() else ""

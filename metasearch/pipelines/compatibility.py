@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 
 def learner_class(recipe: Recipe) -> type[Learner]:
-    """Return the class of a recipe's learner."""
+    """Return a recipe's learner class."""
     kind: type[Learner] = registry.load("learners", recipe.learner).LEARNER
     return kind
 
 
 def learner_options(recipe: Recipe) -> Any:
-    """Return the checked options of a recipe's learner."""
+    """Return a recipe's checked learner options."""
     return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
 
 
@@ -50,7 +50,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
 
 
 def _check_order(learner: type[Learner], options: Any, precision: str, checkpointing: Checkpointing) -> None:
-    """Raise `ConfigError` where a learner of second order is to be trained in a way that only first order has."""
+    """Raise `ConfigError` if a second-order learner is combined with first-order features."""
     # Of a class, what is not False is the property, which asks the options.
     if getattr(learner, "second_order", True) is False or getattr(options, "first_order", False):
         return
@@ -62,7 +62,7 @@ def _check_order(learner: type[Learner], options: Any, precision: str, checkpoin
 
 
 def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
-    """Raise `ConfigError` where the train part, or what is taken of it, is not what the recipe asks for."""
+    """Raise `ConfigError` if the train part, or its used share, does not fit the recipe."""
     if recipe.labels and recipe.budget.meta_valid:
         raise ConfigError(
             f"labels={recipe.labels} limits only train, but meta-valid would use labels of dev: use --set "
@@ -103,7 +103,7 @@ def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
 
 
 def _warn_of_single_questions(recipe: Recipe, benchmark: Benchmark) -> None:
-    """Say where sets have one question, and so no other translation that the right one could be told from."""
+    """Warn about sets with one question, where alignment has no other translation to compare with."""
     sizes, chains = recipe.episodes, [chain for chains in benchmark.arrangements.values() for chain in chains]
     supports = [chain.variants[0] for chain in chains]
     queries = [variant for chain in chains for variant in chain.variants[1:]]

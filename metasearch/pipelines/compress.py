@@ -72,7 +72,7 @@ def _written(source: Encoder, student: Encoder, plan: Plan, before: Sizes, folde
 
 
 def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
-    """Return the sizes before and after, of an encoder or of a configuration alone; writes nothing.
+    """Return the sizes before and after, from an encoder or only its configuration; writes nothing.
 
     Raises:
         ConfigError: the plan does not fit, or a vocabulary is to be trimmed where there is no tokenizer.

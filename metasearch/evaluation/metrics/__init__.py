@@ -1,1 +1,1 @@
-"""Metrics, one file each: `base` says what a metric is, and each file that defines `METRIC` is one by its name."""
+"""Metrics, one per file: `base` has the interface, and each other file defines one `METRIC`."""

@@ -1,4 +1,4 @@
-"""Accuracy of translation retrieval: is the nearest neighbour of a text, among the other side, its translation?
+"""Accuracy in translation retrieval: is a text's nearest neighbour on the other side its translation?
 
 As Tatoeba is scored (Artetxe & Schwenk, 2019; XTREME; EMA teacher, section 3.2): one nearest neighbour by cosine.
 """
@@ -14,7 +14,7 @@ _CELLS = 2**24
 
 
 def first_equal(vectors: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Return the index of the first vector that equals each one, `(N, D)` → `(N,)`.
+    """Return the index of the first equal vector for each vector, `(N, D)` → `(N,)`.
 
     A matrix product may round two equal columns differently, so that ties between equal vectors must be made.
     """

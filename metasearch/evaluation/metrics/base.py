@@ -1,4 +1,4 @@
-"""The contract of a metric, and the ranks that retrieval metrics are functions of.
+"""The interface of metrics, and the ranks used by retrieval metrics.
 
 A metric is a module with `METRIC`, a `Metric`; its name is that of its file, or of its entry point in the group
 `metasearch.metrics`. Higher values are better: early stopping keeps the highest, and reports rank by it.
@@ -20,7 +20,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of one kind of task.
+    """A metric for one kind of task.
 
     Attributes:
         kind: kind of the tasks; it decides what the function takes and returns.
@@ -59,7 +59,7 @@ def load_function(measure: Measure, kind: Kind) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of the relevant candidates of N questions, M in all.
+    """Ranks of the M relevant candidates for N questions.
 
     Attributes:
         ranks: ranks from 1, ascending within each question, `(M,)`.
@@ -80,12 +80,12 @@ class Ranks:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Number of relevant candidates of each question, R, `(N,)`."""
+        """Number of relevant candidates per question, R, `(N,)`."""
         return np.diff(self.offsets)
 
     @property
     def ideal(self) -> NDArray[np.int64]:
-        """Ranks in a perfect ranking: 1 to R of each question, `(M,)`."""
+        """Ranks in a perfect ranking: 1 to R per question, `(M,)`."""
         return np.arange(1, len(self.ranks) + 1) - np.repeat(self.offsets[:-1], self.sizes)
 
     def hits(self, k: int | None) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from metasearch.evaluation.metrics.base import Metric
 
 
 def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
-    """Return r of `(N,)` with `(N,)`; errors as `require_defined`."""
+    """Return r for `(N,)` and `(N,)`; errors as `require_defined`."""
     from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
 
     require_defined(predicted, gold)
@@ -16,7 +16,7 @@ def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> floa
 
 
 def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
-    """Check predicted and gold scores, `(N,)` each, of any correlation.
+    """Check predicted and gold scores, `(N,)` each, for any correlation.
 
     Raises:
         DataError: a side is constant or has fewer than two values, so that no correlation is defined.
@@ -38,7 +38,7 @@ r = Σ (p − p̄)(g − ḡ) / √(Σ (p − p̄)² · Σ (g − ḡ)²)
 
 
 def spearman(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
-    """Return ρ of `(N,)` with `(N,)`; errors as `require_defined`."""
+    """Return ρ for `(N,)` and `(N,)`; errors as `require_defined`."""
     from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
 
     require_defined(predicted, gold)

@@ -1,4 +1,4 @@
-"""Metrics of retrieval: functions of the ranks of the relevant candidates of each question."""
+"""Retrieval metrics: functions of the ranks of relevant candidates per question."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from metasearch.evaluation.metrics.base import Metric, Ranks, Values
 
 
 def average_precision(ranks: Ranks, k: int | None = None) -> Values:
-    """Return AP, or AP@k, of each question, `(N,)`.
+    """Return AP, or AP@k, per question, `(N,)`.
 
     Example:
         >>> one = Ranks(np.array([1, 4]), np.array([0, 2]))
@@ -39,7 +39,7 @@ where R > k, so that its perfect ranking is below 1.
 
 
 def reciprocal_rank(ranks: Ranks, k: int | None = None) -> Values:
-    """Return RR, or RR@k, of each question, `(N,)`.
+    """Return RR, or RR@k, per question, `(N,)`.
 
     Example:
         >>> two = Ranks(np.array([2, 3, 5]), np.array([0, 2, 3]))
@@ -91,7 +91,7 @@ have the ranks 1 to R, the greatest gains first. It is trec_eval's `ndcg_cut`, a
 
 
 def precision(ranks: Ranks, k: int) -> Values:
-    """Return Precision@k of each question, `(N,)`.
+    """Return Precision@k per question, `(N,)`.
 
     Example:
         >>> precision(Ranks(np.array([1, 3, 9]), np.array([0, 3])), k=4)
@@ -108,7 +108,7 @@ Precision@k = (relevant candidates with rank ≤ k) / k, also where the pool has
 
 
 def recall(ranks: Ranks, k: int) -> Values:
-    """Return Recall@k of each question, `(N,)`.
+    """Return Recall@k per question, `(N,)`.
 
     Example:
         >>> recall(Ranks(np.array([1, 3, 9]), np.array([0, 3])), k=3)
@@ -125,7 +125,7 @@ Recall@k = (relevant candidates with rank ≤ k) / R. With R > k it cannot reach
 
 
 def precision_at_full_recall(ranks: Ranks, k: None = None) -> Values:
-    """Return the precision of each question at its last relevant candidate, `(N,)`.
+    """Return each question's precision at its last relevant candidate, `(N,)`.
 
     Example:
         >>> precision_at_full_recall(Ranks(np.array([1, 4, 2]), np.array([0, 2, 3])))
@@ -145,7 +145,7 @@ It is 1 where nothing else ranks above the last of them, as `iprec_at_recall_1.0
 
 
 def complete(ranks: Ranks, k: int) -> Values:
-    """Return Complete@k of each question, `(N,)`.
+    """Return Complete@k per question, `(N,)`.
 
     Example:
         >>> complete(Ranks(np.array([1, 3, 2, 9]), np.array([0, 2, 4])), k=3)

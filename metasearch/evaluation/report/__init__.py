@@ -1,1 +1,1 @@
-"""Tables, charts and pages of the results of studies. Never imports torch."""
+"""Tables, charts and pages for study results. Never imports torch."""

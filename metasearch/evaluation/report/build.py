@@ -67,7 +67,7 @@ def build(
 
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:
-    """Return the arms and runs that have the results of each question, and a sentence for each arm that lacks some."""
+    """Return arms and runs with per-query results, and a sentence for each arm that lacks some."""
     scored = [each for each in study.scored if each.has_questions]
     arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
     sentences = []
@@ -82,7 +82,7 @@ def with_questions(study: Study) -> tuple[Study, list[str]]:
 def _compared(
     study: Study, baseline: Arm, selection: ScoreSelection, level: float, resamples: int, seed: int
 ) -> tuple[Comparison | None, list[str]]:
-    """Return the comparison with a baseline, or why there is none, in words."""
+    """Return the comparison with a baseline, or the reason why there is none."""
     if baseline not in study.arms:
         return None, [f"Nothing is compared: {baseline.label} has no results of each question."]
     try:
@@ -92,7 +92,7 @@ def _compared(
 
 
 def files(report: Report) -> dict[str, str]:
-    """Return path in the folder → text of each file of a report, the page first."""
+    """Return a report's files by path, the page first."""
     tables = [table for section in report.sections for table in section.tables]
     index = json.dumps([asdict(table) for table in tables], ensure_ascii=False, indent=1, allow_nan=False)
     texts = {PAGE: page(report), "report.md": _markdown(report), INDEX: f"{index}\n"}
@@ -103,7 +103,7 @@ def files(report: Report) -> dict[str, str]:
 
 
 def _markdown(report: Report) -> str:
-    """Return the words and tables of a report."""
+    """Return a report's text and tables."""
     parts = [f"# {formats.plain(report.title)}", *map(formats.plain, report.intro)]
     parts.append("\n".join(f"- {formats.plain(name)}: {formats.plain(value)}" for name, value in report.facts))
     for section in report.sections:
@@ -150,7 +150,7 @@ def refuse(folder: Path) -> None:
 
 
 def _former(folder: Path) -> set[Path]:
-    """Return the files of the tables that a former report listed."""
+    """Return the table files listed in an earlier report."""
     try:
         keys = [str(table["key"]) for table in json.loads((folder / INDEX).read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError, KeyError):

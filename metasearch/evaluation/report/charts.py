@@ -1,4 +1,4 @@
-"""Charts of a report: heat maps, intervals, lines and points, as SVG that is written here, without a library."""
+"""Report charts: heat maps, intervals, lines and points, as SVG without a library."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Palette:
         self._name, self._sign = ("v", "+") if diverging else ("q", "")
 
     def css(self, shade: int) -> str:
-        """Return the class of a colour, by its number."""
+        """Return the CSS class of a colour, by number."""
         return f"{self._name}{shade}"
 
     def of(self, value: float) -> str:
@@ -48,13 +48,13 @@ class Palette:
         return self.css(min(SHADES - 1, int(SHADES * share)))
 
     def text(self, value: float) -> str:
-        """Return a value as it is written."""
+        """Return a formatted value."""
         # `z`: what rounds to 0 has no minus sign.
         return minus(f"{value:{self._sign}z.1f}")
 
 
 def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: Sequence[float | None] = ()) -> Markup:
-    """Return a heat map of a table; `row` and `column` say what they are, such as `questions` and `candidates`.
+    """Return a table's heat map; `row` and `column` name its axes, such as `questions` and `candidates`.
 
     Where it is diverging, 0 is the middle colour, and values are written with their sign. The palette holds the values
     of `also`, too, so that maps beside each other share colours.
@@ -123,7 +123,7 @@ _WIDE, _LABEL, _VALUE, _GAP = 460.0, 22.0, 16.0, 8.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A finite value in the unit of the axis, and the ends of its interval where it has one.
+    """A finite value in axis units, with its interval if known.
 
     Its marker is hollow, such as where the interval holds the value that all are compared with.
     """
@@ -136,7 +136,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the chart: its label, a value of each series that has one, and these in words, at the right end."""
+    """A chart row: label, one value per series, and a text at the right end."""
 
     label: str
     estimates: tuple[Estimate | None, ...]
@@ -198,7 +198,7 @@ _MARKED = 30
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart: label in the legend, and step and finite value of each point, by step.
+    """A chart line: legend label, and (step, finite value) points in order.
 
     `thin` are lines drawn thin in the same colour, such as the runs that `points` is the mean of.
     """
@@ -244,7 +244,7 @@ def line_chart(
 
 
 def _draw_lines(drawing: Drawing, series: Sequence[Series], x: Axis, y: Axis) -> None:
-    """Draw the thin lines of all series, and above them the others."""
+    """Draw the thin lines of all series, then the others above them."""
     for number, s in enumerate(series):
         for line in s.thin:
             if len(line) > 1:
@@ -267,7 +267,7 @@ _AFTER_COLOURS = "* { box-sizing"
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of points: its title, and group → points, finite and around 0."""
+    """A scatter plot: title, and finite points per group around 0."""
 
     title: str
     groups: Mapping[str, Sequence[tuple[float, float]]]

@@ -22,7 +22,7 @@ _SOURCES = {
 
 
 def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
-    """Return what the figures and marks mean, and what is missing: a sentence or two each."""
+    """Return notes on figures, marks and missing data, one or two sentences each."""
     level, alpha, arms = percent(comparison.level), f"{1 - comparison.level:.3g}", comparison.arms
     without = [each.arm.label for each in arms if each.training is None]
     undefined = max(
@@ -68,13 +68,13 @@ def mark_note(comparison: Comparison) -> str:
 
 
 def language_note(comparison: Comparison) -> str:
-    """Return what the marks of languages mean."""
+    """Return the meaning of marks on languages."""
     mark, of = ("*", "") if any(each.training for each in comparison.arms) else ("°", " of these models")
     return f"{mark}: the {percent(comparison.level)} interval{of} excludes 0, not corrected for the number of lines."
 
 
 def percent(level: float) -> str:
-    """Return a level as it is printed: `95%`."""
+    """Return a formatted level: `95%`."""
     return f"{100 * level:.4g}%"
 
 
@@ -201,7 +201,7 @@ def _signed(value: float, mark: str = "") -> Cell:
 
 
 def _number(value: float | None, how: str) -> Cell:
-    """Return a figure that is not times 100; it is shown rounded, and kept as it is."""
+    """Return a figure without the factor 100, rounded for display but stored in full."""
     if value is None:
         return Cell(text="–")
     # Four decimals would print a small probability as 0.
@@ -233,7 +233,7 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
 
 
 def difference(each: ArmComparison, baseline: Arm) -> str:
-    """Return a difference from the baseline in a sentence, with its intervals and what they say of it.
+    """Return a sentence on a difference from the baseline, with intervals and significance.
 
     Where nothing was trained twice the interval of these models stands alone, and is called that.
     """
@@ -287,7 +287,7 @@ def _limits(study: Study) -> list[str]:
 
 
 def _fine_tuning(each: ArmComparison, baseline: Arm) -> str:
-    """Say whether plain fine-tuning is weaker than zero-shot, as it is in the MAML-Align paper (table 1)."""
+    """Compare plain fine-tuning with zero-shot, as in table 1 of the MAML-Align paper."""
     label, by = each.arm.label, _percent(abs(each.difference))
     if not (each.training or each.interval).excludes(0.0):
         return f"{label} and {baseline.label} are not significantly different; in the MAML-Align paper it is weaker."

@@ -1,4 +1,4 @@
-"""The rankings of two learners for the questions that they differ on most.
+"""Rankings by two learners for the questions with the largest difference.
 
 A question and its translations are one entry: it is chosen by the mean over its languages, and shown in all of them.
 """
@@ -41,7 +41,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """The result of one learner on a question in one language: value of the measure, mean over seeds, and ranking.
+    """One learner's result on a question in one language: measure, mean over seeds, and ranking.
 
     The ranking is that of the first seed: the highest ranked candidates, and the relevant ones below them, by rank.
     """
@@ -62,7 +62,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a fold, by the id that its translations share, in all its languages in the order of the study.
+    """A question in a fold, in all languages in study order, with the id shared by its translations.
 
     `values` are those of the baseline and the other learner, mean over languages.
     """
@@ -98,7 +98,7 @@ class Explorer:
 
 
 def explore(study: Study, baseline: Arm, other: Arm, count: int = 20, measure: str | None = None) -> Explorer | None:
-    """Return the questions that two learners differ on most, `count` at most, on the pool of all languages.
+    """Return at most `count` questions with the largest difference between two learners, on the multilingual pool.
 
     None where the task ranks nothing, or both have no fold in common.
 
@@ -130,7 +130,7 @@ def explorers(study: Study, baseline: Arm, count: int = 20, measure: str | None 
 
 
 def _values(runs: Sequence[Scored], selection: ScoreSelection) -> dict[Asked, float]:
-    """Return the value of each question in each language, mean over seeds."""
+    """Return each question's value per language, mean over seeds."""
     values: dict[Asked, list[float]] = defaultdict(list)
     for run in runs:
         for cell, ids in run.questions.units.items():
@@ -164,7 +164,7 @@ def _question(
 
 
 def _side(run: Scored, asked: Asked, value: float) -> tuple[Text, Side]:
-    """Return the text of a question, and the ranking of a run for it."""
+    """Return a question's text, and a run's ranking for it."""
     ranking = run.questions.ranking
     # `explore` has returned before where a run has none.
     assert ranking is not None
@@ -173,7 +173,7 @@ def _side(run: Scored, asked: Asked, value: float) -> tuple[Text, Side]:
 
 
 def _hits(ranking: Ranking, row: int) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-    """Return the highest ranked candidates of a question, and the relevant ones below them."""
+    """Return a question's top candidates, and its relevant ones below them."""
     own = slice(int(ranking.offsets[row]), int(ranking.offsets[row + 1]))
     rank_of = dict(zip(ranking.relevant[own].tolist(), ranking.ranks[own].tolist(), strict=True))
     top, scores = ranking.top[row].tolist(), [round(score, DECIMALS) for score in ranking.scores[row].tolist()]
@@ -235,7 +235,7 @@ def changed_pairs(study: Study, baseline: Arm, other: Arm, count: int = 20) -> T
 
 
 def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
-    """Return the rank of each pair among those of its languages, from 0 to 1, mean over seeds."""
+    """Return each pair's rank among pairs with the same languages, from 0 to 1, mean over seeds."""
     listed: dict[Pair, list[float]] = defaultdict(list)
     for run in runs:
         for cell, ids in run.questions.units.items():

@@ -44,7 +44,7 @@ _LATEX = {
 
 
 def markdown(table: Table) -> str:
-    """Return a table in Markdown, padded so that it reads well as it is: title, table, notes."""
+    """Return a table as aligned Markdown: title, table, notes."""
     header = [plain(name) for name in (*table.heads, *table.columns)]
     lines = [[*map(plain, line.heads), *(_markdown_cell(table, cell) for cell in line.cells)] for line in table.lines]
     left = [True] * len(table.heads) + [table.has_words(i) for i in range(len(table.columns))]

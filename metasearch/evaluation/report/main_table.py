@@ -1,4 +1,4 @@
-"""The main table: learners by languages, as tables 1, 7, 8 of the MAML-Align paper; and what tables of arms share."""
+"""The main table: learners by languages, as tables 1, 7 and 8 in the MAML-Align paper; and shared table code."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ def over_languages(study: Study, arm: Arm, selection: ScoreSelection) -> Summary
 
 
 def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> list[str]:
-    """Return what the means and spreads of a table are taken over, one sentence each; what an arm lacks is named."""
+    """Return sentences on the means and spreads in a table, with gaps per arm."""
     have = {arm: sorted(study.by_fold(arm, selection)) for arm in arms}
     folds = sorted({fold for own in have.values() for fold in own})
     seeds = sorted({scored.seed for arm in arms for scored in study.of(arm)})
@@ -66,7 +66,7 @@ def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> 
 
 
 def complete(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> set[Arm]:
-    """Return the arms that have every fold that any of them has: only their means are over the same questions."""
+    """Return the arms with every available fold: only their means cover the same questions."""
     have = {arm: set(study.by_fold(arm, selection)) for arm in arms}
     folds = {fold for own in have.values() for fold in own}
     return {arm for arm, own in have.items() if own == folds and folds}
@@ -105,7 +105,7 @@ BEST = "Best of each {} bold, second best in italics; values that are equal as p
 def main_table(
     study: Study, selection: ScoreSelection, key: str = "main", marks: Mapping[Arm, str] | None = None
 ) -> Table:
-    """Return learners × languages with their mean, values × 100; `marks` stand behind the means of arms."""
+    """Return learners × languages with means, values × 100; `marks` follow the means."""
     arms = [arm for arm in ordered(study) if study.by_fold(arm, selection)]
     values = {arm: by_language(study, arm, selection) for arm in arms}
     place = {language: number for number, language in enumerate(study.languages)}
@@ -132,13 +132,13 @@ def ordered(study: Study) -> list[Arm]:
 
 
 def mode_rank(mode: str) -> tuple[int, str]:
-    """Return by what modes are ordered: links, then name; those that are no chain, such as `mixt`, last."""
+    """Return the sort key for modes: links, then name; modes without a chain, such as `mixt`, last."""
     # 9: more links than any chain has. No mode at all has none and comes first.
     return (mode.count("-") if "-" in mode or not mode else 9, mode)
 
 
 def without_mode(arm: Arm) -> str:
-    """Return the label of an arm without its mode, which stands beside it."""
+    """Return an arm's label without its mode."""
     return arm.label.replace(f" ({arm.mode})", "", 1)
 
 
@@ -148,7 +148,7 @@ def make_cell(mean: Summary | None, mark: str = "") -> Cell:
 
 
 def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
-    """Return the cells of a column with their places, values × 100 as they are printed.
+    """Return a column's cells, values × 100 as printed, with their positions.
 
     What is equal shares a place, only those that are `ranked` have one, and nothing wins against itself alone.
     """
@@ -163,7 +163,7 @@ def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
 
 
 def list_heads(arms: Collection[Arm]) -> tuple[tuple[str, ...], dict[Arm, tuple[str, ...]]]:
-    """Return the headings of the lines of arms, and each arm's own: label and mode, or the label where no mode is."""
+    """Return the headings for arms, and each arm's own: label and mode, or the label if no arm has a mode."""
     if any(arm.mode for arm in arms):
         return ("Learner", "Mode"), {arm: (without_mode(arm), arm.mode or NO_MODE) for arm in arms}
     return ("Learner",), {arm: (arm.label,) for arm in arms}
@@ -177,7 +177,7 @@ def arm_table(
     ranked: Collection[Arm],
     notes: Sequence[str],
 ) -> Table:
-    """Return a table with a line for each arm, best and second of each column marked among the arms that are `ranked`.
+    """Return a table with a line per arm; best and second per column are marked among `ranked` arms.
 
     `rows` has the arms in their order, and a cell of each for every column.
     """
@@ -202,6 +202,6 @@ def _turned(table: Table) -> Table:
 
 
 def _apart(before: Arm, arm: Arm, arms: Sequence[Arm]) -> bool:
-    """Whether a rule stands between two lines: behind zero-shot, and around a learner with several lines."""
+    """Whether a rule separates two lines: after zero-shot, and around a learner with several lines."""
     several = [sum(one.learner == other.learner for other in arms) > 1 for one in (before, arm)]
     return before.zero_shot != arm.zero_shot or (before.learner != arm.learner and any(several))

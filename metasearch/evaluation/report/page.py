@@ -21,7 +21,7 @@ from metasearch.evaluation.report.table import Table
 
 @dataclass(frozen=True)
 class Report:
-    """A report, its sections in their order; one of them has the scores.
+    """A report with its sections in order; one of them has the scores.
 
     `intro` has the paragraphs below the title, with the results, and `facts` name and value of what the reader must
     know first, such as task, folds and version.
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def main(self) -> Table:
-        """The main table, that of the scores."""
+        """The main table with the scores."""
         return next(section for section in self.sections if section.key == SCORES).tables[0]
 
 
@@ -73,7 +73,7 @@ def page(report: Report) -> str:
 
 
 def source(name: str) -> str:
-    """Return a file of the templates as it is."""
+    """Return a template file unchanged."""
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -88,5 +88,5 @@ def _hash(text: str) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value without characters that HTML forbids; what is escaped already stays as it is."""
+    """Return a value without characters forbidden in HTML; escaped text stays."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

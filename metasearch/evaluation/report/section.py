@@ -1,4 +1,4 @@
-"""What a section of a report is made from, and what it is made of."""
+"""Inputs and output types for report sections."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ SCORES = "scores"
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a report is about: all scores, those that it shows first, and the differences from the baseline.
+    """A report's inputs: all scores, the main scores, and differences from the baseline.
 
     The arms of the study are in the order of the report; `with_questions` is the part of it whose runs have the results
     of each question. Where nothing can be compared `comparison` is None; `not_compared` says why, a sentence each.
@@ -30,7 +30,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of a report: one or more `<svg>` elements beside each other, and the table of their values.
+    """A chart: one or more `<svg>` elements side by side, and the table behind them.
 
     The table is for those who cannot see the picture or want to know exactly; its key, title and notes are the chart's.
     """
@@ -41,7 +41,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a report.
+    """A report section.
 
     Attributes:
         key: name for links; no other section has it.

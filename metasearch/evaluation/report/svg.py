@@ -1,4 +1,4 @@
-"""A drawing made of elements, serialised at the end, so that no text can become markup.
+"""A drawing built from elements and serialised at the end, so that no text can become markup.
 
 Colours, dashes and fonts are classes of `templates/charts.css`, so a chart follows the reader's light or dark mode.
 """
@@ -68,7 +68,7 @@ def shorten(text: str, pixels: float) -> str:
 
 
 def series_class(number: int) -> str:
-    """Return the classes of the line of a series: its colour and dashes."""
+    """Return the CSS classes for a series line: colour and dashes."""
     return f"c{number % COLOURS} d{number % DASHES}"
 
 
@@ -96,7 +96,7 @@ class Drawing:
         self._add("path", {"d": f"M{through}", "class": css})
 
     def marker(self, number: int, x: float, y: float, css: str = "") -> None:
-        """Draw the marker of a series, by its number."""
+        """Draw a series marker, by number."""
         place = f"translate({_number(x)} {_number(y)})"
         css = f"marker c{number % COLOURS} {css}".rstrip()
         self._add("path", {"d": _SHAPES[number % MARKERS], "transform": place, "class": css})
@@ -126,7 +126,7 @@ class Drawing:
         return base + 7 if entries else y
 
     def markup(self, high: float) -> Markup:
-        """Return the drawing, this many pixels high, as an element of HTML."""
+        """Return the drawing as an HTML element with a height in pixels."""
         size = {"width": _number(_LARGER * self.wide), "height": _number(_LARGER * high)}
         self._root.attrib |= {"viewBox": f"0 0 {_number(self.wide)} {_number(high)}", **size}
         return Markup(tostring(self._root, encoding="unicode"))
@@ -138,7 +138,7 @@ class Drawing:
 
 
 def empty(title: str, wide: float = 480) -> Markup:
-    """Return a drawing that says in words that there is nothing to see."""
+    """Return a drawing with a text instead of data."""
     text = "There are no values to draw."
     drawing = Drawing(title, text, wide)
     drawing.text(wide / 2, 1.7 * ROW, text, "tick", "middle")
@@ -159,7 +159,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a chart.
+    """A chart axis.
 
     Attributes:
         ticks: at least two, ascending and evenly spaced; the axis goes from the first to the last.
@@ -174,7 +174,7 @@ class Axis:
     end: float
 
     def at(self, value: float) -> float:
-        """Return the pixel of a value."""
+        """Return a value's pixel."""
         share = (value - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
         return self.start + share * (self.end - self.start)
 
@@ -193,7 +193,7 @@ class Axis:
         return max(width(self.label(tick)) for tick in self.ticks) + 10
 
     def draw_upright(self, drawing: Drawing, left: float, right: float, name: str) -> None:
-        """Draw the axis upright, with lines across the plot from `left` to `right`; its name stands level above it."""
+        """Draw a vertical axis, with grid lines from `left` to `right` and its name above."""
         for tick in self.ticks:
             drawing.line(left, self.at(tick), right, self.at(tick), "grid")
             drawing.text(left - 6, self.at(tick) + FONT / 3, self.label(tick), "tick", "end")
@@ -238,14 +238,14 @@ def axis(values: Iterable[float], start: float, end: float, count: int = 5, whol
 
 
 def _nice(size: float) -> tuple[int, int]:
-    """Return factor and exponent of the nearest of 1, 2, 5 times a power of ten, by ratio."""
+    """Return factor and exponent for the nearest of 1, 2, 5 times a power of ten, by ratio."""
     exponent = math.floor(math.log10(size))
     steps = (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1)
     return min(steps, key=lambda step: abs(math.log10(size / _times(*step))))
 
 
 def _times(whole: int, exponent: int) -> float:
-    """Return a whole number times a power of ten, as near as a float comes to it."""
+    """Return a whole number times a power of ten, as the nearest float."""
     # By way of text, which is rounded once: 3 · 10**-1 is 0.30000000000000004, and would be a label.
     return float(f"{whole}e{exponent}")
 

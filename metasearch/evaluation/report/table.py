@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table: its names, such as learner and mode, and its values; with `rule`, a rule stands above it."""
+    """A table line: names, such as learner and mode, and values; `rule` draws a rule above."""
 
     heads: tuple[str, ...]
     cells: tuple[Cell, ...]
@@ -73,7 +73,7 @@ class Table:
         return value if cell.spread is None else f"{value} ± {self.scale * cell.spread:.{self.decimals}f}"
 
     def has_words(self, column: int) -> bool:
-        """Return whether a column of values holds words, which are set left, and not numbers."""
+        """Return whether a column holds text, which is left-aligned, instead of numbers."""
         cells = [line.cells[column] for line in self.lines]
         # A column of `–` alone has no word: it stays a column of numbers that are missing.
         return all(cell.value is None for cell in cells) and any(cell.text[:1].isalpha() for cell in cells)

@@ -1,1 +1,1 @@
-"""Pure statistics of paired measurements: intervals, tests, corrections. Never imports torch."""
+"""Statistics on paired measurements: intervals, tests, corrections. Never imports torch."""

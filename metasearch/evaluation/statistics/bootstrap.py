@@ -54,7 +54,7 @@ def check(level: float, resamples: int) -> None:
 
 
 def draws(clusters: NDArray[np.int64], resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Yield how often each resample of a stratum has each of its U units, whose A clusters are drawn with replacement.
+    """Yield resample counts for a stratum's U units; its A clusters are drawn with replacement.
 
     Args:
         clusters: cluster of each unit, from 0 to A - 1, `(U,)`; A are drawn, each with all its units.
@@ -75,7 +75,7 @@ def draws(clusters: NDArray[np.int64], resamples: int, random: np.random.Generat
 
 
 def interval(replicates: NDArray[np.float64], level: float = LEVEL) -> Interval:
-    """Return the percentile interval of a statistic (Efron & Tibshirani 1993, section 13.3).
+    """Return a statistic's percentile interval (Efron & Tibshirani 1993, section 13.3).
 
     The share `level` of its values on the resamples, `(B,)`, lies inside. Where the statistic is undefined its value is
     NaN, and on more than 5% of the resamples so is the interval.

@@ -77,7 +77,7 @@ class FoldDifference:
 
 
 def training_interval(folds: Sequence[FoldDifference], level: float, crossed: bool = False) -> TrainingInterval | None:
-    """Return the interval of the mean over folds; None where nothing was trained twice.
+    """Return the interval for the mean over folds; None if nothing was trained twice.
 
     Of an only fold with several seeds, the variances of its seeds and of its questions are added. `crossed` folds share
     their models, one for each seed, such as a student that is scored on all folds: then what folds and what seeds do is
@@ -113,12 +113,12 @@ def _crossed(folds: Sequence[FoldDifference], value: float, level: float) -> Tra
 
 
 def _of_mean(values: NDArray[np.float64]) -> tuple[float, int]:
-    """Return the variance of the mean of some values, and its degrees of freedom."""
+    """Return the variance of a mean, and its degrees of freedom."""
     return float(values.var(ddof=1)) / len(values), len(values) - 1
 
 
 def _added(value: float, parts: Sequence[tuple[float, int]], level: float, over: Over) -> TrainingInterval:
-    """Return the interval of a value whose variance is a sum of estimates, each with its degrees of freedom.
+    """Return the interval for a value whose variance sums several estimates with their degrees of freedom.
 
     The critical value is the mean of those of Student's t, weighted by the variances (Cochran & Cox 1950):
     Satterthwaite's degrees of freedom, which come out large where two seeds happen to agree, reject 10 % at 5 %.
@@ -136,7 +136,7 @@ def _added(value: float, parts: Sequence[tuple[float, int]], level: float, over:
 
 
 def _p(distance: float, reach: Callable[[float], float]) -> float:
-    """Return 1 - the level of the interval that just reaches 0, by bisection; 1 where there is no distance."""
+    """Return 1 - the level whose interval just reaches 0, by bisection; 1 at distance zero."""
     if not distance:
         return 1.0
     low, high = 0.0, 1.0

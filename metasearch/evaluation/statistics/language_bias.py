@@ -1,4 +1,4 @@
-"""Does a ranking of candidates of many languages prefer those in the language of the question?
+"""Language bias: does a ranking over many languages prefer the question's language?
 
 LAReQA (Roy et al. 2020, section 1, figure 1) calls a space of sentences *weakly aligned* where wrong candidates in the
 question's language are nearer than right ones in another, and tells it from a strongly aligned one by scores: mAP on
@@ -55,7 +55,7 @@ _NO_ROOM = 1e-12
 
 
 def counts(languages: Counts, size: int) -> Counts:
-    """Return how many candidates of each of `size` languages a row has, `(N, K)` indices of languages → `(N, L)`.
+    """Return candidate counts per language and row, from language indices `(N, K)` → `(N, L)`.
 
     >>> counts(np.array([[0, 2, 2]]), 3)
     array([[1, 0, 2]])
@@ -65,7 +65,7 @@ def counts(languages: Counts, size: int) -> Counts:
 
 
 def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
-    """Return the mean share of each language in the top k of a ranker without bias, e of a question, `(N, L)`.
+    """Return e, each language's expected share in the top k without bias, `(N, L)`.
 
     >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
     array([[0.66666667, 0.33333333]])
@@ -76,7 +76,7 @@ def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
 
 
 def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
-    """Return the greatest share of each language in the top k with as many hits, m of a question, `(N, L)`.
+    """Return m, each language's largest possible share in the top k with as many hits, `(N, L)`.
 
     >>> greatest_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 + 2) / 3, (1 + 1) / 3
     array([[1.        , 0.66666667]])
@@ -86,7 +86,7 @@ def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
 
 
 def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
-    """Return by how much AP@k rises once the distractors of a language are taken out of the ranking, `(N, L)`, ≥ 0.
+    """Return the gain in AP@k after removing a language's distractors, `(N, L)`, ≥ 0.
 
     `above` is the number of irrelevant candidates of each language that rank above a relevant one, `(M, L)`.
 
@@ -103,7 +103,7 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:
-    """Return the mean over the questions of each of `size` languages, `(A, L)`; NaN where a language has none.
+    """Return the mean over questions per language, `(A, L)`; NaN without questions.
 
     `values` are those of each question, `(N, L)`, and `groups` the index of its language, `(N,)`.
     """
@@ -114,7 +114,7 @@ def means(values: Values, groups: Counts, size: int) -> Values:
 
 
 def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> Values:
-    """Return (o − e) / (m − e) of each question language with itself, `(A,)`.
+    """Return (o − e) / (m − e) per question language, for the same language, `(A,)`.
 
     NaN where a language has no candidates, or the top k leaves nothing to choose (m = e): one language alone, or a pool
     that fits into the top k.
@@ -130,7 +130,7 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
 
 
 def uneven(observed: Values, expected: Values) -> Values:
-    """Return ½ Σ |o − e| over the languages of the candidates, the total variation distance of two shares, `(A,)`.
+    """Return ½ Σ |o − e| over candidate languages, the total variation distance between two shares, `(A,)`.
 
     >>> uneven(np.array([[0.5, 0.5, 0.0]]), np.array([[0.25, 0.25, 0.5]]))
     array([0.5])
@@ -146,7 +146,7 @@ def own_values(values: Values, own: Counts) -> Values:
 
 
 def other_values(values: Values, own: Counts) -> Values:
-    """Return the mean value of each question language with the others, `(A, L)` → `(A,)`.
+    """Return each question language's mean value with the other languages, `(A, L)` → `(A,)`.
 
     NaN where a language has no candidates, as there is nothing of its own to compare with, or where it is the only one.
     """

@@ -16,7 +16,7 @@ _EQUAL = 1e-14
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A two-sided paired t-test of n differences d (Student 1908).
+    """A two-sided paired t-test on n differences d (Student 1908).
 
     With one pair nothing but `n` and `mean` is defined; the rest is None.
 
@@ -44,7 +44,7 @@ class PairedTest:
 
 
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
-    """Return the paired t-test of `values` against `baseline`, both `(n,)`, and the mean's interval of a level.
+    """Return the paired t-test between `values` and `baseline`, both `(n,)`, with the mean's interval.
 
     Pairs must be independent for p to mean what it says. Means of bootstrap resamples never are: their number, and
     so n, can be made as large as one likes.
@@ -143,7 +143,7 @@ Over = Literal["folds", "seeds", "folds and seeds", "languages"]
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean ± sample standard deviation (ddof 1), which is None with one value, of `count` values."""
+    """Mean ± sample standard deviation (ddof 1; None for one value), over `count` values."""
 
     mean: float
     sd: float | None

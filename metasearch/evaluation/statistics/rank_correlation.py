@@ -1,4 +1,4 @@
-"""Do the translations of a question rank the candidates alike? The mean rank correlation of Yang et al. (2025).
+"""Do a question's translations rank candidates alike? Mean rank correlation after Yang et al. (2025).
 
 Yang, Jiang & Baldwin (arXiv:2509.06195) ask of search in many languages that a question finds the same in whatever
 language it is asked: the correlation RC of a question i in languages a and b is Spearman's, of the two rankings of the
@@ -32,7 +32,7 @@ _CELLS = 2**22
 
 
 def rank_correlations(first: Counts, second: Counts) -> Values:
-    """Return RC of each pair of tops, `(P, K)` and `(P, K)` candidates, the highest first → `(P,)`.
+    """Return RC for each pair of top lists, `(P, K)` and `(P, K)` candidates in order → `(P,)`.
 
     NaN where there is one candidate in all, of which any two rankings are equal.
 
@@ -45,7 +45,7 @@ def rank_correlations(first: Counts, second: Counts) -> Values:
 
 
 def by_language(top: Counts, ids: Sequence[str], groups: Counts, size: int) -> Values:
-    """Return the mean rank correlation of the questions of each language with their translations, `(A,)`.
+    """Return the mean rank correlation between questions and their translations, per language, `(A,)`.
 
     Args:
         top: the highest ranked candidates of each question, the highest first, `(N, K)`.

@@ -1,4 +1,4 @@
-"""Means and correlations of a sample whose rows count more or less often: what a resample is, without copying it.
+"""Weighted means and correlations: resamples as weights, without copies.
 
 B resamples, N rows. A weight says how often a resample has a row, `(B, N)`; ranks need whole numbers. `x` and `y` are
 the two sides of the rows, `(N,)`. Where a statistic is undefined, its value is NaN.
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def means(weights: Array, sums: Array, sizes: Array) -> Array:
-    """Return the mean of each of K columns, U units weighted: `Σ_u w_u s_u / Σ_u w_u n_u`, `(B, K)`.
+    """Return K column means over U weighted units: `Σ_u w_u s_u / Σ_u w_u n_u`, `(B, K)`.
 
     Args:
         weights: how often each resample has each unit, `(B, U)`.
@@ -44,7 +44,7 @@ def pearson(weights: Array, x: Array, y: Array) -> Array:
 
 
 def spearman(weights: Array, x: Array, y: Array) -> Array:
-    """Return Spearman's ρ of the weighted rows, Pearson's r of their midranks, as `pearson` does.
+    """Return Spearman's ρ for weighted rows: Pearson's r on their midranks, as `pearson` does.
 
     The midranks of n rows have the mean (n + 1) / 2 and, with ties of t rows each, n times the variance
     `(n³ - n - Σ (t³ - t)) / 12` (Kendall & Gibbons 1990, section 3.8).
@@ -59,7 +59,7 @@ def spearman(weights: Array, x: Array, y: Array) -> Array:
 
 
 def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Array, Array], Array]:
-    """Return the weighted form of any function of `(N,)` and `(N,)`, as `pearson` is that of Pearson's r.
+    """Return the weighted form of any function of `(N,)` and `(N,)`, like `pearson` for Pearson's r.
 
     Each resample is made and measured, which takes a hundred times as long; so metrics of other packages are compared.
     """

@@ -49,12 +49,12 @@ class Arm:
 
     @property
     def made_once(self) -> bool:
-        """Whether all folds share its model of a seed, as that of a distilled student."""
+        """Whether all folds share one model per seed, as with a distilled student."""
         return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
 
 
 def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
-    """Return the arm of a score, without a label, by the configuration and the source (study or run) of its run."""
+    """Return a score's arm without label, from its run's configuration and source (study or run)."""
     learner, encoder = str(row["learner"]), str(row["encoder"])
     if learner == ZERO_SHOT:
         return Arm(learner, None, None, encoder)
@@ -66,7 +66,7 @@ def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Ar
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
-    """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
+    """Return the training settings in a run's configuration, without data, names and notes."""
     settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
@@ -80,7 +80,7 @@ def digest(settings: Settings) -> str:
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
-    """Yield the dotted key and the value of every setting that has one."""
+    """Yield dotted key and value for every setting with a value."""
     for key, value in tree.items():
         if value is None:
             continue

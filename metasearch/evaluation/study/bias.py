@@ -1,4 +1,4 @@
-"""Language bias of the rankings of finished runs, and whether translations of a question rank alike.
+"""Language bias in the rankings of finished runs, and agreement between translations.
 
 `statistics.language_bias` and `statistics.rank_correlation` define them.
 """
@@ -74,7 +74,7 @@ class Bias:
 
     @property
     def excess(self) -> Values:
-        """Share in the top k beyond that of a ranker without bias, o − e, `(A, L)`."""
+        """Share in the top k beyond an unbiased ranker's, o − e, `(A, L)`."""
         return self.observed - self.expected
 
 
@@ -99,7 +99,7 @@ def measure_arm_bias(study: Study, arm: Arm) -> Bias | None:
 
 
 def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
-    """Return the language bias in the top k of a ranking; shares look at the whole pool where that is smaller.
+    """Return the language bias in a ranking's top k; shares use the whole pool if it is smaller.
 
     Raises:
         ConfigError: k is not positive, or deeper than the ranking was kept.
@@ -139,7 +139,7 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
 
 
 def mean(parts: Sequence[Bias]) -> Bias:
-    """Return the mean of biases of equal k, and the spread of their figures; a language counts where it is there."""
+    """Return the mean over biases with equal k, and the spread; missing languages are skipped."""
     asked = tuple(sorted({language for part in parts for language in part.asked}))
     languages = tuple(sorted({language for part in parts for language in part.languages}))
     observed, expected, lost = (
@@ -163,7 +163,7 @@ def _placed(values: Values, part: Bias, asked: Sequence[str], languages: Sequenc
 
 
 def _mean(values: Values) -> Values:
-    """Return the mean over the first axis of what is not NaN; NaN where all is."""
+    """Return the mean over the first axis, ignoring NaN; NaN if all are."""
     # `nanmean` warns by `warnings`, which `np.errstate` does not silence.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)

@@ -34,7 +34,7 @@ from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abr
 
 @dataclass(frozen=True)
 class Difference:
-    """Means over folds of the baseline and of an arm on a language, and the intervals of their difference.
+    """Means over folds for baseline and arm in a language, and intervals for their difference.
 
     `interval` and `training` are those of `ArmComparison`, not corrected for the number of languages.
     """
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def mark(self) -> str:
-        """`*` where the interval over training excludes 0; `°` where there is none, and that of these models does."""
+        """`*` if the interval over retraining excludes 0; `°` if only the interval for these models exists and does."""
         return choose_mark(self.training, self.interval)
 
 
@@ -105,7 +105,7 @@ class ArmComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All arms of a study beside one of them.
+    """All arms of a study compared with one of them.
 
     `study`, `task`, `measure` and `pool` are names; `resamples` and `seed` are the bootstrap's, `level` its intervals'.
     `arms` are in the order of the study, and `missing` says what could not be compared or read, one sentence each.
@@ -128,7 +128,7 @@ class Comparison:
 
 
 def choose_mark(training: TrainingInterval | None, interval: Interval) -> str:
-    """Return the mark of a difference: by its main interval, or, where it has none, by that of these models."""
+    """Return a difference's mark, by its main interval, or by the models' interval without one."""
     if training is None:
         return "°" * interval.excludes(0.0)
     return "*" * training.excludes(0.0)
@@ -142,7 +142,7 @@ Array = NDArray[np.float64]
 def fold_differences(
     pairing: Pairing, resampled: Mapping[Runs, Figure], languages: Sequence[str], selection: ScoreSelection
 ) -> list[list[FoldDifference]]:
-    """Return the differences on the folds, of each language and, last, of their mean; a fold may lack a language."""
+    """Return differences per fold and language, and last for their mean; a fold may lack a language."""
     made: list[list[FoldDifference]] = [[] for _ in (*languages, "mean")]
     for own, other in pairing.runs.values():
         by_seed = _by_seed(own, other, languages, selection)
@@ -158,7 +158,7 @@ def fold_differences(
 
 
 def crossed(pairing: Pairing, baseline: Arm) -> bool:
-    """Return whether the folds share their models, as those of a student that was distilled once with each seed."""
+    """Return whether folds share models, as with a student distilled once per seed."""
     return pairing.arm.made_once or baseline.made_once
 
 
@@ -182,7 +182,7 @@ def _figures(scored: Scored, languages: Sequence[str], selection: ScoreSelection
 
 
 def _variance(resampled: Array) -> Array:
-    """Return the variance over resamples of each column, `(L + 1,)`, of those on which it is defined."""
+    """Return the variance over defined resamples per column, `(L + 1,)`."""
     defined = ~np.isnan(resampled)
     count = defined.sum(axis=0)
     values = np.where(defined, resampled, 0.0)
@@ -201,7 +201,7 @@ def compare(
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Return every arm of a study beside the baseline, on the folds and seeds that both have (`paired.pair`).
+    """Compare every arm of a study with the baseline, on common folds and seeds (`paired.pair`).
 
     A figure is the mean over folds of the mean over languages; seeds are averaged first, because they are no new data.
 
@@ -304,7 +304,7 @@ def _compared(
 
 
 def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:
-    """Return the mean over folds of the mean over languages, and its deviation.
+    """Return mean and deviation over folds, of the mean over languages.
 
     Of each fold a group of runs is given, one for each seed, which are averaged first. So the deviation is that of the
     folds; with one fold it is that of its seeds.

@@ -1,4 +1,4 @@
-"""The test questions of a fold as a sample that can be resampled, and the runs of two arms in pairs."""
+"""A fold's test questions as a resampling unit, and paired runs of two arms."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The results of an arm on each question of a fold; seeds are averaged.
+    """An arm's results per question in a fold; seeds are averaged.
 
     Attributes:
         cells: pool, language and candidates, C of them.
@@ -48,7 +48,7 @@ class Sample:
     source: str
 
     def observed(self) -> Array:
-        """Return the measure on each cell of the questions as they are, `(C,)`."""
+        """Return the measure per cell on the original questions, `(C,)`."""
         values: Array = self.statistic(np.ones((1, len(self.clusters))))[0]
         return values
 
@@ -124,7 +124,7 @@ def _correlation(measure: str, rows: Rows, values: Values) -> Callable[[Array], 
 
 
 def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> None:
-    """Raise `DataError` unless the results of the questions give the scores that were reported."""
+    """Raise `DataError` unless per-query results give the reported scores."""
     reported = [run.values(*selection) for run in runs]
     for (_, language, inside), value in zip(made.cells, made.observed(), strict=True):
         score = np.mean([values.get((language, inside), np.nan) for values in reported])
@@ -138,7 +138,7 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Fold → runs of an arm and of the baseline, one for each seed; `notes` say what only one of them has."""
+    """Runs of an arm and the baseline per fold and seed; `notes` name unpaired ones."""
 
     arm: Arm
     runs: Mapping[int, tuple[Runs, Runs]]
@@ -194,7 +194,7 @@ def _join(numbers: Collection[int]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """Scores of an arm on a fold, for L languages and, last, their mean.
+    """An arm's scores on a fold, for L languages and, last, their mean.
 
     Attributes:
         observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
@@ -212,7 +212,7 @@ class Figure:
 def figures(
     runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection, resamples: int, seed: int
 ) -> dict[Runs, Figure]:
-    """Return the figure of each group of runs: one arm, one fold, its seeds.
+    """Return the figure for each group of runs: one arm, one fold, its seeds.
 
     Resample b of a fold has the same articles for every arm, with all questions in all their languages, L of them; each
     fold has B.
@@ -251,7 +251,7 @@ def figures(
 
 
 def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
-    """Return the mean over folds of one arm, of the other and of the resamples of their difference.
+    """Return means over folds for both arms, and for resamples of their difference.
 
     `pairs` are the runs of both arms on each fold. Shapes are `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no
     fold has a language.
@@ -268,7 +268,7 @@ def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figu
 
 
 def _by_language(values: Array, each: Sample, languages: Sequence[str]) -> Array:
-    """Return the mean of the cells of each language and, last, of all cells: `(B, C)` → `(B, L + 1)`."""
+    """Return cell means per language and, last, over all cells: `(B, C)` → `(B, L + 1)`."""
     spoken = np.array([language for _, language, _ in each.cells])
     made = np.full((len(values), len(languages) + 1), np.nan)
     for i, language in enumerate(languages):

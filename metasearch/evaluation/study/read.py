@@ -31,7 +31,7 @@ ArmRows = tuple[Run, list[Row]]
 
 
 def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> None:
-    """Raise an error that names the first run that differs, and how, unless all rows are of one task and its data.
+    """Raise an error with the first differing run, unless all rows share one task and data.
 
     Raises:
         ConfigError: they are of different tasks, folds, weights of what is called the same encoder or, unless
@@ -135,7 +135,7 @@ STUDY_FILE = "study.yaml"
 def read_study(
     paths: Sequence[Path], task: str | None = None, any_version: bool = False, data: DataConfig | None = None
 ) -> Study:
-    """Return the scores of runs and studies as one study. A run that is listed twice counts once.
+    """Return the scores of runs and studies as one study. Duplicate runs count once.
 
     Args:
         paths: folders of studies and runs, and TREC run files of other systems.
@@ -183,7 +183,7 @@ def read_study(
 
 
 def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return each folder once, resolved, with as much of the end of its path as tells it from the others."""
+    """Return each folder once, resolved, with the end of its path that identifies it."""
     places = list(dict.fromkeys(path.resolve() for path in paths))
     if not places:
         return {}
@@ -196,7 +196,7 @@ def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
-    """Return the finished runs of a folder, and what is not finished."""
+    """Return a folder's finished runs, and its unfinished ones."""
     if (path / STUDY_FILE).is_file():
         listed = yaml.tree(path / STUDY_FILE).get("cells")
         if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
@@ -213,7 +213,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
 
 
 def study_of(path: Path) -> Path | None:
-    """Return the study that a run is a cell of, or None: cells are one source, however they are named."""
+    """Return the study that a run belongs to, or None: its runs are one source."""
     cells = (above for above in path.resolve().parents if above.name == "cells")
     return next((above.parent for above in cells if (above.parent / STUDY_FILE).is_file()), None)
 

@@ -32,7 +32,7 @@ class ScoreSelection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run folder, and the name of the study or run that it was read with.
+    """A finished run folder, and the name of its study or run.
 
     The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
 
@@ -54,7 +54,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """An arm on a fold with a seed: the run that scored it, and its rows of all splits."""
+    """An arm on a fold with a seed: the scoring run, and its rows on all splits."""
 
     arm: Arm
     fold: int
@@ -88,7 +88,7 @@ class Scored:
         }
 
     def groups(self, measure: str, pool: str, split: str = "test") -> dict[str, Row]:
-        """Return name → row of each group of languages that has a mean of its own; `found` of `listed` are there."""
+        """Return group rows by name, for language groups with their own means; `found` of `listed` are present."""
         rows = (row for row in self._rows(measure, pool, split) if "found" in row)
         return {row["language"].removeprefix("group "): row for row in rows}
 
@@ -98,7 +98,7 @@ class Scored:
 
 @lru_cache(maxsize=_CACHED_FILES)
 def _load(path: Path, changed: int) -> QueryResults:
-    """Return the content of a file; one that has `changed` since is read anew."""
+    """Return a file's content; a `changed` file is read again."""
     return load(path)[0]
 
 
@@ -141,17 +141,17 @@ class Study:
 
     @cached_property
     def pools(self) -> tuple[str, ...]:
-        """Pools of the test scores, the task's main one first."""
+        """Pools of the test scores, the task's main pool first."""
         rows = (row for scored in self.scored for row in scored.rows)
         return tuple(dict.fromkeys(row["pool"] for row in rows if row["split"] == "test"))
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """Languages of the questions, or language pairs, in the order of the task."""
+        """Question languages, or language pairs, in the task's order."""
         return self.languages_of(self.select())
 
     def languages_of(self, selection: ScoreSelection) -> tuple[str, ...]:
-        """Return the languages of the questions of some scores, or the language pairs, in the order of the task."""
+        """Return question languages of some scores, or language pairs, in the task's order."""
         return tuple(dict.fromkeys(language for each in self.scored for language, _ in each.values(*selection)))
 
     def of(self, arm: Arm) -> tuple[Scored, ...]:
@@ -186,6 +186,6 @@ class Study:
 
 
 def abridged(missing: Sequence[str]) -> str:
-    """Return the first of what is missing, and how many more there are, to stand at the end of an error."""
+    """Return the first missing item and the number of further ones, for the end of an error."""
     more = f", and {len(missing) - 1} more" if missing[1:] else ""
     return f": {missing[0]}{more}" if missing else ""

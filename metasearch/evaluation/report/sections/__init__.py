@@ -1,4 +1,4 @@
-"""The sections of a report, one a file: `ORDER`, its place in the report, and `section`, which makes it.
+"""Report sections, one per file: `ORDER`, its position, and `section`, which builds it.
 
 The file is all there is to add: page, Markdown, `tables.json` and `tables/` take the section from here.
 """
@@ -8,6 +8,6 @@ from metasearch.evaluation.report.section import Inputs, Section
 
 
 def all_sections(inputs: Inputs) -> tuple[Section, ...]:
-    """Return all sections of a report in their order; one that has nothing to show is left out."""
+    """Return all report sections in order, without empty ones."""
     modules = sorted((registry.load("sections", name) for name in registry.names("sections")), key=lambda m: m.ORDER)
     return tuple(section for module in modules if (section := module.section(inputs)))

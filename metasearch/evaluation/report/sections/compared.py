@@ -14,7 +14,7 @@ _TRAINING, _MODELS = "retraining", "these models"
 
 
 def section(inputs: Inputs) -> Section:
-    """Return the differences of all arms from the baseline, or why there are none."""
+    """Return the differences between all arms and the baseline, or the reason for none."""
     comparison, why = inputs.comparison, inputs.not_compared
     if comparison is None:
         return Section("compared", "Comparison", why or ("There is nothing to compare.",))
@@ -68,7 +68,7 @@ def _ends(interval: Interval | TrainingInterval | None) -> tuple[float | None, f
 
 
 def _estimate(difference: float, interval: Interval | TrainingInterval | None) -> Estimate | None:
-    """Return a difference × 100 with its interval; None where there is none."""
+    """Return a difference × 100 with its interval, or None."""
     if interval is None:
         return None
     low, high = (None if end is None else 100 * end for end in _ends(interval))

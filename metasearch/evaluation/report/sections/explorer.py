@@ -1,4 +1,4 @@
-"""The questions that learners differ on, as data, and a small script that shows them.
+"""Questions with the largest difference between learners, as data, and a small script to show them.
 
 Texts stand once in a JSON data block, and the script sets them as text, never as markup. Where no script runs, a list
 of the questions with both values stands in its place.
@@ -31,7 +31,7 @@ NOTHING = (
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return the questions that learners differ on; None where no run has the results of each question."""
+    """Return these questions; None if no run has per-query results."""
     study, comparison = inputs.with_questions, inputs.comparison
     baseline = comparison.baseline if comparison else study.baseline if study.arms else None
     return explorer_section(study, baseline, inputs.selection.measure) if baseline else None
@@ -69,7 +69,7 @@ def _paragraphs(pairs: Sequence[Explorer]) -> tuple[str, ...]:
 
 
 def _average(measure: str) -> str:
-    """Return the name of a mean average precision for one question: `AP@20`."""
+    """Return the name of mean average precision for one question: `AP@20`."""
     return f"AP{measure.removeprefix('map')}" if measure.startswith("map") else measure
 
 

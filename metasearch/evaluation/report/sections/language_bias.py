@@ -1,4 +1,4 @@
-"""Language bias: do rankings prefer candidates in the language of the question?"""
+"""Language bias: do rankings prefer candidates in the question's language?"""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ NONE = "–"
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return the language bias of the pooled ranking as tables and heat maps; None of a task that has none."""
+    """Return the pooled ranking's language bias as tables and heat maps, or None."""
     tables = bias_tables(inputs.with_questions)
     shares = tables[1:]
     values = [cell.value for table in shares for line in table.lines for cell in line.cells]
@@ -26,7 +26,7 @@ def section(inputs: Inputs) -> Section | None:
 
 
 def bias_tables(study: Study) -> list[Table]:
-    """Return a table of all arms, and of each the shares of languages beyond those without bias.
+    """Return a table for all arms, and each arm's language shares beyond an unbiased ranking.
 
     A study without rankings of a multilingual pool has no such tables; errors as `measure_bias`.
     """

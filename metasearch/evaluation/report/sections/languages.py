@@ -1,4 +1,4 @@
-"""The language matrix: questions of one language search candidates of one language (LAReQA, section 4)."""
+"""The language matrix: questions in one language search candidates in one language (LAReQA, section 4)."""
 
 from metasearch.evaluation.report.charts import heatmap
 from metasearch.evaluation.report.formats import slug
@@ -13,7 +13,7 @@ POOLS = ("bilingual", "monolingual")
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return question by candidate language of each arm, as heat maps; None of a task that has no such scores."""
+    """Return question × candidate language per arm, as heat maps; None without such scores."""
     tables = matrix_tables(inputs.study, inputs.selection.measure)
     values = [cell.value for table in tables for line in table.lines for cell in line.cells]
     charts = tuple(Chart(table, heatmap(table, "questions", "candidates", also=values)) for table in tables)
@@ -30,7 +30,7 @@ def matrix_tables(study: Study, measure: str) -> list[Table]:
 
 
 def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
-    """Return question languages × candidate languages of an arm, values × 100; the diagonal is monolingual."""
+    """Return an arm's question languages × candidate languages, values × 100; the diagonal is monolingual."""
     values: dict[tuple[str, str], float] = {}
     notes: list[str] = []
     for selection in (ScoreSelection(measure, pool) for pool in POOLS):

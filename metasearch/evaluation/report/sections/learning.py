@@ -1,4 +1,4 @@
-"""Learning curves: the dev score over outer steps, and each term of the loss."""
+"""Learning curves: dev score over outer steps, and each loss term."""
 
 import math
 from collections import defaultdict
@@ -27,7 +27,7 @@ _TERM_SIZE = (360.0, 130.0)
 
 @dataclass
 class History:
-    """The logged values of the runs of an arm: step and dev score of each run, and (term, phase) → step → losses."""
+    """An arm's logged values: (step, dev score) per run, and losses per (term, phase) and step."""
 
     arm: Arm
     dev: list[Points] = field(default_factory=list)
@@ -49,7 +49,7 @@ def section(inputs: Inputs) -> Section | None:
 
 
 def history(arm: Arm, runs: Iterable[Iterable[Mapping[str, Any]]]) -> History:
-    """Return the logged values of an arm from the events of each of its runs, as `Run.events` returns them."""
+    """Return an arm's logged values from each run's events, as returned by `Run.events`."""
     made = History(arm)
     for events in runs:
         dev = []
@@ -93,14 +93,14 @@ def dev_chart(histories: Sequence[History]) -> Chart:
 
 
 def average_runs(runs: Sequence[Points]) -> Points:
-    """Return the mean of runs at the steps that all of them have, so that it never jumps where a run stops early."""
+    """Return the mean over runs at common steps, so it never jumps when one run stops early."""
     values = [dict(run) for run in runs if run]
     shared = sorted(set.intersection(*(set(run) for run in values))) if values else []
     return tuple((step, sum(run[step] for run in values) / len(values)) for step in shared)
 
 
 def _dev_series(history: History) -> Series:
-    """Return the mean of an arm's dev scores × 100, and where there are several runs, each of them as a thin line."""
+    """Return an arm's mean dev scores × 100, and each run as a thin line if there are several."""
     runs = (average_runs(history.dev), *history.dev)
     mean, *each = (thinned(tuple((step, 100 * value) for step, value in run)) for run in runs)
     return Series(history.arm.label, mean, tuple(each) if len(each) > 1 else ())
@@ -127,7 +127,7 @@ def _dev_table(histories: Sequence[History]) -> Table:
 
 
 def loss_chart(number: int, history: History) -> Chart:
-    """Return the charts of an arm's loss terms, one picture a term; the number of the arm is for the chart's key."""
+    """Return an arm's loss charts, one picture per term; the arm's number is for the chart's key."""
     terms = list(dict.fromkeys(term for term, _ in history.losses))
     if terms[:1] == ["loss"] and len(terms) == 2:
         terms = terms[:1]  # the one term is the loss
@@ -155,7 +155,7 @@ def loss_chart(number: int, history: History) -> Chart:
 
 
 def running_mean(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of each value of `(n,)` and its neighbours, an odd number of values or fewer at the ends."""
+    """Return the running mean `(n,)` over an odd number of neighbours, fewer at the ends."""
     ones = np.ones(window)
     # Divided by the neighbours that exist, so that the ends are not drawn towards 0.
     sums, counts = (np.convolve(each, ones) for each in (values, np.ones(len(values))))

@@ -1,4 +1,4 @@
-"""What was run and on what: data, versions, seeds, hardware, time and memory."""
+"""Run facts: data, versions, seeds, hardware, time and memory."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -26,7 +26,7 @@ _DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge",
 
 
 def section(inputs: Inputs) -> Section:
-    """Return the facts of all runs, and their time and memory."""
+    """Return facts, time and memory for all runs."""
     tables = tuple(table for table in (fact_table(inputs.study), run_table(inputs.study)) if table)
     return Section("run-facts", "Run facts", tables=tables)
 
@@ -52,7 +52,7 @@ def fact_table(study: Study) -> Table:
 
 
 def run_table(study: Study) -> Table | None:
-    """Return the mean time and memory of the runs of each arm; None where no run has such facts."""
+    """Return mean time and memory per arm; None without such facts."""
     lines = []
     heads, own = list_heads(study.arms)
     for arm in study.arms:
@@ -69,13 +69,13 @@ def run_table(study: Study) -> Table | None:
 
 
 def own_runs(study: Study, arm: Arm) -> list[Run]:
-    """Return the runs that made an arm, without those that score the encoder only before they train it."""
+    """Return an arm's own runs, without runs that only score its encoder before training."""
     runs = {scored.run.path: scored.run for scored in study.of(arm)}
     return [run for run in runs.values() if not arm.zero_shot or run.config.get("recipe") is None]
 
 
 def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return a value of all that have it."""
+    """Return a value from all runs that have it."""
     return [tree[name] for tree in trees if tree.get(name) is not None]
 
 

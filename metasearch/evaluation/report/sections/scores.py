@@ -45,7 +45,7 @@ def section(inputs: Inputs) -> Section:
 
 
 def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × folds, the mean over languages of each; None of a single fold."""
+    """Return learners × folds, means over languages; None for a single fold."""
     values = {
         arm: {fold: fmean(own.values()) for fold, own in by_fold(study, arm, selection).items()} for arm in study.arms
     }
@@ -53,7 +53,7 @@ def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
 
 
 def seed_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × seeds, the mean over languages and folds of each; None of a single seed.
+    """Return learners × seeds, means over languages and folds; None for a single seed.
 
     A seed that an arm lacks on any fold has no value: other folds have other questions.
     """
@@ -72,7 +72,7 @@ def seed_table(study: Study, selection: ScoreSelection) -> Table | None:
 def _numbered(
     study: Study, selection: ScoreSelection, over: Over, values: Mapping[Arm, Mapping[int, float]], note: str
 ) -> Table | None:
-    """Return learners × folds or seeds with their mean; None of a single one."""
+    """Return learners × folds or seeds with means; None for a single one."""
     columns = sorted({number for own in values.values() for number in own})
     if len(columns) < 2:
         return None
@@ -89,7 +89,7 @@ def _numbered(
 
 
 def pool_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × pools, the mean over languages of each; None of a task with one pool."""
+    """Return learners × pools, means over languages; None for a task with one pool."""
     if len(study.pools) < 2:
         return None
     arms = [arm for arm in study.arms if study.by_fold(arm, selection)]
@@ -101,7 +101,7 @@ def pool_table(study: Study, selection: ScoreSelection) -> Table | None:
 
 
 def group_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × groups of languages, the mean over the languages of each; None of a task without groups."""
+    """Return learners × language groups, means over languages; None for a task without groups."""
     sizes: dict[str, str] = {}
     means: dict[Arm, dict[str, float]] = {}
     for arm in study.arms:

@@ -1,4 +1,4 @@
-"""Transfer modes compared, as figure 4 of the MAML-Align paper: learners by modes, the mean over languages of each."""
+"""Transfer modes, as figure 4 in the MAML-Align paper: learners by modes, means over languages."""
 
 from dataclasses import replace
 
