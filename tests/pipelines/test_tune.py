@@ -126,16 +126,18 @@ def test_rungs_and_pools_are_those_that_the_data_allows():
         ladder(True, learners=["distill"])
 
 
-def test_sets_are_as_large_as_the_labels_and_of_all_languages():
-    fold = labels().hold_out()[0]
+@pytest.mark.parametrize(("count", "size", "sets"), [(12, 18, 1), (40, 32, 1), (90, 64, 2)])
+def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets):
+    """Of `count` questions in each of two languages, a fold of five is held out."""
+    fold = labels(count).hold_out()[0]
     trained, recipe = prepare(Step("fine-tune"), fold, "tiny")
-    asked = len(fold.split.train.questions)
-    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (asked, asked, 12)
+    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 12)
+    assert len(trained.arrangements["meta-train"][0].variants) == sets
     assert trained.split.train.languages == {"mul"}
     assert pooled(fold).split.test == fold.split.test
 
 
-def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_rungs(caplog):
+def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
     base, tuned, maml = Step(), Step("fine-tune"), Step("maml")
     plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, once=7, per_text=0.1)
     assert plan.seconds == 7 + 5 * (10 + 100) + 100

@@ -51,7 +51,7 @@ class TuneResult:
                 "low": each.mean.low,
                 "high": each.mean.high,
                 "gain": each.gain.mean,
-                "p_against_best": each.behind.p,
+                "p_against_best": each.p,
                 "kept": self.choice is not None and each == self.choice.kept,
             }
             for each in (self.choice.standings if self.choice else ())

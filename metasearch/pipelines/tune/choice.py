@@ -39,9 +39,14 @@ class Standing:
     behind: PairedTest
 
     @property
+    def p(self) -> float:
+        """One-sided p-value: how often the best one would be so much better by chance; 0 where there is no test."""
+        return (self.behind.p or 0) / 2 if self.behind.mean > 0 else 1.0
+
+    @property
     def worse(self) -> bool:
-        """Whether it is significantly worse than the best: a one-sided test at level `ALPHA`."""
-        return self.behind.mean > 0 and (self.behind.p is None or self.behind.p / 2 < ALPHA)
+        """Whether it is significantly worse than the best."""
+        return self.p < ALPHA
 
     def __str__(self) -> str:
         return f"{self.step}, {_RANKED[self.pool]}" if self.pool in _RANKED else self.step

@@ -51,7 +51,7 @@ def _table(choice: Choice) -> Table:
                 Cell(each.mean.mean, place="best" if each == best else ""),
                 Cell(text=interval(each.mean, "").partition(" ")[2]),
                 Cell(text=interval(each.gain)),
-                Cell(text="" if each.behind.p is None else f"{each.behind.p:.2g}"),
+                Cell(text=f"{each.p:.2g}"),
             ),
         )
         for each in choice.standings

@@ -38,6 +38,8 @@ _MOST_EPISODES = 160
 """Of a meta-learner, as in the recipes for machines without a GPU; the budgets of papers take days."""
 _SMALL = "e5"
 """Encoder whose recipes fit some dozen questions; for encoders without recipes."""
+_FEW = 32
+"""Questions of a set of fine-tuning, where the labels do not fill two sets of the recipe."""
 _FREQUENT = 0.05
 """Share of the documents from which a language counts."""
 
@@ -176,8 +178,8 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     links = learner_class(recipe).links
     train = benchmark.split.train
     assert isinstance(train, RetrievalData)
-    # Two sets of a few labels would be the same questions twice.
-    few = len(train.questions) < recipe.episodes.k + recipe.episodes.q
+    # Two sets of a few labels would be the same questions twice; translations of a question are one label.
+    few = len({question.id for question in train.questions}) < recipe.episodes.k + recipe.episodes.q
     trained = pooled(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if step.learner != FINE_TUNE:
         modes = (
@@ -189,14 +191,16 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     episodes = min(recipe.budget.meta_train + recipe.budget.meta_valid, _MOST_EPISODES)
     once = {"meta_train": episodes, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
     budget = recipe.budget.model_copy(update=once)
-    return trained, _fit_sets(recipe.model_copy(update={"budget": budget}), trained)
+    largest = _FEW if few and step.learner == FINE_TUNE else max(recipe.episodes.k, recipe.episodes.q)
+    return trained, _fit_sets(recipe.model_copy(update={"budget": budget}), trained, largest)
 
 
-def _fit_sets(recipe: Recipe, benchmark: Benchmark) -> Recipe:
-    """Return a recipe whose sets are as large as the labels allow, and no larger than it says."""
+def _fit_sets(recipe: Recipe, benchmark: Benchmark, largest: int) -> Recipe:
+    """Return a recipe whose sets are as large as the labels allow, no larger than it says, and `largest` at most."""
     train = benchmark.split.train
     assert isinstance(train, RetrievalData)
-    sizes = {"k": min(recipe.episodes.k, len(train.questions)), "q": min(recipe.episodes.q, len(train.questions))}
+    most = min(largest, len(train.questions))
+    sizes = {"k": min(recipe.episodes.k, most), "q": min(recipe.episodes.q, most)}
     while True:
         fitting = recipe.model_copy(update={"episodes": recipe.episodes.model_copy(update=sizes)})
         try:
