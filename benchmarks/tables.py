@@ -16,7 +16,7 @@ import click
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.paper import alignment_tables as alignment
-from benchmarks.paper import expansion, labels, rivals, study_tables
+from benchmarks.paper import expansion, labels, rivals, study_tables, tune
 from benchmarks.paper.ablation_tables import arm_table, difference_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
@@ -127,6 +127,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-inner-rates": lambda: changes_table(small_study("maml", "e5", "infonce")),
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
+    "tune": lambda: tune.table(rows_of("tune")),
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "alignment-curves": lambda: alignment.curves_table(rows_of("alignment")),
     "alignment-variants": lambda: alignment.variants_table(rows_of("alignment")),

@@ -9,6 +9,7 @@ command skips it.
 """
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -120,19 +121,27 @@ def table(rows: Sequence[Row], encoder: str = "mini-e5") -> str:
     """Return a line for each number of labels, over the folds that all systems have."""
     own = [row for row in rows if row["encoder"] == encoder]
     lines = []
-    for count in dict.fromkeys(sorted((row["labels"] for row in own if row["labels"] != "0"), key=_order)):
+    for count in sorted({row["labels"] for row in own} - {"0"}, key=_order):
         cells = {(row["system"], row["fold"]): row for row in own if row["labels"] in ("0", count)}
         folds = [fold for fold in range(5) if all((system, fold) in cells for system in SYSTEMS)]
         if not folds:
             continue
+        tuned = [cells["tune", fold] for fold in folds]
         manual = {pool: _mean(cells, "manual", folds, pool) for pool in POOLS}
-        tuned = 100 * fmean(cells["tune", fold]["map@20"][cells["tune", fold]["pool"]] for fold in folds)
-        plain = _mean(cells, "tune", folds, POOLS[0])
-        by_hand = ", ".join(f"{manual[pool]:.1f}" for pool in POOLS)
-        figures = (f"{plain:.1f}", f"{tuned:.1f}", f"{tuned - max(manual.values()):+.1f}")
-        lines.append([count, f"{len(folds)}", f"{_mean(cells, 'base', folds, POOLS[0]):.1f}", by_hand, *figures])
-    heads = ["labels", "folds", "base", "manual: plain, balanced, expanded", "tune, plain", "tune, kept ranking"]
-    return markdown([*heads, "against the best manual"], lines, left=0)
+        reached = 100 * fmean(row["map@20"][row["pool"]] for row in tuned)
+        kept = Counter(f"{row['kept']}, {row['pool']}" for row in tuned)
+        best = max(manual, key=lambda pool: manual[pool])
+        lines.append(
+            [
+                count,
+                ", ".join(map(str, folds)),
+                f"{_mean(cells, 'base', folds, POOLS[0]):.1f}",
+                f"{manual[best]:.1f} ({best})",
+                f"{reached:.1f} ({', '.join(kept)})",
+                f"{reached - manual[best]:+.1f}",
+            ]
+        )
+    return markdown(["labels", "test folds", "base encoder", "best manual", "tune (kept)", "difference"], lines, left=0)
 
 
 def _mean(cells: dict[tuple[str, int], Row], system: str, folds: Sequence[int], pool: str) -> float:

@@ -175,11 +175,16 @@ def _file_rows(path: Path, columns: Mapping[str, str], reading: _Reading) -> Ite
 
 
 def _shards(folder: Path) -> list[Path]:
-    """Return the files in a folder that form one table; empty for a `save_to_disk` folder, or none."""
+    """Return the files in a folder that form one table; empty for a `save_to_disk` folder, or none.
+
+    A hub data set has its tables in the folder `data`.
+    """
     names = sorted(os.listdir(folder))
     if {"dataset_dict.json", "state.json"} & set(names):
         return []
     shards = [name for name in names if suffix_of(Path(name)) in _SUFFIXES]
+    if not shards and os.path.isdir(folder / "data"):
+        return _shards(folder / "data")
     tables = sorted({_SHARD.sub("", name) for name in shards})
     if len(tables) > 1:
         raise DataError(f"{folder}: has several tables; name one of them: {', '.join(shards)}")

@@ -33,6 +33,17 @@ def in_jsonl(folder):
     return path, [f"{path}:1", f"{path}:2"]
 
 
+def in_hub_folder(folder):
+    """Two shards of a table, as a data set of the hub keeps them."""
+    path = folder / "dataset"
+    (path / "data").mkdir(parents=True)
+    (path / "README.md").write_text("# Card", encoding="utf-8")
+    names = [path / "data" / f"train-{i:05}-of-00002.jsonl" for i in range(2)]
+    for name, line in zip(names, json_lines().splitlines(), strict=True):
+        name.write_text(f"{line}\n", encoding="utf-8")
+    return path, [f"{name}:1" for name in names]
+
+
 def in_packed_jsonl(folder):
     path = folder / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(json_lines().encode()))
@@ -81,7 +92,8 @@ def in_data_frame(folder):
 
 
 SOURCES = (
-    in_csv, in_tsv, in_jsonl, in_packed_jsonl, in_parquet, in_dataset, in_dataset_dict, in_memory, in_data_frame,
+    in_csv, in_tsv, in_jsonl, in_packed_jsonl, in_hub_folder, in_parquet, in_dataset, in_dataset_dict, in_memory,
+    in_data_frame,
 )  # fmt: skip
 
 
