@@ -90,7 +90,7 @@ def test_what_was_begun_is_finished_and_an_idle_connection_is_not_waited_for(num
         idle = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         idle.request("GET", "/health")
         assert idle.getresponse().read()
-        asked = pool.submit(embed, port, "sleep 1")
+        asked = pool.submit(embed, port, "sleep 3")
         under_way(port)
         process.send_signal(number)
         status, content = asked.result()
@@ -125,7 +125,7 @@ def test_what_takes_longer_than_the_grace_gets_503_and_the_process_does_not_wait
 
 def test_a_second_signal_does_not_wait():
     with server("--grace=60") as (process, port), ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(embed, port, "sleep 2") for _ in range(2)]
+        asked = [pool.submit(embed, port, "sleep 4") for _ in range(2)]
         under_way(port, 2)
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
