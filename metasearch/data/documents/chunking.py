@@ -8,8 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from semantic_text_splitter import MarkdownSplitter, TextSplitter
-
+from metasearch.config.extras import import_extra
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import Settings
@@ -32,9 +31,14 @@ _BLANKS = re.compile(r"(?:\s*\n)?")
 
 
 class Chunker:
-    """Cuts sections into passages."""
+    """Cuts sections into passages.
+
+    Raises:
+        ConfigError: the extra `search` is not installed.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        self._library = import_extra("semantic_text_splitter", "search", "documents: chunking")
         self.settings = settings
         self.size = max(_BLOCK, 8 * settings.limit)
         self.estimated = settings.length is not len
@@ -81,7 +85,7 @@ class Chunker:
                 yield at + inner, part
 
     def _split(self, block: str, markdown: bool, title: str, length: Callable[[str], int]) -> list[tuple[int, str]]:
-        kind = MarkdownSplitter if markdown else TextSplitter
+        kind = self._library.MarkdownSplitter if markdown else self._library.TextSplitter
         limit, overlap = self.settings.limit, self.settings.overlap
         if length is len:
             # The splitter counts characters ten times as fast itself.
