@@ -16,6 +16,8 @@ from metasearch.config.task import Mode, Phase, Task, resolve
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
+from metasearch.data.mteb_tasks import is_mteb_name
+from metasearch.data.mteb_tasks import read as read_mteb
 from metasearch.data.records import Data, RetrievalData, require_languages
 from metasearch.data.translate.train import (
     Translations,
@@ -75,7 +77,7 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
     """Resolve a task by name and read its data.
 
     Args:
-        task: settings of the data, or the name of a task such as `lareqa`.
+        task: settings of the data, or the name of a task such as `lareqa`, or of mteb such as `mteb:STS17`.
         mode: a transfer mode, or its name, such as `mono-bi-multi`; None when nothing is trained.
         **settings: further settings of the `DataConfig`, such as `fold=1` or `data="~/data"`.
 
@@ -85,6 +87,8 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
         DataError: the data is missing or damaged.
     """
     ref = DataConfig.of(task, **settings)
+    if is_mteb_name(ref.task):
+        return _load_mteb(ref, mode)
     library = Library(ref.include)
     declared = with_fold_seed(library.task(ref.task), ref.fold_seed)
     chosen = library.mode(mode) if mode else None
@@ -101,6 +105,15 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
     log.info("translate: %s", done)
     everything, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
     return Benchmark(declared, arrangements, everything, parts, measures, ref.fold, done, own)
+
+
+def _load_mteb(ref: DataConfig, mode: Mode | str | None) -> Benchmark:
+    """Return a task of mteb, which is all test."""
+    if mode or ref.fold or ref.fold_seed is not None or ref.data is not None:
+        raise ConfigError(f"task '{ref.task}' is for evaluation only, and mteb finds its data: no mode, fold or data")
+    task, data = read_mteb(ref.task)
+    measures = tuple(Measure.parse(each, task.kind) for each in task.measures)
+    return Benchmark(task, {}, data, split(data, task.folds, 0), measures, 0)
 
 
 def on_folds(

@@ -26,6 +26,7 @@ from metasearch.config.languages import is_known, parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
 from metasearch.config.task import Folds, Mode, Source, Task
+from metasearch.data import mteb_tasks
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.detect import detect_all
 from metasearch.data.folds import split
@@ -60,6 +61,11 @@ class _Label:
 
 def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> RetrievalData:
     """Return data from labelled rows; arguments and errors as in `RetrievalData.from_rows`."""
+    if mteb_tasks.is_mteb_name(rows):
+        _, data = mteb_tasks.read(rows)
+        if not isinstance(data, RetrievalData):
+            raise DataError(f"{rows}: expected a task of the type Retrieval, got {data.describe()}")
+        return replace(data, questions=joined(data.questions, data.candidates).questions)
     if is_hub_name(rows):
         rows = fetch(rows)
     if isinstance(rows, str | Path) and not columns and os.path.exists(Path(rows) / beir.CORPUS):

@@ -11,6 +11,7 @@ import pytest
 
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.launchers import LauncherConfig
+from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.chunking import Chunker
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.readers.html import html_sections
@@ -57,6 +58,7 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
         ("semantic_text_splitter", "search", lambda: Chunker(Settings()), ConfigError),
         ("selectolax", "search", lambda: list(html_sections("<p>a", Path("a.html"), Notes())), DataError),
         ("bm25s", "search", lambda: bm25.Bm25(None, None, {"words": np.frombuffer(b"[]", np.uint8)}), ConfigError),
+        ("mteb", "mteb", lambda: load_benchmark("mteb:STS17"), ConfigError),
         ("ray", "ray", lambda: open_launcher(LauncherConfig("ray"), None, None), ConfigError),
     ],
 )

@@ -58,14 +58,41 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
     """
     labels = list(_judgements(folder, splits))
     queries = _texts(folder, "queries", {label.query: label.place for label in labels})
-    corpus = _texts(folder, "corpus")
-    _complete([*queries.values(), *corpus.values()], languages, folder)
+    return judged_data(labels, queries, _texts(folder, "corpus"), languages, str(folder), splits)
+
+
+def judged_data(
+    labels: Sequence["Judgement"],
+    queries: Mapping[str, "JudgedText"],
+    corpus: Mapping[str, "JudgedText"],
+    languages: Sequence[str],
+    name: str,
+    splits: Sequence[str] = (),
+) -> RetrievalData:
+    """Return the queries that have a relevant document, and all documents.
+
+    Args:
+        labels: judgements.
+        queries: by their ids.
+        corpus: documents by their ids.
+        languages: as for `read_folder`.
+        name: of the data, for messages.
+        splits: as for `read_folder`.
+
+    Raises:
+        DataError: a judgement names a query or a document that is not there, or a query is of two splits.
+    """
+    _complete([*queries.values(), *corpus.values()], languages, name)
     grades: dict[tuple[str, str], float] = {}
     answers: dict[str, list[str]] = {}
-    split_of: dict[str, _Label] = {}
+    split_of: dict[str, Judgement] = {}
     for label in labels:
-        if label.document not in corpus:
-            raise DataError(f"{label.place}: there is no document '{label.document}' in the corpus")
+        for what, where, known, uid in (
+            ("document", "corpus", corpus, label.document),
+            ("query", "queries", queries, label.query),
+        ):
+            if uid not in known:
+                raise DataError(f"{label.place}: there is no {what} '{uid}' in the {where}")
         first = split_of.setdefault(label.query, label)
         if splits and first.split != label.split:
             raise DataError(f"{label.place}: query '{label.query}' is of split '{first.split}', too, by {first.place}")
@@ -75,7 +102,7 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
             answers.setdefault(label.document, []).append(label.query)
     answered = {query for ids in answers.values() for query in ids}
     if left := len(split_of) - len(answered):
-        log.info("%s: skipped queries without a relevant document: %d", folder, left)
+        log.info("%s: skipped queries without a relevant document: %d", name, left)
     questions = [Question(uid, each.language, each.text, uid) for uid, each in queries.items() if uid in answered]
     candidates = [
         Candidate(uid, each.language, each.text, own[0] if own else "", tuple(own), each.text)
@@ -90,13 +117,21 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
 
 
 @dataclass
-class _Text:
+class JudgedText:
+    """A query or a document.
+
+    Attributes:
+        place: for messages.
+        text: the title first.
+        language: a tag; empty where it is to be detected.
+    """
+
     place: str
     text: str
     language: str
 
 
-def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> dict[str, _Text]:
+def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> dict[str, JudgedText]:
     """Return a file's texts by id, in order.
 
     Args:
@@ -104,7 +139,7 @@ def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> 
         name: of the file without its suffix.
         wanted: ids that have to be there, each with the place that names it; others are not returned. By default all.
     """
-    found: dict[str, _Text] = {}
+    found: dict[str, JudgedText] = {}
     for row in read_rows(_table(folder, name)):
         uid = str(_value(row, "_id", "id"))
         if uid in found:
@@ -113,7 +148,7 @@ def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> 
             text = f"{row.values.get('title') or ''} {_value(row, 'text')}".strip()
             if blank(text):
                 raise DataError(f"{row.place}: text: expected a text, got nothing")
-            found[uid] = _Text(row.place, text, _language(row))
+            found[uid] = JudgedText(row.place, text, _language(row))
     for uid, place in (wanted or {}).items():
         if uid not in found:
             raise DataError(f"{place}: there is no query '{uid}' in {_table(folder, name)}")
@@ -141,20 +176,22 @@ def _language(row: Row) -> str:
         raise DataError(f"{row.place}: language: {error}") from None
 
 
-def _complete(texts: Sequence[_Text], languages: Sequence[str], folder: Path) -> None:
+def _complete(texts: Sequence[JudgedText], languages: Sequence[str], name: str) -> None:
     """Give every text a language."""
     lacking = [each for each in texts if not each.language]
     if len(languages) == 1:
         tags = dict.fromkeys((each.text for each in lacking), languages[0])
     elif lacking:
         tags = detect_all([each.text for each in lacking], languages)
-        log.info("%s: languages detected: %s", folder, ", ".join(sorted(set(tags.values()))))
+        log.info("%s: languages detected: %s", name, ", ".join(sorted(set(tags.values()))))
     for each in lacking:
         each.language = tags[each.text]
 
 
 @dataclass(frozen=True, slots=True)
-class _Label:
+class Judgement:
+    """The relevance of a document for a query; grade 0 is not relevant."""
+
     place: str
     split: str
     query: str
@@ -162,7 +199,7 @@ class _Label:
     grade: float
 
 
-def _judgements(folder: Path, splits: Sequence[str]) -> Iterator[_Label]:
+def _judgements(folder: Path, splits: Sequence[str]) -> Iterator[Judgement]:
     """Yield the judgements of splits; irrelevant documents have grade 0, as negative numbers in TREC files."""
     known = {path.name.partition(".")[0]: path for path in _judged_files(folder)}
     chosen = {name: known.get(name) for name in splits} if splits else dict(known)
@@ -179,7 +216,7 @@ def _judged_files(folder: Path) -> list[Path]:
     return [inside / name for name in names if suffix_of(Path(name)) in _JUDGED]
 
 
-def _read_judged(path: Path, split: str) -> Iterator[_Label]:
+def _read_judged(path: Path, split: str) -> Iterator[Judgement]:
     """Yield the judgements in a file with a header, or in a TREC file."""
     plain = suffix_of(path) not in (".jsonl", ".parquet")
     if plain and "query-id" not in next(text_lines(path), (1, ""))[1]:
@@ -187,11 +224,11 @@ def _read_judged(path: Path, split: str) -> Iterator[_Label]:
             place, cells = f"{path}:{number}", line.split()
             if len(cells) != 4:
                 raise DataError(f"{place}: expected query, 0, document and relevance; got {line.strip()[:40]}")
-            yield _Label(place, split, cells[0], cells[2], _grade(cells[3], place))
+            yield Judgement(place, split, cells[0], cells[2], _grade(cells[3], place))
         return
     for row in read_rows(path):
         query, document, grade = (_value(row, name) for name in ("query-id", "corpus-id", "score"))
-        yield _Label(row.place, split, str(query), str(document), _grade(grade, row.place))
+        yield Judgement(row.place, split, str(query), str(document), _grade(grade, row.place))
 
 
 def _grade(written: Any, place: str) -> float:
