@@ -1,1 +1,1 @@
-"""Search: an index of embeddings, what searches it, and the HTTP server."""
+"""Search: an index of embeddings, its searchers, and the HTTP server."""

@@ -1,25 +1,25 @@
-"""Callbacks of training, scoring and indexing, such as progress bars and the log of a run."""
+"""Callbacks for training, scoring and indexing, such as progress bars and the run log."""
 
 from metasearch.runs.folder import RunFolder
 
 
 class Callback:
-    """Base class of callbacks; every hook does nothing by default."""
+    """Base class for callbacks; every hook does nothing by default."""
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Called after an optimizer step, counted from 1, with the terms of its loss."""
+        """Called after an optimizer step, counted from 1, with its loss terms."""
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Called with each dev score; step 0 is the untrained encoder."""
 
     def on_encode(self, what: str, done: int, total: int) -> None:
-        """Called after each batch of texts that is encoded; `what` says for which purpose."""
+        """Called after each encoded batch; `what` is its purpose."""
 
     def on_read(self, done: int, total: int) -> None:
-        """Called after each document of an index that is read."""
+        """Called after each document is read for an index."""
 
     def on_prepare(self, what: str, done: int, total: int) -> None:
-        """Called while a corpus is prepared; `what` is counted, and a total of 0 is unknown."""
+        """Called during a corpus preparation; `what` is counted, and a total of 0 is unknown."""
 
 
 SILENT = Callback()

@@ -1,4 +1,4 @@
-"""`SHA256SUMS` of a finished run: the hash of each file that results are read from, for `sha256sum --check`, too."""
+"""`SHA256SUMS` in a finished run: hashes of the files with results, also for `sha256sum --check`."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _COVERED = ("config.yaml", "results.jsonl", "log.jsonl", "facts.json", "queries/
 
 
 def write_checksums(folder: Path, report: str) -> None:
-    """Write the hashes of a run's files, and of the report that is about to finish it; `RunFolderError` if it fails."""
+    """Write hashes of a run's files, and of its final report; `RunFolderError` on failure."""
     paths = sorted(path for pattern in _COVERED for path in folder.glob(pattern))
     hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths}
     hashes["report.md"] = sha256_of_bytes(report.encode())
@@ -21,7 +21,7 @@ def write_checksums(folder: Path, report: str) -> None:
 
 
 def require_unchanged(folder: Path) -> None:
-    """Raise `RunFolderError` if a file of a finished run has changed; readers report those that are missing."""
+    """Raise `RunFolderError` if a file in a finished run has changed; readers report missing ones."""
     for name, expected in _read(folder / SUMS).items():
         path = folder / name
         if path.is_file() and digest(path) != expected:

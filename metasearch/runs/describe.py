@@ -1,4 +1,4 @@
-"""The facts of a run in words: the one source of its report, its model card and the page of a study."""
+"""Run facts in words, for report, model card and study page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ LOCAL = ("encoder", "teacher", "assistant", "student")
 
 
 def describe(config: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
-    """Return name → value of each fact that the configuration and the scores of a run say of it.
+    """Return facts by name, from a run's configuration and scores.
 
     Args:
         config: of the run, as a tree: from `config.yaml`, or by `model_dump(mode="json")`.

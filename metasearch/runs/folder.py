@@ -1,4 +1,4 @@
-"""The files of a run: what was asked, what happened, what came out.
+"""The files of a run: configuration, log and results.
 
     config.yaml      the resolved configuration; `metasearch resume` reads it
     log.jsonl        one line an outer step or dev score
@@ -48,7 +48,7 @@ class Saveable(Protocol):
 
 
 class RunMetadata(FrozenConfig, Generic[Config]):
-    """`config.yaml`: what a run was asked, and with what it began.
+    """`config.yaml`: a run's configuration and starting state.
 
     Attributes:
         data_fingerprint: of the task's data; empty where each stage of the run keeps its own.
@@ -104,7 +104,7 @@ class RunFolder:
         return cls(path), yaml.read(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
 
     def record_weights(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
-        """Write down the weights of encoders that were not known when the folder was made."""
+        """Record the weights of encoders that were unknown when the folder was created."""
         self._begin(begun.model_copy(update={"weights": {**begun.weights, **weights}}))
 
     def _begin(self, begun: RunMetadata[Any]) -> None:
@@ -112,7 +112,7 @@ class RunFolder:
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes out of the folder; wait `patience` seconds for them.
+        """Lock the folder against other processes; wait `patience` seconds for them.
 
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
@@ -122,7 +122,7 @@ class RunFolder:
             yield
 
     def queries(self, task: str, label: str, split: str) -> Path:
-        """Return the path of the results by question of an encoder, by its label, on a part of a task."""
+        """Return the path of an encoder's per-query results, by label, on a part of a task."""
         return query_results_path(self.path, task, label, split)
 
     @property
@@ -132,7 +132,7 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether the run, or a stage of it, has something to go on with: scores, steps, targets or a checkpoint."""
+        """Whether the run, or a stage of it, can be resumed: from scores, steps, targets or a checkpoint."""
         reached = ("**/results.jsonl", "**/log.jsonl", "**/checkpoint*", "targets/*/*")
         return any(any(self.path.glob(pattern)) for pattern in reached)
 
@@ -168,7 +168,7 @@ class RunFolder:
             raise write_error(self._log, error, len(line)) from None
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the events of `log.jsonl`, as `metasearch.runs.log.read_events` does."""
+        """Return the events in `log.jsonl`, as `metasearch.runs.log.read_events` does."""
         return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -200,11 +200,11 @@ class RunFolder:
         return known
 
     def require_unchanged(self) -> None:
-        """Raise `RunFolderError` if a file of the finished run has changed."""
+        """Raise `RunFolderError` if a file in the finished run has changed."""
         checksums.require_unchanged(self.path)
 
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Write facts, hashes and report of the run, by which it counts as finished, and drop the checkpoint."""
+        """Write facts, hashes and report, which mark the run as finished, and delete the checkpoint."""
         if facts is not None:
             atomic_write(self._facts, json.dumps(facts, indent=2) + "\n")
         checksums.write_checksums(self.path, report)
@@ -213,13 +213,13 @@ class RunFolder:
         self.remove_checkpoint()
 
     def remove_checkpoint(self) -> None:
-        """Delete the checkpoint; nothing happens when there is none."""
+        """Delete the checkpoint, if any."""
         for name in CHECKPOINT_FOLDERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
 
 
 def _is_run(path: Path) -> bool:
-    """Whether a path is that of a run: other programs have a `config.yaml`, too."""
+    """Whether a path is a run folder: other programs have a `config.yaml`, too."""
     try:
         return isinstance(yaml.tree(path / CONFIG).get("config"), dict)
     except ConfigError:

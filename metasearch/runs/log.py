@@ -1,4 +1,4 @@
-"""The log of a run, `log.jsonl`: a line an outer step or dev score."""
+"""The run log, `log.jsonl`: one line per outer step or dev score."""
 
 import json
 import logging
@@ -40,20 +40,20 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def read_latest(path: Path) -> list[dict[str, Any]]:
-    """Return the latest events of a log that another process may be writing; what is no event is left out."""
+    """Return the latest events in a log that another process may be writing; other lines are skipped."""
     start, lines = _tail(path)
     # Read from the middle of a file, the first line is cut off.
     return [event for line in (lines[1:] if start else lines) if (event := _event(line)) is not None]
 
 
 def last_line(path: Path) -> str:
-    """Return the last line of a text that another process may be writing; empty where there is none."""
+    """Return the last line of a growing text, or empty."""
     _, lines = _tail(path)
     return lines[-1].decode(errors="replace") if lines else ""
 
 
 def _tail(path: Path) -> tuple[int, list[bytes]]:
-    """Return the last lines of a file, and where they begin in it; the first may be cut off where that is not 0."""
+    """Return a file's last lines and their offset; the first may be incomplete unless the offset is 0."""
     with path.open("rb") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _TAIL)
         file.seek(start)
@@ -61,7 +61,7 @@ def _tail(path: Path) -> tuple[int, list[bytes]]:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """Return the event of a line; None where it is damaged."""
+    """Return a line's event; None if damaged."""
     try:
         event = json.loads(line)
     # Half a line that is just being written, or that a crash left; a character cut in two is a ValueError, too.

@@ -1,4 +1,4 @@
-"""Tables of scores in Markdown, ready to paste."""
+"""Score tables in Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
 
 
 def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str:
-    """Return tables of learners by languages, one for each measure, values times 100.
+    """Return learners × languages, a table per measure, values times 100.
 
     Args:
         rows: scores with `learner`, `split`, `measure`, `pool`, `language` and `value`.
@@ -33,7 +33,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
 
 
 def matrix(rows: Sequence[Row], measure: str) -> str:
-    """Return the matrix of question languages by candidate languages, values times 100, diagonal monolingual."""
+    """Return the matrix question language × candidate language, values times 100, diagonal monolingual."""
     cells = {
         (row["language"], row["candidates"]): row["value"]
         for row in rows
@@ -51,7 +51,7 @@ def pool_means(rows: Sequence[Row]) -> str:
 
 
 def by_direction(rows: Sequence[Row], split: str) -> str:
-    """Return tables of languages by direction of translation, one for each learner and measure, values times 100.
+    """Return language × translation direction, a table per learner and measure, values times 100.
 
     Args:
         rows: scores as for `by_language`; those of groups of languages get a table of their own, below.
@@ -79,7 +79,7 @@ def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mappin
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | Sequence[bool] = 1) -> str:
-    """Return a Markdown table, padded so that it reads well as it is.
+    """Return an aligned Markdown table.
 
     Args:
         header: header of each column.
@@ -102,12 +102,12 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | 
 
 
 def fact_table(title: str, facts: Mapping[str, str]) -> str:
-    """Return a table with the name and the value of each fact."""
+    """Return a table of facts: name and value."""
     return markdown([title, ""], [list(fact) for fact in facts.items()], left=2)
 
 
 def percent(value: float | None) -> str:
-    """Return a score times 100 with two decimals; nothing where there is none."""
+    """Return a score times 100 with two decimals; empty for None."""
     return "" if value is None else f"{100 * value:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""The results of every question of an evaluation, from which a run is compared and explained without running it again.
+"""Per-query results of an evaluation, for comparisons and explanations without another run.
 
 One file for each task, encoder and part of the data, `queries/<task>.<label>.<split>.npz` in a run folder: compressed
 arrays and, as bytes of JSON, the texts that they refer to. No pickle is written or read.
@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranking of a pool of all languages.
+    """A ranking over the multilingual pool.
 
     N questions of all languages, C candidates, M relevant candidates of all questions in a row.
 
@@ -70,7 +70,7 @@ _ARRAYS = ("offsets", "relevant", "ranks", "above", "top", "scores")
 
 @dataclass(frozen=True)
 class QueryResults:
-    """Results of an evaluation by question.
+    """Evaluation results by question.
 
     Attributes:
         units: ids of the questions of a cell, in their order, `(N,)`; equal ids in two cells are translations of each
@@ -118,7 +118,7 @@ class QueryResults:
 
 
 def query_results_path(run: Path, task: str, label: str, split: str) -> Path:
-    """Return the path, in a run folder, of the results by question of an encoder, by its label, on a part of a task."""
+    """Return the path of an encoder's per-query results in a run folder, by label, on a part of a task."""
     return run / "queries" / f"{quote(task, safe=_SAFE)}.{quote(label, safe=_SAFE)}.{split}.npz"
 
 
@@ -171,7 +171,7 @@ def _read(file: Any, header: Mapping[str, Any]) -> QueryResults:
 
 
 def _articles(header: Mapping[str, Any]) -> dict[str, str]:
-    """Return the article of each question."""
+    """Return each question's article."""
     articles = header["articles"]
     if not (isinstance(articles, dict) and all(isinstance(name, str) for name in articles.values())):
         raise TypeError("its articles are no mapping of names")
@@ -179,7 +179,7 @@ def _articles(header: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _check(ranking: Ranking) -> None:
-    """Raise `ValueError` where the parts of a ranking do not belong together."""
+    """Raise `ValueError` if the parts of a ranking do not match."""
     questions, pool, relevant = len(ranking.questions), len(ranking.candidates), len(ranking.relevant)
     depth = ranking.top.shape[-1]
     expected = {

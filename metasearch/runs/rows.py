@@ -37,7 +37,7 @@ _FACTS = "facts"
 
 
 def format_rows(rows: Iterable[Row]) -> str:
-    """Return the lines of rows that belong together, with the facts that they share in a line of their own."""
+    """Return the lines for related rows, with their shared facts in one line."""
     rows = list(rows)
     first = rows[0] if rows[1:] else {}
     shared = {
@@ -50,7 +50,7 @@ def format_rows(rows: Iterable[Row]) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a results file, each with all its facts.
+    """Return the rows in a results file, each with all its facts.
 
     Raises:
         DataError: the file is missing, or a line is cut off or damaged; it is named.
@@ -59,7 +59,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def read_complete_rows(path: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a finished run.
+    """Return a finished run's rows.
 
     Args:
         path: path of `results.jsonl`.
@@ -160,7 +160,7 @@ def require_appendable(path: Path) -> None:
 
 
 def _require_scores(path: Path) -> None:
-    """Raise `RunFolderError` where a line of a file is no row of scores, or has no end."""
+    """Raise `RunFolderError` if a line is no score row, or has no end."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:

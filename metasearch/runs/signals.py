@@ -38,7 +38,7 @@ def received() -> int:
 
 
 def interrupted(message: str) -> Interrupted:
-    """Return the error of a command that was stopped, by the signal that stopped it."""
+    """Return the error for a stopped command, by signal."""
     return (Terminated if received() == signal.SIGTERM else Interrupted)(message)
 
 

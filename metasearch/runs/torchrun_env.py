@@ -1,4 +1,4 @@
-"""Which of the processes that torchrun started this one is, by its environment; needs no torch."""
+"""The process rank from torchrun's environment; needs no torch."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True)
 class Rank:
-    """One of the processes of a run.
+    """One process of a run.
 
     Attributes:
         number: of the process, from 0; the first one writes, scores and speaks.
@@ -25,7 +25,7 @@ class Rank:
 
 
 def rank() -> Rank:
-    """Return which process this is; a process that was started alone is the only one.
+    """Return this process's rank; a process started alone is the only one.
 
     Raises:
         ConfigError: the environment says some of it, and not the rest.
@@ -58,13 +58,13 @@ def require_divides(count: int, shards: int, key: str) -> None:
 
 
 def require_alone(what: str) -> None:
-    """Raise `ConfigError` where this is one of several processes, and `what` is done by one."""
+    """Raise `ConfigError` if this is one of several processes but `what` needs a single one."""
     if rank().count > 1:
         raise ConfigError(f"{what} runs in one process; start it without torchrun")
 
 
 def be_silent() -> TextIO:
-    """Send what this process writes, and any library in it, to nowhere; return the stderr that there was."""
+    """Discard all output of this process and its libraries; return the previous stderr."""
     kept = os.fdopen(os.dup(2), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):

@@ -21,7 +21,7 @@ OpenCallback = Callable[[str], AbstractContextManager[Callback]]
 
 
 class Tracker(Callback):
-    """Sends the values of a run to a tracker.
+    """Send a run's values to an experiment tracker.
 
     Args:
         module: the tracker's package.
@@ -39,15 +39,15 @@ class Tracker(Callback):
 
     @abstractmethod
     def open(self) -> Any:
-        """Begin a run of the tracker; return its handle."""
+        """Start a tracker run; return its handle."""
 
     @abstractmethod
     def send(self, values: dict[str, float], step: int) -> None:
-        """Send the values of a step."""
+        """Send a step's values."""
 
     @abstractmethod
     def finish(self) -> None:
-        """End the run of the tracker."""
+        """End the tracker run."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Tracker(Callback):
         return f"{self.folder.name}-{self.stage.replace(' ', '-')}"
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Send the terms of the loss."""
+        """Send the loss terms."""
         self._log({f"{phase}/{term}": value for term, value in terms.items()}, step)
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
@@ -63,7 +63,7 @@ class Tracker(Callback):
         self._log({"dev": score}, step)
 
     def close(self) -> None:
-        """End the run of the tracker, if a value was sent."""
+        """End the tracker run, if a value was sent."""
         if self.run is not None:
             self.finish()
 
@@ -114,7 +114,7 @@ class WandB(Tracker):
 
 
 class Trackio(Tracker):
-    """Logs to the local database of Trackio."""
+    """Log to Trackio's local database."""
 
     package = "trackio"
 
@@ -160,17 +160,17 @@ class CallbackGroup(Callback):
         self.callbacks = callbacks
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Call `on_step` of each callback."""
+        """Call `on_step` on each callback."""
         for callback in self.callbacks:
             callback.on_step(step, total, phase, terms)
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Call `on_dev` of each callback."""
+        """Call `on_dev` on each callback."""
         for callback in self.callbacks:
             callback.on_dev(step, score, best)
 
     def on_encode(self, what: str, done: int, total: int) -> None:
-        """Call `on_encode` of each callback."""
+        """Call `on_encode` on each callback."""
         for callback in self.callbacks:
             callback.on_encode(what, done, total)
 

@@ -1,4 +1,4 @@
-"""What a score depends on besides data, configuration and weights: versions of libraries, and the processor."""
+"""Library versions and processor: they affect a score beside data, configuration and weights."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ def versions() -> dict[str, str]:
 
 
 def describe_versions(versions: Mapping[str, str]) -> str:
-    """Return versions as one line of text."""
+    """Return versions as one line."""
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
@@ -42,7 +42,7 @@ def installed(name: str) -> str | None:
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str | None:
-    """Return the name of the first library of which two scores have different versions; None where there is none.
+    """Return the first library with different versions in two scores, or None.
 
     A build such as `+cu130` counts only where both name theirs: package metadata, from which versions were taken
     before, may leave it out.
@@ -56,7 +56,7 @@ def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str | None:
 
 @cache
 def processor() -> str:
-    """Return the processor's name, which the last bits of a score depend on; `platform` does not know it on Linux."""
+    """Return the processor's name, which affects a score's last bits; `platform` lacks it on Linux."""
     listed = Path("/proc/cpuinfo")
     for line in listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else ():
         if line.startswith("model name"):
@@ -77,7 +77,7 @@ def cores() -> int | None:
 
 
 def memory() -> int:
-    """Return the bytes of memory that the machine has, or a container allows."""
+    """Return the bytes of memory in the machine, or the container's limit."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
     return total if limit == "max" else min(total, int(limit))

@@ -32,7 +32,7 @@ _SCHEMA = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that a run needs to go on as if it had never stopped.
+    """Everything that a run needs to resume as if it had never stopped.
 
     Attributes:
         weights: of the learner, by name.
@@ -50,7 +50,7 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """Keeps the latest checkpoint of a run in `<run>/checkpoint`, and the one before."""
+    """Store a run's latest checkpoint in `<run>/checkpoint`, and the previous one."""
 
     def __init__(self, run: Path) -> None:
         self.folder, self._previous, self._new = (run / name for name in CHECKPOINT_FOLDERS)
@@ -67,7 +67,7 @@ class CheckpointStore:
             raise write_error(self.folder, error, _size(checkpoint)) from error
 
     def load(self) -> Checkpoint | None:
-        """Return the latest checkpoint that is whole, or None where there is none.
+        """Return the latest complete checkpoint, or None.
 
         A line says so where that is not the newest.
 
@@ -90,7 +90,7 @@ class CheckpointStore:
         return None
 
     def found(self) -> Iterator[tuple[Path, Checkpoint | str]]:
-        """Yield the folders of checkpoints that are there, the newest first: with what is in it, or what is wrong."""
+        """Yield checkpoint folders, newest first, each with its content or its error."""
         # Only the previous one is there if the machine stopped between the two renames of `_swap`.
         for folder in (self.folder, self._previous):
             if folder.is_dir():
@@ -148,12 +148,12 @@ def _read(folder: Path) -> Checkpoint:
 
 
 def _hash_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what is written as JSON, in whatever order its keys stand."""
+    """Return the SHA-256 of a value's JSON, independent of key order."""
     # By way of JSON, in which a tuple is a list and every key a text.
     text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _size(checkpoint: Checkpoint) -> int:
-    """Return the bytes of the tensors of a checkpoint."""
+    """Return the bytes of a checkpoint's tensors."""
     return sum(tensor.nbytes for name in _FILES for tensor in getattr(checkpoint, name).values())

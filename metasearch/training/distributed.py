@@ -1,4 +1,4 @@
-"""The processes of one run, which exchange values and gradients by torch.distributed.
+"""The processes of a run, which exchange values and gradients through torch.distributed.
 
 Every process has all data and weights, computes its shards of an outer step, and takes the same step of the optimiser.
 The first process reads and writes the run folder, evaluates, and tells the others.
@@ -29,7 +29,7 @@ _WORK = timedelta(days=30)
 
 
 class ProcessGroup:
-    """The processes of a run; a process alone has nobody to wait for. gloo joins them, NCCL moves gradients of GPUs.
+    """The processes of a run; a single process waits for nobody. gloo connects them, NCCL moves GPU gradients.
 
     Args:
         own: which of the processes this is.
@@ -52,19 +52,19 @@ class ProcessGroup:
         return self.rank.number == 0
 
     def local_shards(self, shards: int) -> range:
-        """Return the numbers of the shards of this process, a whole subtree of the sum over all."""
+        """Return this process's shard numbers, a whole subtree of the sum."""
         each = shards // self.rank.count
         return range(self.rank.number * each, (self.rank.number + 1) * each)
 
     def gather(self, own: list[Values], device: torch.device) -> list[Values]:
-        """Return the values of the shards of all processes on a device, in the order of the shards."""
+        """Return the values of all shards, from all processes, on a device and in order."""
         if self.rank.count == 1:
             return own
         found = self._each([{name: value.cpu() for name, value in values.items()} for values in own])
         return [{name: value.to(device) for name, value in values.items()} for shards in found for values in shards]
 
     def total(self, gradient: Gradient, parameters: Sequence[Tensor]) -> Gradient:
-        """Return the sum of the gradients of all processes in these parameters, along a binary tree of processes.
+        """Return the sum of these parameters' gradients over all processes, along a binary tree.
 
         Pairs of neighbours exchange their sums, then pairs of pairs, and so on: after log₂ of the number of processes
         all have the same bits. A sum has the rows that any process has, and is None where no process has a gradient.
@@ -76,7 +76,7 @@ class ProcessGroup:
         return gradient
 
     def broadcast_object(self, make: Callable[[], Made]) -> Made:
-        """Return what the first process makes; the others wait for it, however long that takes."""
+        """Return the first process's result; the others wait for it."""
         if self.rank.count == 1:
             return make()
         made: list[Any] = [make() if self.first else None]
@@ -85,7 +85,9 @@ class ProcessGroup:
         return made[0]  # type: ignore[no-any-return]
 
     def rank_zero_first(self, make: Callable[[], Made]) -> Made:
-        """Return what this process makes, after the first one has: what that writes, such as targets, is then there."""
+        """Return this process's result, after the first process has finished: files it writes, such as targets, then
+        exist.
+        """
         if self.first:
             made = make()
             self.broadcast_object(lambda: None)
@@ -94,7 +96,7 @@ class ProcessGroup:
         return make()
 
     def all_reduce_max(self, number: int) -> int:
-        """Return the highest of the numbers that the processes give."""
+        """Return the maximum over processes."""
         found = torch.tensor(number)
         if self.rank.count > 1:
             with _lost():
@@ -122,7 +124,7 @@ class ProcessGroup:
         return found
 
     def _swapped(self, gradient: Gradient, parameters: Sequence[Tensor], other: int) -> Gradient:
-        """Give a gradient to another process, and return that of the other one."""
+        """Exchange gradients with another process; return its gradient."""
         # What it has of each parameter: some rows, all, or nothing.
         kinds = self._each([one if one is None else rows_of(one).cpu() if one.is_sparse else "all" for one in gradient])
         theirs: Gradient = []
@@ -157,7 +159,7 @@ def join_processes() -> ProcessGroup:
 
 @contextmanager
 def _lost() -> Iterator[None]:
-    """Turn the error of a connection to a process that has ended into one of this run."""
+    """Turn a lost connection to another process into an error of this run."""
     try:
         yield
     except RuntimeError as error:

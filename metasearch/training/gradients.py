@@ -1,4 +1,4 @@
-"""Dense and sparse gradients: norm, clipping, and the error of half precision."""
+"""Dense and sparse gradients: norm, clipping, and half-precision error."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def rows_or_all(parameter: Tensor) -> Tensor:
-    """Return a parameter's gradient, or of a sparse one the rows that it has, in the same memory."""
+    """Return a parameter's gradient, or the rows of a sparse one, in the same memory."""
     assert parameter.grad is not None
     if not parameter.grad.is_sparse:
         return parameter.grad
@@ -24,7 +24,7 @@ def rows_or_all(parameter: Tensor) -> Tensor:
 
 
 def norm_of(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the Euclidean norm of dense tensors together."""
+    """Return the joint Euclidean norm of dense tensors."""
     norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
     return norm
 
@@ -41,7 +41,7 @@ Take = Callable[[Learner, Sequence[Episode]], OuterLoss]
 def log_bf16_error(
     learner: Learner, episodes: Sequence[Episode], take: Take, gradients: OuterGradients, alone: bool = True
 ) -> None:
-    """Log how far the outer gradient of a meta-batch in bfloat16 is off, or that float32 does not fit the memory.
+    """Log the error of the outer gradient in bfloat16, or that float32 does not fit into memory.
 
     Args:
         learner: as it begins.
@@ -66,7 +66,7 @@ def log_bf16_error(
 
 
 def bf16_error(learner: Learner, episodes: Sequence[Episode], take: Take) -> float:
-    """Return ‖difference‖₂ / ‖gradient‖₂ of the outer gradients of a meta-batch in bfloat16 and in float32.
+    """Return ‖difference‖₂ / ‖gradient‖₂ between outer gradients in bfloat16 and float32.
 
     Dropout is off; the learner's parameters are left without a gradient.
     """

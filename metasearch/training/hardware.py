@@ -1,4 +1,4 @@
-"""Time, memory and hardware of a run."""
+"""Time, memory and hardware facts."""
 
 import logging
 import platform
@@ -31,7 +31,7 @@ def cpu_bf16_time() -> float:
 
 
 def _seconds(kind: torch.dtype) -> float:
-    """Return the shortest time of three that the product of 256 vectors with a square layer takes."""
+    """Return the shortest of three times for multiplying 256 vectors by a square layer."""
     vectors, layer, taken = torch.ones(256, 384, dtype=kind), torch.ones(384, 384, dtype=kind), []
     for _ in range(3):
         began = time.perf_counter()
@@ -66,7 +66,7 @@ def peak_memory() -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """Return a device by name, `auto` the best that there is; each of several processes has a GPU of its own.
+    """Return a device by name, `auto` for the best one; each of several processes has its own GPU.
 
     `ConfigError` where there is none of that name, or none for this process.
     """
@@ -86,7 +86,7 @@ def device_of(name: str) -> torch.device:
 
 
 def _own_gpu(local: int) -> torch.device:
-    """Return the GPU of the process of this number on its machine."""
+    """Return the GPU for a process number on its machine."""
     there = torch.cuda.device_count()
     if local >= there:
         raise ConfigError(

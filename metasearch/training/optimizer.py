@@ -73,7 +73,7 @@ BLOCK = 2**18
 
 
 class RowMoments:
-    """Moments of the rows of a table that ever had a gradient; those of any other row are 0.
+    """Moments for matrix rows that ever had a gradient; all others are 0.
 
     A row has a slot, in order of its first gradient. The buffers have room to grow; when they do, the slots are put in
     order of the rows, as rows that lie in order are read and written faster. How much room there is depends on the
@@ -98,14 +98,14 @@ class RowMoments:
         self._make_room(len(self.rows), torch.arange(len(self.rows), device=table.device))
 
     def slots(self, rows: Tensor) -> Tensor:
-        """Return the slots `(n,)` of distinct rows `(n,)`, in which those without one get it."""
+        """Return slots `(n,)` for distinct rows `(n,)`; new rows get a new slot."""
         new = rows[self._slots[rows] < 0]
         if len(new):
             self._append(new)
         return self._slots[rows]
 
     def dense(self) -> dict[str, Tensor]:
-        """Return the moments of all rows, `exp_avg` and `exp_avg_sq` of shape `(V, ...)`."""
+        """Return moments for all rows, `exp_avg` and `exp_avg_sq` with shape `(V, ...)`."""
         shape = (len(self._slots), *self.exp_avg.shape[1:])
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
         return {name: moment.new_zeros(shape).index_copy_(0, self.rows, moment) for name, moment in moments.items()}
@@ -190,7 +190,7 @@ class RowAdamW(torch.optim.AdamW):
         return False
 
     def _moments_of(self, table: Tensor) -> RowMoments:
-        """Return the moments that the state of a table says, which may have been put there from a checkpoint."""
+        """Return the moments in a matrix's state, which may come from a checkpoint."""
         state, moments = self.state[table], self._moments.get(table)
         # Other rows than ours in the state were put there by `optimizer.restore`: the slots are made from them anew.
         if moments is None or moments.rows is not state.get("rows"):
@@ -224,7 +224,7 @@ class RowAdamW(torch.optim.AdamW):
 
 
 def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, kernel: Callable[..., None]) -> None:
-    """Step all N rows of a table `(V, ...)` that have a slot.
+    """Update all N rows of a matrix `(V, ...)` that have a slot.
 
     Args:
         table: the table.
@@ -253,7 +253,7 @@ def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, k
 
 
 def _room(count: int) -> int:
-    """Return the first number of a geometric series that is no less than `count`."""
+    """Return the first number in a geometric series that is at least `count`."""
     room = 1024
     # A quarter more each time: rows are copied a constant number of times on average, and little stays unused.
     while room < count:
@@ -289,7 +289,7 @@ def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Paramete
 def restore(
     optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `state` returned, in place of what the optimiser has; KeyError where a parameter is unknown."""
+    """Restore a state from `state`, replacing the current one; KeyError for an unknown parameter."""
     optimizer.state.clear()
     for key, value in tensors.items():
         name, entry = key.rsplit("/", 1)

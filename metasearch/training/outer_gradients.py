@@ -49,13 +49,13 @@ Pulled = Mapping[str, Tensor | None]
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Return whether an error of torch says that memory did not suffice."""
+    """Return whether a torch error means out of memory."""
     # On a CPU it has no type of its own.
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) -> OutOfMemory:
-    """Return the error that says what needs less memory; `texts` may be recomputed a few at a time."""
+    """Return the out-of-memory error with advice; `texts` may be recomputed a few at a time."""
     again = "--checkpointing gradcache, " if texts else ""
     return OutOfMemory(
         f"out of memory on {device} in an outer step ({first_line(error)}). Less is needed with smaller "
@@ -65,7 +65,7 @@ def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) ->
 
 
 def random_state(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of the generators that dropout draws from: the CPU's, and that of a GPU."""
+    """Return the states of dropout's random generators: the CPU's, and a GPU's."""
     states = [torch.get_rng_state()]
     if device.type == "cuda":
         states.append(torch.cuda.get_rng_state(device))
@@ -97,7 +97,7 @@ class ShardGradient:
 
 
 class OuterGradients:
-    """Takes the outer gradients of an encoder's learners.
+    """Compute the outer gradients for an encoder's learners.
 
     Args:
         encoder: the encoder to train.
@@ -117,7 +117,7 @@ class OuterGradients:
     def __call__(
         self, learner: Learner, episodes: Sequence[Episode], shards: int = 1, processes: ProcessGroup = SINGLE_PROCESS
     ) -> OuterLoss:
-        """Put the gradient of the outer loss of a meta-batch into the `.grad` of the learner's parameters.
+        """Put the outer gradient of a meta-batch into `.grad` of the learner's parameters.
 
         A gradient that is zero but in some rows is a coalesced sparse tensor of those rows. A parameter that the loss
         does not depend on has none. With several shards, shard s draws its dropout from (torch's seed, s).
@@ -195,7 +195,7 @@ class OuterGradients:
                 torch.cuda.empty_cache()
 
     def _need_less(self) -> str | None:
-        """Choose a way that needs less memory for this and all later steps; return it, or None if there is none."""
+        """Choose a method with less memory for this and later steps; return it, or None."""
         if self.packed.workers > 1:
             self.packed.most_workers = 1
             return "one episode is computed at a time"
@@ -208,7 +208,7 @@ class OuterGradients:
 def _of_episodes(
     learner: EpisodeLearner, shard: Sequence[Sequence[LabelledSet]], packed: PackedEncoder, bf16: bool
 ) -> ShardGradient:
-    """Compute the losses of a shard's episodes, and a sum of gradients for each name."""
+    """Compute the losses of a shard's episodes, and a gradient sum per name."""
     sets = [examples for episode in shard for examples in episode]
     if not sets:  # the last batch of an epoch may have fewer examples than there are shards
         return ShardGradient({}, lambda pulled: [None for _ in learner.named_parameters()])
@@ -258,7 +258,7 @@ def _tokens(examples: Prepared) -> int:
 
 
 def _factor(learner: Learner, name: str, pulled: Tensor | None) -> float:
-    """Return ∂L/∂v, which all losses v of a name must have in common, as their gradients are in one sum."""
+    """Return ∂L/∂v, which must be equal for all losses v with one name, as their gradients share a sum."""
     if pulled is None:
         return 0.0
     first = pulled[0].item()
@@ -269,7 +269,7 @@ def _factor(learner: Learner, name: str, pulled: Tensor | None) -> float:
 
 
 def _of_texts(learner: TextLearner, shard: Mapping[str, Reading], packed: PackedEncoder, bf16: bool) -> ShardGradient:
-    """Compute the outputs of a shard's texts, and keep their graphs."""
+    """Compute outputs for a shard's texts, and keep their graphs."""
     values: dict[str, Tensor] = {}
     trained: dict[str, tuple[Parts, Callable[[Tensor], Gradient]]] = {}
     for name, reading in shard.items():
@@ -298,7 +298,7 @@ def _of_texts(learner: TextLearner, shard: Mapping[str, Reading], packed: Packed
 def _pull(
     learner: Learner, episodes: Sequence[Episode], everyone: Sequence[Values]
 ) -> tuple[OuterLoss, list[Pulled], Gradient]:
-    """Return the outer loss from the values of all shards, ∂L/∂v of each shard, and ∂L/∂θ of L's own parameters."""
+    """Return the outer loss from the values of all shards, ∂L/∂v per shard, and ∂L/∂θ for L's own parameters."""
     leaves = [{name: value.detach().requires_grad_() for name, value in values.items()} for values in everyone]
     names = dict.fromkeys(name for values in leaves for name in values)
     loss = learner.combine({n: torch.cat([values[n] for values in leaves if n in values]) for n in names}, episodes)
@@ -310,7 +310,7 @@ def _pull(
 
 
 def _by_parameter(learner: Learner, parameters: Sequence[Tensor], gradient: Gradient) -> Gradient:
-    """Return a gradient in the order of the learner's parameters, None for those that it is not of."""
+    """Return a gradient in the order of the learner's parameters, None for the others."""
     found = {id(parameter): one for parameter, one in zip(parameters, gradient, strict=True)}
     return [found.get(id(parameter)) for _, parameter in learner.named_parameters()]
 

@@ -1,4 +1,4 @@
-"""Where the processes of a run find each other, and which of them says why the run ended: one, in one line."""
+"""Rendezvous of a run's processes, and the choice of one process to report why the run ended."""
 
 import time
 from datetime import timedelta
@@ -24,7 +24,7 @@ def store() -> Store:
 
 
 def ended_before(code: int) -> int | None:
-    """Return the exit code of the process of this run that failed first; None where it is this one, which then says so.
+    """Return the exit code of the first failed process; None if it is this one, which then reports the error.
 
     The first process goes before others that fail at the same time. Where the store is gone, it alone speaks.
 

@@ -1,4 +1,4 @@
-"""Phase, meta-batch and rate of each outer step, as pure functions of the step: a resumed run has the same."""
+"""Phase, meta-batch and rate per outer step, as pure functions of the step, so a resumed run has the same."""
 
 import math
 from bisect import bisect_right
@@ -12,15 +12,15 @@ from metasearch.episodes.episode import Episode
 
 
 class Episodes(Protocol):
-    """A source of meta-batches; `EpisodeSampler` is one."""
+    """A source of meta-batches, such as `EpisodeSampler`."""
 
     def batch(self, step: int, size: int) -> list[Episode]:
-        """Return the meta-batch of a step."""
+        """Return a step's meta-batch."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of outer steps on one source of episodes, such as `meta-train`; `steps` of them in each epoch."""
+    """Outer steps on one source of episodes, such as `meta-train`; `steps` per epoch."""
 
     name: str
     episodes: Episodes
@@ -29,7 +29,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Phases in turn, epoch after epoch, up to a number of outer steps.
+    """Alternating phases, epoch after epoch, up to a number of outer steps.
 
     Every epoch visits the same episodes; the paper draws a fixed number of meta-tasks (MAML-Align, appendix C.3).
     `batch` is the number of episodes in one outer step.
@@ -40,7 +40,7 @@ class Schedule:
     batch: int
 
     def at(self, step: int) -> tuple[Phase, int]:
-        """Return the phase of a step, counted from 0, and the step within the phase."""
+        """Return a step's phase, counted from 0, and its step within the phase."""
         ends = list(accumulate(phase.steps for phase in self.phases))
         place = step % ends[-1]
         number = bisect_right(ends, place)
@@ -49,7 +49,7 @@ class Schedule:
 
 
 def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_steps: int | None) -> Schedule:
-    """Return the schedule of a budget, from the name, the number of episodes and the source of each phase.
+    """Return a budget's schedule, from name, number of episodes and source per phase.
 
     When `max_steps` is less than one epoch, the phases of that epoch shrink in proportion, so that a short run still
     goes through all of them.
@@ -71,7 +71,7 @@ def total_steps(budget: Budget, counts: Sequence[int], max_steps: int | None) ->
 
 
 def rate(step: int, total: int, settings: Outer) -> float:
-    """Return what the rate of a step is multiplied by, above 0 and at most 1.
+    """Return a step's rate factor, above 0 and at most 1.
 
     It rises in a line over the w steps of the warm-up: 1/w, 2/w, ... 1. Then it falls, in a line or as half a cosine,
     so that it would be 0 at the step after the last. So no step is taken in vain.

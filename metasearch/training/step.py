@@ -16,7 +16,7 @@ from metasearch.io import atomic_write
 
 @dataclass(frozen=True)
 class StepGradient:
-    """The loss of an outer step, whose gradient is in the `.grad` of the learner's parameters.
+    """An outer step's loss; its gradient is in `.grad` of the learner's parameters.
 
     Attributes:
         number: of the step, from 1.
@@ -65,7 +65,7 @@ class NonFiniteStep(NonFiniteError):
 
 @contextmanager
 def save_failed_batch(folder: Path) -> Iterator[None]:
-    """Write the texts of a step that is not finite to `nonfinite-step-N.txt` in a run folder.
+    """Write the texts of a non-finite step to `nonfinite-step-N.txt` in a run folder.
 
     Raises:
         NonFiniteError: the error of the step, with the path of the file.

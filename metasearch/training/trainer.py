@@ -59,7 +59,7 @@ class EarlyStopping:
     last_step: int = 0
 
     def update(self, step: int, score: float) -> bool:
-        """Take note of a score; return whether it is the best so far (of equal scores the first)."""
+        """Record a score; return whether it is the best so far (the first among equals)."""
         self.last_step = step
         better = self.best_score is None or score > self.best_score
         if better:
@@ -74,7 +74,7 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a training.
+    """Result of a training.
 
     Attributes:
         steps: outer steps taken.
@@ -265,7 +265,7 @@ class Trainer:
 
 
 def log_memory(trainer: Trainer) -> None:
-    """Log the size of weights, optimiser state and first meta-batch, all processes together.
+    """Log the size of weights, optimiser state and first meta-batch, over all processes.
 
     Activations grow with the tokens of the batch. Nothing is refused: a step that does not fit the memory is taken
     again with less (`metasearch.training.outer_gradients`).
@@ -290,5 +290,5 @@ def log_memory(trainer: Trainer) -> None:
 
 
 def format_bytes(size: int) -> str:
-    """Return a number of bytes in MiB or GiB."""
+    """Return bytes in MiB or GiB."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"

@@ -16,13 +16,13 @@ NOTHING = -0.0
 
 
 class GradientSum:
-    """A sum of dense gradients of `count` tensors each; a tensor that no gradient has is None."""
+    """A sum of dense gradients with `count` tensors; a tensor without gradient is None."""
 
     def __init__(self, count: int) -> None:
         self.gradient: Gradient = [None] * count
 
     def add(self, gradient: Sequence[Tensor | None], share: float = 1.0) -> None:
-        """Add a share of a gradient, in place from the second on."""
+        """Add part of a gradient, in place after the first."""
         for i, one in enumerate(gradient):
             if one is not None:
                 total = self.gradient[i]
@@ -31,13 +31,13 @@ class GradientSum:
 
 
 class TreeSum:
-    """The sum of 2^k gradients that come one after another; it holds k + 1 of them at most."""
+    """The sum of 2^k successive gradients, holding at most k + 1."""
 
     def __init__(self) -> None:
         self._sums: list[tuple[int, Gradient]] = []
 
     def add(self, gradient: Gradient) -> None:
-        """Add the gradient of the next shard, whose tensors may be changed."""
+        """Add the next shard's gradient, whose tensors may be changed."""
         count = 1
         # As in a binary counter: two sums of as many shards become one.
         while self._sums and self._sums[-1][0] == count:
@@ -47,18 +47,18 @@ class TreeSum:
 
     @property
     def total(self) -> Gradient:
-        """The sum of all; their number must be a power of two."""
+        """The sum of all gradients; their number must be a power of two."""
         ((_, total),) = self._sums
         return total
 
 
 def added(first: Gradient, second: Gradient) -> Gradient:
-    """Return the sum of two gradients: dense, of rows in ascending order, or None where neither has one."""
+    """Return the sum of two gradients: dense, sparse with ascending rows, or None if both are."""
     return [_added(one, other) for one, other in zip(first, second, strict=True)]
 
 
 def rows_of(gradient: Tensor) -> Tensor:
-    """Return the numbers of the rows `(n,)` that a coalesced sparse gradient has."""
+    """Return the row numbers `(n,)` in a coalesced sparse gradient."""
     return gradient.indices()[0]
 
 
@@ -78,7 +78,7 @@ def spread(gradient: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def of_rows(values: Tensor, rows: Tensor, shape: torch.Size) -> Tensor:
-    """Return the gradient of a table of some shape that has these rows, ascending and distinct: it is coalesced."""
+    """Return a coalesced matrix gradient from ascending, distinct rows."""
     return torch.sparse_coo_tensor(rows[None], values, shape, is_coalesced=True, check_invariants=False)
 
 

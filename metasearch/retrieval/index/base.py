@@ -38,7 +38,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of the documents as it was when its passages were cut.
+    """A document file as it was when its passages were cut.
 
     Attributes:
         path: as it is shown, with forward slashes.
@@ -55,7 +55,7 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class FilePlaces:
-    """The passages of a file of the documents, n of them.
+    """The n passages of a document file.
 
     Attributes:
         file: the file.
@@ -70,7 +70,7 @@ class FilePlaces:
 
 @dataclass(frozen=True)
 class Kind:
-    """The encoder and the settings of an index, which never change.
+    """An index's encoder and settings, which never change.
 
     Attributes:
         encoder: name of the encoder.
@@ -94,7 +94,7 @@ class Kind:
             )
 
     def require_settings(self, where: Path | str, other: "Kind") -> None:
-        """Raise `ConfigError` where the settings of another kind differ."""
+        """Raise `ConfigError` if another kind's settings differ."""
         ours, theirs = (json.loads(json.dumps(dict(kind.settings))) for kind in (self, other))
         for name in sorted(ours.keys() | theirs.keys()):
             before, now = ours.get(name), theirs.get(name)
@@ -111,7 +111,7 @@ def fields_to_json(fields: Mapping[str, Any]) -> str:
 
 
 def passage_keys(passages: Sequence[Passage]) -> Keys:
-    """Return the key of each passage, `(n, 16)`: of its text, language and further fields, not of its place.
+    """Return each passage's key, `(n, 16)`, from text, language and further fields, without its place.
 
     Two passages with the same key have the same vector, so that one of them is encoded.
     """

@@ -33,7 +33,7 @@ Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 
 class Bm25:
-    """BM25 over the rows of an index; `of` makes one.
+    """BM25 over an index's rows; created by `of`.
 
     Args:
         store: whose rows are searched.
@@ -74,7 +74,7 @@ class Bm25:
     def search(
         self, queries: Sequence[str], top: int, languages: Collection[str] = (), where: Sequence[str] = ()
     ) -> list[tuple[Rows, Scores]]:
-        """Return for each query the best rows that have one of its words, and their scores, best first, `(K,)` each.
+        """Return each query's best rows with any of its words, and their scores, best first, `(K,)` each.
 
         Of equal scores the lower row comes first.
 
@@ -105,7 +105,7 @@ def _library() -> Any:
 
 
 def _made(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
-    """Return the weights of all words of an index's texts."""
+    """Return the weights for all words in an index's texts."""
     numbers: dict[int, int] = {}
     ids: list[list[int]] = []
     texts = list(store.texts())

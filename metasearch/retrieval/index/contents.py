@@ -1,4 +1,4 @@
-"""The passages of an index by file and place, and the words that stand for their keys."""
+"""An index's passages by file and place, and the words that represent their keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from metasearch.retrieval.index.database import WHOLE, Database
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """The passages of the documents: R rows at P places, files in their order.
+    """The documents' passages: R rows at P places, files in order.
 
     Attributes:
         files: of the documents.
@@ -36,7 +36,7 @@ class Contents:
 
     @classmethod
     def read(cls, database: Database, count: int) -> "Contents":
-        """Read the documents, of which there are `count`; `RunFolderError` where that is not so."""
+        """Read `count` documents; `RunFolderError` for another number."""
         found = database.files()
         if len(found) != count:
             raise database.damaged("the list of documents", WHOLE)
@@ -55,7 +55,7 @@ class Contents:
         yield from zip(self.files, map(slice, [0, *ends], ends), strict=True)
 
     def rows_of(self, ids: Rows) -> Rows:
-        """Return the row of each passage, -1 of one that has no place."""
+        """Return each passage's row, -1 without a place."""
         if not len(self.sorted):
             return np.full(len(ids), -1, np.int64)
         place = np.minimum(np.searchsorted(self.sorted, ids), len(self.sorted) - 1)
@@ -69,7 +69,7 @@ def key_words(keys: Keys) -> NDArray[np.bytes_]:
 
 
 def is_in(ids: Rows, among: Rows) -> NDArray[np.bool_]:
-    """Return which of some numbers are among others, which ascend, `(n,)`."""
+    """Return which numbers are among others, which ascend, `(n,)`."""
     if not len(among):
         return np.zeros(len(ids), np.bool_)
     return np.asarray(among[np.minimum(np.searchsorted(among, ids), len(among) - 1)] == ids)

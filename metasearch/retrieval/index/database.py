@@ -1,4 +1,4 @@
-"""The SQLite file of an index: its tables, with a checksum of every value, and what an error of SQLite means.
+"""An index's SQLite file: tables, a checksum per value, and SQLite errors.
 
 Every value is read together with its CRC-32, which starts from the number of its row: a value that changed, or that
 stands in another row, is an error that names the file.
@@ -53,7 +53,7 @@ Block = NDArray[Any]
 
 
 class Database:
-    """The file of an index. A reader sees it as it was when it was opened; a writer holds the lock of the folder.
+    """An index's file. A reader sees the state at opening; a writer holds the folder's lock.
 
     Args:
         path: of the file.
@@ -94,7 +94,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of what follows, or nothing; when it ends, that stays in."""
+        """Run all statements in one transaction."""
         with self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -116,7 +116,7 @@ class Database:
         return {} if found is None else dict(json.loads(found))
 
     def write_state(self, state: Mapping[str, Any]) -> None:
-        """Write the facts of the index."""
+        """Write the index's facts."""
         self._put(_STATE, json.dumps(state, ensure_ascii=False).encode())
 
     def arrays(self) -> bytes:
@@ -128,7 +128,7 @@ class Database:
         self._put(_ARRAYS, content)
 
     def files(self) -> list[tuple[SourceFile, NDArray[np.int64], NDArray[np.int32]]]:
-        """Return the files of the documents in their order, each with numbers and lines of its passages, `(n,)`."""
+        """Return the document files in order, each with numbers and lines of its passages, `(n,)`."""
         found = []
         for number, facts, ids, lines, crc in self._select("SELECT * FROM file ORDER BY number"):
             if not _sound(number, (facts, ids, lines), crc):
@@ -139,7 +139,7 @@ class Database:
         return found
 
     def write_files(self, files: Iterable[tuple[SourceFile, NDArray[np.int64], NDArray[np.int32]]]) -> None:
-        """Write the files of the documents in the place of those before."""
+        """Replace the document files."""
         rows = []
         for number, (file, ids, lines) in enumerate(files):
             parts = (json.dumps(vars(file), ensure_ascii=False).encode(), ids.tobytes(), lines.tobytes())
@@ -154,18 +154,18 @@ class Database:
             yield number, np.frombuffer(rows, ROW) if sound else self.damaged(f"block {number}")
 
     def write_block(self, number: int, rows: Block) -> None:
-        """Write the rows of a block in the place of those before."""
+        """Replace a block's rows."""
         self._run("REPLACE INTO block VALUES (?, ?, ?)", (number, rows.tobytes(), _crc(number, rows.tobytes())))
 
     def codes(self, number: int) -> NDArray[np.int8]:
-        """Return the codes of a block, of all its rows one after another, `(n · D,)`."""
+        """Return the codes for all rows in a block, `(n · D,)`."""
         found = self._select("SELECT data, crc FROM codes WHERE block = ?", (number,))
         if not found or not _sound(number, found[0][:1], found[0][1]):
             raise self.damaged(f"block {number}")
         return np.frombuffer(found[0][0], np.int8)
 
     def write_codes(self, number: int, codes: NDArray[np.int8]) -> None:
-        """Write the codes of a new block."""
+        """Write a new block's codes."""
         self._run("INSERT INTO codes VALUES (?, ?, ?)", (number, codes.tobytes(), _crc(number, codes.tobytes())))
 
     def delete_block(self, number: int) -> None:
@@ -174,7 +174,7 @@ class Database:
         self._run("DELETE FROM codes WHERE block = ?", (number,))
 
     def passage(self, number: int) -> tuple[str, dict[str, Any]]:
-        """Return the text and the further fields of a passage."""
+        """Return a passage's text and further fields."""
         found = self._select("SELECT language, text, fields, crc FROM passage WHERE id = ?", (number,))
         if not found or not _sound(number, found[0][:3], found[0][3]):
             raise self.damaged(f"passage {number}")
@@ -182,7 +182,7 @@ class Database:
         return str(text.decode()), _read_fields(fields)
 
     def fields(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield number and further fields of each passage that has some."""
+        """Yield number and further fields for each passage with any."""
         with self._lock, self._errors():
             rows = self._connection.execute("SELECT * FROM passage WHERE length(fields) > 0")
         while True:
@@ -196,7 +196,7 @@ class Database:
                 return
 
     def sound_passages(self) -> NDArray[np.int64]:
-        """Return the numbers of all passages that are as they were written, ascending."""
+        """Return the numbers of all undamaged passages, ascending."""
         with self._errors():
             rows = self._connection.execute("SELECT * FROM passage ORDER BY id")
             return np.array([number for number, *rest in rows if _sound_passage(number, *rest)], np.int64)
@@ -218,13 +218,13 @@ class Database:
         self.delete_passages(np.setdiff1d(there, kept).tolist())
 
     def shrink(self) -> None:
-        """Give the room of deleted values back to the disk where that is a quarter of the file or more."""
+        """Return unused space to the disk if it is a quarter of the file or more."""
         free, pages = (self._select(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_count"))
         if 4 * free > pages:
             self._run("VACUUM")
 
     def damaged(self, what: str, remedy: str = REMEDY) -> RunFolderError:
-        """Return the error of a value that is not what was written, with what to do."""
+        """Return the error for a damaged value, with a remedy."""
         return RunFolderError(f"{self.path}: {what} is damaged. {remedy}")
 
     def _value(self, number: int) -> bytes | None:
@@ -280,7 +280,7 @@ def _sound(number: Any, values: tuple[Any, ...], crc: Any) -> bool:
 
 
 def _sound_passage(number: int, tag: Any, text: Any, fields: Any, crc: Any) -> bool:
-    """Return the same as `_sound`, in a third of the time: an update of an index asks it of each passage."""
+    """Return the same as `_sound`, in a third of the time: an update checks each passage."""
     try:
         content = b"%d,%b%d,%b%d,%b" % (len(tag), tag, len(text), text, len(fields), fields)
         return bool(zlib.crc32(content, number & 0xFFFFFFFF) == crc)

@@ -1,4 +1,4 @@
-"""What is computed from an index and kept in its folder: one set of arrays, which can be deleted at any time."""
+"""Arrays computed from an index and cached in its folder: one set, which can be deleted at any time."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def kept(folder: Path, key: str, wanted: ArraySpec) -> LoadedArrays | None:
-    """Return the arrays that were kept; None where there are none of this key, or they are damaged."""
+    """Return the cached arrays; None if missing, under another key, or damaged."""
     try:
         stored = ArrayFile(**json.loads(read_bytes(folder / f"{key}.json")))
         check(folder, stored, "")
@@ -25,7 +25,7 @@ def kept(folder: Path, key: str, wanted: ArraySpec) -> LoadedArrays | None:
 
 
 def keep(folder: Path, key: str, arrays: LoadedArrays, otherwise: str) -> None:
-    """Keep arrays in the place of what was kept before; where that cannot be, say so and what is done `otherwise`."""
+    """Replace the cached arrays; on failure, log it and the consequence `otherwise`."""
     try:
         with held(folder, f"{folder}: another process writes it", _PATIENCE):
             stored = write(folder, arrays)

@@ -32,7 +32,7 @@ _Score = Callable[[_Chosen], Scores]
 
 
 class Best:
-    """The best rows that were seen, for each of q queries.
+    """The best rows so far for each of q queries.
 
     Args:
         queries: q.
@@ -65,7 +65,7 @@ class Best:
 
 
 def search_int8(vectors: Quantised, groups: Groups, queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
-    """Return the best rows of each group, as many as `tops` says for each."""
+    """Return each group's best rows, `tops` per group."""
     return _scan(_by_eight_bits(vectors, queries), groups, len(queries.steps), tops, threads)
 
 
@@ -94,7 +94,7 @@ def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:
 
 
 def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) -> Scores:
-    """Return scores `(b, q)` from dot products of codes and numbers `(b, q)` and the steps of rows and queries."""
+    """Return scores `(b, q)` from dot products of integer codes `(b, q)` and the steps for rows and queries."""
     # Element by element, so that it rounds alike wherever a row is.
     scores = products.astype(np.float32)
     scores *= steps[:, None]
@@ -133,7 +133,7 @@ def _scan(score: _Score, groups: Groups, queries: int, tops: Sequence[int], thre
 
 
 def _blocks(groups: Groups, rows: int) -> list[_Chosen]:
-    """Return the blocks of all rows: slices, or the numbers of the rows where few are searched."""
+    """Return blocks over all rows: slices, or row numbers if few are searched."""
     searched, count = np.flatnonzero(groups >= 0), len(groups)
     if len(searched) * _SPARSE < count:
         return [searched[i : i + rows] for i in range(0, len(searched), rows)]

@@ -1,4 +1,4 @@
-"""Further fields of passages, such as the columns of a table, as columns to filter by."""
+"""Further fields of passages, such as table columns, as filters."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from metasearch.config.conditions import Condition, read_number
 
 
 def scalars(value: Any) -> list[str | int | float]:
-    """Return what a condition compares a value with: the items of a list; booleans as texts; of objects nothing."""
+    """Return a value's comparable scalars: list items; booleans as texts; none for objects."""
     items = value if isinstance(value, list) else [value]
     found = (json.dumps(each) if isinstance(each, bool) else each for each in items)
     return [each for each in found if isinstance(each, str | int | float)]
@@ -23,7 +23,7 @@ SHOWN = 100
 
 
 class Column:
-    """The values of one field. A row may have several values, or none.
+    """The values of one field. A row may have any number of values.
 
     Args:
         pairs: rows, and the value of the field in each.
@@ -42,7 +42,7 @@ class Column:
         return len(self._rows)
 
     def meets(self, condition: Condition, count: int) -> NDArray[np.bool_]:
-        """Return which of so many rows meet a condition, `(R,)`.
+        """Return which rows meet a condition, `(R,)`.
 
         `=` compares texts with texts and numbers with numbers. The order of numbers includes texts that are numbers.
         `!=` holds where `=` does not, also in rows without the field.
@@ -63,11 +63,11 @@ _ORDER: Mapping[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater,
 
 
 def numbers_in(value: Any) -> list[float]:
-    """Return the numbers among the values of a field, those of texts included, as conditions on their order read it."""
+    """Return the numbers in a field's values, also in texts, for ordered conditions."""
     return [number for number in map(_number, scalars(value)) if not np.isnan(number)]
 
 
 def _number(value: str | int | float) -> float:
-    """Return the number that a value is; NaN of other texts, which is in no order."""
+    """Return a value as a number; NaN for other texts, which have no order."""
     number = read_number(value) if isinstance(value, str) else value
     return np.nan if number is None or abs(number) > sys.float_info.max else float(number)

@@ -1,4 +1,4 @@
-"""The folder of an index: whether there is one, and what it was made with."""
+"""An index folder: whether it exists, and its kind."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ OLD_FILE, OLD_FOLDERS = "manifest.json", ("segments", "locations", "arrays")
 
 
 def exists(folder: Path) -> bool:
-    """Return whether a folder is an index, also one of an earlier format."""
+    """Return whether a folder is an index, in any format."""
     return (folder / FILE).exists() or (folder / OLD_FILE).exists()
 
 
 def read_kind(folder: Path) -> Kind | None:
-    """Return what an index, also one of an earlier format, was made with; None where there is none.
+    """Return the kind of an index, in any format, or None.
 
     Raises:
         RunFolderError: it is damaged.
@@ -54,7 +54,7 @@ def read_state(folder: Path) -> dict[str, Any]:
 
 
 def require_index(folder: Path) -> None:
-    """Raise `RunFolderError` for a folder that is no index of this format."""
+    """Raise `RunFolderError` unless a folder is an index in this format."""
     if (folder / FILE).exists():
         return
     if (folder / OLD_FILE).exists():
@@ -67,7 +67,7 @@ def require_index(folder: Path) -> None:
 
 
 def checked_state(database: Database) -> dict[str, Any]:
-    """Return the facts of an index; `RunFolderError` where another release wrote them."""
+    """Return an index's facts; `RunFolderError` if another release wrote them."""
     found = database.state()
     if found and (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
         raise RunFolderError(

@@ -11,7 +11,7 @@ CONSTANT = 60
 
 
 def fuse(rankings: Sequence[Rows], top: int, constant: int = CONSTANT) -> tuple[Rows, Scores]:
-    """Return the best rows of several rankings and their scores, best first, `(K,)` each.
+    """Return the best rows over several rankings and their scores, best first, `(K,)` each.
 
     A row has the score Σ 1 / (k + rank) over the rankings that have it, ranks counted from 1. Of equal scores the lower
     row comes first.

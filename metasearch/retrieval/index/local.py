@@ -52,7 +52,7 @@ class LocalStore:
 
     @classmethod
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
-        """Open an index to be searched, as it is now; all that a search scores is read and compared with its checksum.
+        """Open an index for searching, in its current state; all scored data is read and checked.
 
         Args:
             folder: of the index.
@@ -84,17 +84,17 @@ class LocalStore:
 
     @property
     def contents(self) -> str:
-        """Hash of all rows and places: of equal ones texts and their order are the same."""
+        """Hash of all rows and places: equal hashes mean equal texts in equal order."""
         return str(self.state["contents"])
 
     @property
     def places(self) -> int:
-        """How many places the documents have, each with the text of a row."""
+        """Number of places in the documents, each with a row's text."""
         return len(self._contents.ids)
 
     @cached_property
     def files(self) -> dict[str, SourceFile]:
-        """The files of the documents, by path."""
+        """The document files, by path."""
         return {file.path: file for file in self._contents.files}
 
     @cached_property
@@ -109,7 +109,7 @@ class LocalStore:
         return read_state(self.folder) != self.state
 
     def reopen(self) -> "LocalStore":
-        """Return the index as it is on the disk now; errors are those of `open`."""
+        """Return the index in its current state on disk; errors as in `open`."""
         return LocalStore.open(self.folder, threads=self.threads)
 
     def verify(self) -> None:
@@ -164,7 +164,7 @@ class LocalStore:
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def groups(self, groups: Sequence[Collection[str]]) -> Groups:
-        """Return the number of the group of each row's language, -1 of one that is in none, `(R,)`.
+        """Return the group number of each row's language, or -1, `(R,)`.
 
         Raises:
             ConfigError: no row is in one of the languages.
@@ -201,7 +201,7 @@ class LocalStore:
         return np.asarray(np.logical_and.reduce(meets), np.bool_)
 
     def _column(self, name: str) -> Column:
-        """Return a field of all rows, which is read when it is first asked for."""
+        """Return a field for all rows, read on first use."""
         if name not in self._columns:
             raise ConfigError(f"no passage has the field '{name}'.{nearest(name, islice(self._columns, SHOWN))}")
         column = self._columns[name]
@@ -216,11 +216,11 @@ class LocalStore:
 
     @cached_property
     def _columns(self) -> dict[str, Column | None]:
-        """The fields of all passages by name; None of one that was not read yet."""
+        """Fields of all passages by name; None if not yet read."""
         return {name: None for _, fields in self._database.fields() for name in fields}
 
     def vectors(self) -> NDArray[np.float32]:
-        """Return the vectors of all rows as they are stored, `(R, D)`."""
+        """Return all rows' stored vectors, `(R, D)`."""
         return self.quantised.codes * self.quantised.steps[:, None]
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
@@ -232,14 +232,14 @@ class LocalStore:
         return [(self._passage(row, int(self._contents.first[row])), int(self._contents.counts[row])) for row in rows]
 
     def row_keys(self) -> Keys:
-        """Return the key of each row, `(R, 16)`."""
+        """Return each row's key, `(R, 16)`."""
         found = np.zeros((len(self), KEY_BYTES), np.uint8)
         for number, rows in self._rows.items():
             found[rows[rows >= 0]] = self._blocks[number]["key"][rows >= 0]
         return found
 
     def texts(self) -> Iterator[str]:
-        """Yield the texts of all rows, in their order; `RunFolderError` where one is damaged."""
+        """Yield all rows' texts in order; `RunFolderError` if one is damaged."""
         yield from (self._database.passage(int(number))[0] for number in self._contents.ids[self._contents.first])
 
     def _passage(self, row: int, place: int) -> Passage:
@@ -255,12 +255,12 @@ class LocalStore:
 
     @cached_property
     def _rows(self) -> dict[int, Rows]:
-        """Rows of the passages of each block, -1 of one that has no place."""
+        """Rows of each block's passages, -1 without a place."""
         return {number: self._contents.rows_of(block["id"]) for number, block in self._blocks.items()}
 
     @cached_property
     def _row_languages(self) -> NDArray[np.int32]:
-        """Number of the language of each row, `(R,)`."""
+        """Language number of each row, `(R,)`."""
         found = np.full(len(self), -1, np.int32)
         for number, rows in self._rows.items():
             found[rows[rows >= 0]] = self._blocks[number]["language"][rows >= 0]
@@ -280,7 +280,7 @@ class LocalStore:
 
     @cached_property
     def quantised(self) -> Quantised:
-        """The vectors of all rows; `RunFolderError` where some are damaged."""
+        """All rows' vectors; `RunFolderError` if damaged."""
         assert len(self._row_languages) == len(self)
         codes, steps = np.empty((len(self), self.kind.dimension), np.int8), np.empty(len(self), np.float32)
         for number, rows in self._rows.items():
@@ -298,7 +298,7 @@ class LocalStore:
         return self._database.codes(number).reshape(len(block), self.kind.dimension)
 
     def _damaged_blocks(self) -> dict[int, RunFolderError]:
-        """Return the blocks that are not what was written, or whose passages are not."""
+        """Return the damaged blocks, or ones with damaged passages."""
         sound, found = self._database.sound_passages(), {}
         for number, block in self._database.blocks():
             try:

@@ -1,4 +1,4 @@
-"""An index in a collection of Qdrant: the same passages and vectors as a local index, on a server of your own.
+"""An index in a Qdrant collection: the same passages and vectors as a local index, on your own server.
 
 A collection is a copy of a local index, made by `metasearch index --to`. Each point is a text in a language. Its number
 is the first 63 bits of the passage's key, and it has up to three named vectors: `dense`, `expanded` (for `--expand`)
@@ -51,7 +51,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Return the address in a text; `ConfigError` where there is none."""
+        """Parse an address; `ConfigError` if invalid."""
         found = _ADDRESS.fullmatch(text)
         if not found or not 0 < int(found[3] or 6333) < 2**16:
             raise ConfigError(f"'{text}': expected qdrant://HOST:PORT/COLLECTION, such as qdrant://localhost:6333/help")
@@ -98,7 +98,7 @@ class Point:
 
 
 def numbers_of_keys(keys: Keys) -> Rows:
-    """Return the number of the point of each key, `(n,)`: its first 63 bits.
+    """Return each key's point number, `(n,)`: its first 63 bits.
 
     Raises:
         ConfigError: two keys have the same number; of 100 million passages that happens once in 1,800 collections.
@@ -157,7 +157,7 @@ class QdrantStore:
         return read_state(self._client, self.address) != self.state
 
     def reopen(self) -> "QdrantStore":
-        """Return the collection as it is now."""
+        """Return the collection in its current state."""
         return QdrantStore(self.address, self._client)
 
     def require_expandable(self) -> None:
@@ -273,7 +273,7 @@ class QdrantStore:
 
 @contextmanager
 def errors(address: Address) -> Iterator[None]:
-    """Turn what the client raises into an error that names the collection."""
+    """Turn client errors into errors that name the collection."""
     raised = import_extra("qdrant_client.http.exceptions", "qdrant", address.shown)
     try:
         yield
@@ -286,7 +286,7 @@ def errors(address: Address) -> Iterator[None]:
 
 
 def read_state(client: Any, address: Address) -> dict[str, Any] | None:
-    """Return the metadata of a collection; None where there is none of this name.
+    """Return a collection's metadata, or None.
 
     Raises:
         RunFolderError: another program made the collection, or another release of metasearch.
@@ -306,12 +306,12 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 
 def unpack_arrays(text: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `pack_arrays`."""
+    """Return the arrays packed by `pack_arrays`."""
     return load(base64.b64decode(text)) if text else {}
 
 
 def scroll_digests(client: Any, address: Address) -> dict[int, int]:
-    """Return the number of each point and its digest."""
+    """Return each point's number and digest."""
     found: dict[int, int] = {}
     offset = None
     while True:

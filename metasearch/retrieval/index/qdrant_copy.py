@@ -1,4 +1,4 @@
-"""Copies a local index into a collection of Qdrant: what is new is sent, what is gone is deleted, all else stays."""
+"""Copy a local index into a Qdrant collection: send new passages, delete old ones, keep the rest."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _MEASURED = 10_000
 
 @dataclass(frozen=True)
 class CopyResult:
-    """What a collection has, and what changed.
+    """A collection's size and changes.
 
     Attributes:
         passages: there are.
@@ -43,7 +43,7 @@ def copy_to_qdrant(
     on_sent: Callable[[int, int], None] = lambda done, total: None,
     client: Any = None,
 ) -> CopyResult:
-    """Make a collection, new or there already, a copy of a local index.
+    """Make a new or existing collection a copy of a local index.
 
     A call that is killed leaves a collection that can be searched if it could be before; the next call sends the rest.
 

@@ -33,12 +33,12 @@ class Quantised(NamedTuple):
     steps: NDArray[np.float32]
 
     def take(self, rows: Sequence[int]) -> NDArray[np.float32]:
-        """Return the vectors of some rows, `(r, D)`."""
+        """Return some rows' vectors, `(r, D)`."""
         return np.asarray(self.codes[rows] * self.steps[rows][:, None], np.float32)
 
 
 def to_int8(vectors: NDArray[np.float32]) -> Quantised:
-    """Return codes `(n, D)` of -127 to 127 and the step of each vector `(n,)`.
+    """Return codes `(n, D)` from -127 to 127 and each vector's step `(n,)`.
 
     The greatest component of a vector has the code 127 or -127. Steps keep the lengths of vectors, so that a unit
     vector is one after rounding, too. A vector of zeros has the step 0.
@@ -56,7 +56,7 @@ def to_int8(vectors: NDArray[np.float32]) -> Quantised:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Queries as whole numbers of 15 bits, or of fewer where a dot product would not fit 32 bits.
+    """Queries as 15-bit integers, or fewer bits if a dot product would not fit 32 bits.
 
     Attributes:
         numbers: `(q, D)`.

@@ -30,7 +30,7 @@ _ROWS = 2**14
 
 
 def require_writable(path: Path) -> None:
-    """Raise `ConfigError` if a file of vectors cannot be written: no pyarrow, another kind of file, or a folder."""
+    """Raise `ConfigError` if a vector file cannot be written: no pyarrow, another kind of file, or a folder."""
     import_extra("pyarrow", "corpora", f"--vectors {path}")
     if path.suffix != ".parquet" or path.is_dir():
         raise ConfigError(f"--vectors {path}: expected the name of a file that ends in .parquet")
@@ -42,7 +42,7 @@ def write_vectors(
     precision: Precision = "float16",
     on_written: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Write all passages of an index with their vectors, one group of rows after the other; the whole file or nothing.
+    """Write an index's passages with their vectors, group by group, atomically.
 
     Args:
         store: the index.

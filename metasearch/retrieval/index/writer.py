@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
-    """Give the store of an index, new or there already, that no other process writes meanwhile.
+    """Open a new or existing index for writing, locked against other processes.
 
     Args:
         folder: of the index.
@@ -92,7 +92,7 @@ class IndexWriter(LocalStore):
 
     @cached_property
     def places_by_file(self) -> dict[str, FilePlaces]:
-        """The passages of each file as the index has them, by path."""
+        """The index's passages by file path."""
         blocks = np.concatenate([np.zeros(0, ROW), *self._written.values()])
         blocks = blocks[np.argsort(blocks["id"], kind="stable")]
         keys = blocks["key"][np.searchsorted(blocks["id"], self._contents.ids)]
@@ -104,7 +104,7 @@ class IndexWriter(LocalStore):
         return {file.path: self._contents.ids[part] for file, part in self._contents.parts()}
 
     def keep(self, own: Mapping[str, NDArray[Any]]) -> None:
-        """Keep arrays that belong to the vectors, such as a map that all of them go through.
+        """Store arrays that belong to the vectors, such as a projection.
 
         Raises:
             RunFolderError: the index has vectors, which were made with what it keeps now; or it cannot be written.
@@ -145,7 +145,7 @@ class IndexWriter(LocalStore):
         return len(new)
 
     def finish(self, files: Sequence[FilePlaces]) -> None:
-        """Make these the documents of the index; all passages that stand in none of them are deleted.
+        """Set the index's documents; passages in none of them are deleted.
 
         Args:
             files: all files of the documents, in the order in which hits of equal scores come.
@@ -213,7 +213,7 @@ class IndexWriter(LocalStore):
 
     @cached_property
     def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
-        """Keys of the passages when the index was opened, ascending, their numbers; and what was added since."""
+        """Passage keys when the index was opened, ascending, their numbers; and later additions."""
         blocks = np.concatenate([np.zeros(0, ROW), *self._written.values()])
         live = blocks[blocks["id"] >= 0]
         words = key_words(np.ascontiguousarray(live["key"]))
@@ -221,7 +221,7 @@ class IndexWriter(LocalStore):
         return words[order], live["id"][order], {}
 
     def _find(self, keys: Keys) -> Rows:
-        """Return the number of the passage of each key, -1 of one that is not there."""
+        """Return each key's passage number, or -1."""
         words, ids, added = self._known
         wanted = key_words(keys)
         found = np.full(len(keys), -1, np.int64)
@@ -234,7 +234,7 @@ class IndexWriter(LocalStore):
         return found
 
     def _find_places(self, each: FilePlaces) -> Rows:
-        """Return the number of the passage at each place of a file, -1 of a passage that is not there."""
+        """Return the passage number at each place in a file, or -1."""
         # Most files of an update are as they were.
         unchanged = self.sound and self.places_by_file.get(each.file.path) is each
         return self._ids_by_file[each.file.path] if unchanged else self._find(each.keys)
@@ -309,6 +309,6 @@ _OF_CONTENTS = (
 
 
 def _distinct(ids: Rows) -> Rows:
-    """Return each of some numbers from 0 once, ascending."""
+    """Return distinct numbers, ascending."""
     found = np.sort(ids)
     return found[np.diff(found, prepend=-1) > 0]

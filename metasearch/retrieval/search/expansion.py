@@ -60,7 +60,7 @@ def require_expandable(store: LocalStore) -> list[str]:
 
 
 def _expanded(store: LocalStore, known: list[str]) -> Quantised:
-    """Return the vectors of all passages, moved where their language is known."""
+    """Return all passages' vectors, expanded if their language is known."""
     vectors, languages = store.vectors(), np.full(len(store), -1, np.int64)
     for number, tag in enumerate(known):
         languages[store.rows_in([tag])] = number

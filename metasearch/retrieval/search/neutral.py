@@ -1,4 +1,4 @@
-"""A neutral index: what languages differ in is taken out of its vectors and of those of queries.
+"""A neutral index: language bias is removed from its vectors and from queries.
 
 The map (`metasearch.encoders.neutral`) is estimated from passages of the index, without labels, before the first vector
 is written, and stays as it is: vectors with and without it cannot be compared.
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMap:
-    """Return the map that takes the languages of passages out of an encoder's vectors.
+    """Return the projection that removes the passages' languages from an encoder's vectors.
 
     Languages of fewer than 20 passages, and passages of unknown languages, have no part in it, which a line says.
 
@@ -64,7 +64,7 @@ def to_arrays(neutral: NeutralMap) -> dict[str, NDArray[Any]]:
 
 
 def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
-    """Return the map that an index keeps; None of one that is not neutral."""
+    """Return an index's stored projection; None if it is not neutral."""
     if not arrays:
         return None
     languages = json.loads(arrays["languages"].tobytes())
@@ -72,12 +72,12 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
 
 
 def through(encoder: Encoder, neutral: NeutralMap | None) -> TextEncoder:
-    """Return what gives the vectors of an index."""
+    """Return the encoder through the index's projection."""
     return encoder if neutral is None else ProjectedEncoder(encoder, neutral)
 
 
 def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:
-    """Say which languages of new passages have no part in a map."""
+    """Warn about new passages in languages without part in a projection."""
     outside = {tag: count for tag, count in sorted(languages.items()) if tag not in neutral.languages}
     if outside:
         shown = ", ".join(f"{tag} {count:,}" for tag, count in outside.items())

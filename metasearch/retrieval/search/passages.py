@@ -17,7 +17,7 @@ ROLE: Role = "candidate"
 
 
 def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
-    """Return settings with the length of a passage; `ConfigError` where the encoder does not read that far."""
+    """Return settings with the passage length; `ConfigError` if the encoder reads fewer tokens."""
     limit = encoder.limit(ROLE)
     if settings.length is None:
         return settings.model_copy(update={"length": min(PASSAGE_LENGTH, limit)})
@@ -30,7 +30,7 @@ def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
-    """Return how documents are cut; `ConfigError` for a value out of range or a language that cannot be detected."""
+    """Return the chunking settings; `ConfigError` for a value out of range or an undetectable language."""
     assert settings.length is not None
     chosen = () if settings.detect == "all" else settings.detect
     return Settings(
@@ -49,7 +49,7 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
 def encoding(
     encoder: Encoder, what: str, callback: Callback, done: int = 0, total: int | None = None
 ) -> Iterator[None]:
-    """Let a callback hear of what an encoder encodes meanwhile, and forget the texts at the end.
+    """Report encoding to a callback, and clear the token cache at the end.
 
     Args:
         encoder: that encodes.
@@ -66,7 +66,7 @@ def encoding(
 
 
 def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text, up to one more than the limit."""
+    """Return a function that counts a text's tokens, up to one more than the limit."""
     prompt = encoder.prompt(ROLE)
 
     def count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Compares documents with an index: what is new, what stays, what is gone; nothing is encoded or written."""
+"""Compare documents with an index: new, unchanged and missing ones; nothing is encoded or written."""
 
 import logging
 import os
@@ -72,7 +72,7 @@ def plan(
     strict: bool = False,
     heard: Callable[[int, int], None] = lambda done, total: None,
 ) -> Plan:
-    """Return what makes an index one of these documents.
+    """Return the changes that give an index these documents.
 
     A document that cannot be read is skipped, with a warning. If the index has it, it stays as it is there: it may be
     readable again soon.
@@ -132,7 +132,7 @@ def _say(found: Plan) -> None:
 
 
 def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
-    """Skip a document or folder that cannot be read; the documents of it that are indexed stay as they are."""
+    """Skip an unreadable document or folder; its indexed documents stay unchanged."""
     if indexed and not store.sound:
         raise DataError(f"{message}; the index is damaged and cannot keep what it has of '{indexed[0]}'")
     found.files += [store.places_by_file[path] for path in indexed]
@@ -143,7 +143,7 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
 
 
 def _read(found: Plan, store: IndexWriter, source: Source, settings: Settings, sampled: int) -> None:
-    """Add a document that is new, or not as it was; `DataError` if it cannot be read, of which nothing is added."""
+    """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
     file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
     notes, languages, sample = Notes(), Counter[str](), Sample()
     parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
@@ -170,7 +170,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, settings: Settings, s
 
 
 def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
-    """Keep the texts with the smallest keys: a sample that no order of the documents changes, each text once."""
+    """Keep distinct texts with the smallest keys: a sample independent of document order."""
     # The first of a heap is its smallest, and an entry has the negative of its key.
     if len(drawn) < count:
         if entry not in drawn:
@@ -180,7 +180,7 @@ def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
 
 
 def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
-    """Yield the passages of documents that have no vector, each once; `DataError` where one changed meanwhile."""
+    """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
     for source, keys in changed:
         left, cut = set(keys), passages(source, settings, Notes())
         while left and (some := list(islice(cut, _AT_ONCE))):
@@ -212,7 +212,7 @@ def _require_named(store: IndexWriter, sources: Sequence[Source], hidden: Iterab
 
 
 def _digest(source: Source) -> str:
-    """Return the hash of a document; the empty text if it cannot be read."""
+    """Return a document's hash; empty if it cannot be read."""
     try:
         return source.digest
     except DataError:
@@ -220,7 +220,7 @@ def _digest(source: Source) -> str:
 
 
 def _has_content(path: str) -> bool:
-    """Return whether a document is there; an empty file is none."""
+    """Return whether a document exists and is not empty."""
     try:
         found = Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

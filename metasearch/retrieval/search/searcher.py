@@ -35,7 +35,7 @@ _WHOLE = 2**20
 
 
 class Searcher:
-    """An index and the encoder of its vectors.
+    """An index and its encoder.
 
     Args:
         store: a local index or a collection of Qdrant.
@@ -56,7 +56,7 @@ class Searcher:
         self._alone: set[str] = set()
 
     def reopen(self) -> "Searcher | None":
-        """Return a searcher of the index as it is on the disk now; None if it has not changed.
+        """Return a searcher for the index's current state; None if unchanged.
 
         Raises:
             EncoderError: the index has vectors of another encoder now.
@@ -85,7 +85,7 @@ class Searcher:
         rerank: int = 0,
         where: Any = (),
     ) -> list[list[Hit]]:
-        """Return the best passages of each query, the best first.
+        """Return each query's best passages, best first.
 
         Args:
             queries: in any language that the encoder knows.
@@ -142,7 +142,7 @@ class Searcher:
             raise ConfigError(f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more")
 
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """Return hits in the order of the cross-encoder's scores; of equal scores the first stays first."""
+        """Return hits sorted by the cross-encoder's scores; ties keep their order."""
         assert self.reranker is not None
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
@@ -172,7 +172,7 @@ class Searcher:
         return [Hit(score, passage, places) for score, (passage, places) in found]
 
     def _apart(self, languages: Collection[str]) -> list[str]:
-        """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""
+        """Return the searched languages; log if one alone has nothing to balance with."""
         searched = list(dict.fromkeys(languages or self.languages))
         if len(searched) == 1 and searched[0] in self.languages and searched[0] not in self._alone:
             self._alone.add(searched[0])
@@ -189,7 +189,7 @@ class Searcher:
         return self._words.search(queries, top, languages, where)
 
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of the words of texts: tokens of the encoder, which has some for every language."""
+        """Return texts' word numbers: encoder tokens, which exist for every language."""
         found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
         # Those that stand in every text tell none from another.
         special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))

@@ -1,4 +1,4 @@
-"""Makes an index one of some documents: what is new is encoded, what is gone is found no more, all else stays."""
+"""Update an index to some documents: encode new ones, remove missing ones, keep the rest."""
 
 import logging
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What an index has, and what changed.
+    """An index's size and changes.
 
     Attributes:
         documents: there are.
@@ -69,7 +69,7 @@ def update(
     strict: bool = False,
     callback: Callback = SILENT,
 ) -> UpdateResult:
-    """Make an index, new or there already, one of exactly these documents.
+    """Make a new or existing index contain exactly these documents.
 
     A process that is killed has written down what was encoded, and the next call encodes the rest. Readers see the
     documents of before until all is done.
@@ -134,7 +134,7 @@ def update(
 
 
 def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
-    """Say that a column is named where no document has columns, and that no text is left to tell a language of."""
+    """Warn about a column option without table documents, and a language option without untagged texts."""
     usual = IndexSettings.model_fields["column"].default
     if settings.column != usual and not any(each.reader == ROWS for each in documents):
         log.warning("column '%s' has no effect: no document is jsonl, csv or tsv", settings.column)

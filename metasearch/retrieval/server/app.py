@@ -83,7 +83,7 @@ class JsonRoute(APIRoute):
     """A route that reads its body as `JsonRequest`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of FastAPI, called with a `JsonRequest`."""
+        """Return FastAPI's handler, called with a `JsonRequest`."""
         handler = super().get_route_handler()
 
         async def handle(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Encodes texts of several requests together, in one thread.
+"""Encode texts from several requests together, in one thread.
 
     request ── submit(work, texts) ──▶ pending ── a few milliseconds ──▶ thread: do(work, texts of several requests)
             ◀────────────── results of its own texts ──────────────────
@@ -24,7 +24,7 @@ Do = Callable[[Any, list[str]], Sequence[Any]]
 
 @dataclass(eq=False)
 class _Job:
-    """The texts of a request, and the results so far."""
+    """A request's texts, and its results so far."""
 
     work: Hashable
     texts: Sequence[str]
@@ -75,7 +75,7 @@ class Batcher:
         return self._batch is not None and not self._batch.done()
 
     def submit(self, work: Hashable, texts: Sequence[str], max_tokens: int) -> asyncio.Future[list[Any]]:
-        """Queue texts; the future gets the result of each text, or what `do` raised. Cancel it to drop the texts.
+        """Queue texts; the future gets each text's result, or an exception of `do`. Cancel it to drop them.
 
         Args:
             work: passed to `do`; requests with equal work share batches.
@@ -136,7 +136,7 @@ class Batcher:
         return parts
 
     def _work(self, parts: list[Part]) -> list[Sequence[Any] | Exception]:
-        """Return the results of each part, or its error; runs in the thread."""
+        """Return each part's results or error; runs in the thread."""
         try:
             results = self._do(parts[0][0].work, [text for _, texts in parts for text in texts])
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Errors of requests: a status, and a body in the form that clients of OpenAI's interface read."""
+"""Request errors: a status, and a body in OpenAI's form."""
 
 import json
 from collections.abc import Mapping
@@ -45,18 +45,18 @@ class RequestError(HTTPException):
 
 
 def explain_bug(error: Exception) -> RequestError:
-    """Return the error of a request that meets a bug. It does not quote the exception, which may quote a text."""
+    """Return the error for a bug. It does not quote the exception, which may contain a text."""
     return RequestError(500, "bug", f"a bug in metasearch: {type(error).__name__}; the server's log says where")
 
 
 def explain_invalid(error: RequestValidationError) -> RequestError:
-    """Return the error of a body that does not fit its schema: key and value of each problem."""
+    """Return the error for an invalid body: key and value per problem."""
     problems = [_explain_problem(item) for item in error.errors()]
     return RequestError(422, "invalid_body", "; ".join(text for _, text in problems), problems[0][0] or None)
 
 
 def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the key of a problem and a sentence about it."""
+    """Return a problem's key and a sentence about it."""
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "missing":

@@ -1,4 +1,4 @@
-"""Counters of the server, in the text format of Prometheus."""
+"""Counters of the server, in Prometheus text format."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -8,7 +8,7 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counters of one server, in a registry of their own."""
+    """One server's counters, in their own registry."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -32,7 +32,7 @@ class Metrics:
         self._seconds.labels(path).observe(seconds)
 
     def count_texts(self, kind: str, texts: int, truncated: int) -> None:
-        """Count encoded texts, and how many of them were truncated."""
+        """Count encoded and truncated texts."""
         self._texts.labels(kind).inc(texts)
         self._truncated.labels(kind).inc(truncated)
 

@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, and the limits of a server. The OpenAPI document is built from them."""
+"""Request and answer bodies, and server limits; source of the OpenAPI document."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ ROLES: dict[str, Role] = {**ROLE_NAMES, "passage": "candidate"}
 
 
 class Limits(Settings):
-    """Limits of a server. The error of a request beyond a limit names its flag.
+    """Server limits. The error beyond a limit names its flag.
 
     Attributes:
         batch_tokens: tokens in a batch of several texts. A text counts as the smaller of its number of characters and
@@ -45,7 +45,7 @@ class Limits(Settings):
 
 
 class ServerSettings(Settings):
-    """Settings of a server."""
+    """Server settings."""
 
     host: Annotated[str, Flag(metavar="ADDRESS")] = "127.0.0.1"
     """Address to listen on; 0.0.0.0 for all."""
@@ -79,7 +79,7 @@ class Body(BaseModel):
 
 
 def _list_texts(value: Any) -> Any:
-    """Return `input` as a list; token ids get an error of their own."""
+    """Return `input` as a list; token ids raise an error."""
     first = value[0] if isinstance(value, list) and value else None
     if isinstance(first[0] if isinstance(first, list) and first else first, int):
         raise ValueError(
@@ -93,7 +93,7 @@ Texts = Annotated[list[str], Field(fail_fast=True)]
 
 
 class EmbeddingsRequest(Body):
-    """The body of `POST /v1/embeddings`."""
+    """The body for `POST /v1/embeddings`."""
 
     input: Annotated[Texts, BeforeValidator(_list_texts, json_schema_input_type=str | list[str])]
     model: str | None = None
@@ -105,7 +105,7 @@ class EmbeddingsRequest(Body):
 
 
 class SearchRequest(Body, RankingSettings):
-    """The body of `POST /search`: `query` or `queries`."""
+    """The body for `POST /search`: `query` or `queries`."""
 
     query: str | None = None
     queries: Texts | None = None
@@ -131,7 +131,7 @@ class SearchRequest(Body, RankingSettings):
 
 
 class Embedding(BaseModel):
-    """The embedding of a text: numbers, or base64 of little-endian float32."""
+    """A text's embedding: numbers, or base64 of little-endian float32."""
 
     object: Literal["embedding"] = "embedding"
     index: int
@@ -168,7 +168,7 @@ class FoundPassage(BaseModel):
 
 
 class QueryHits(BaseModel):
-    """The hits of a query, best first."""
+    """A query's hits, best first."""
 
     query: str
     hits: list[FoundPassage]
@@ -232,6 +232,6 @@ class ErrorFacts(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """Every error has this form, which clients of OpenAI's interface read."""
+    """The form of every error, as read by OpenAI clients."""
 
     error: ErrorFacts

@@ -56,13 +56,13 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def format_address(bound: socket.socket) -> str:
-    """Return the address of a socket as you type it into a browser."""
+    """Return a socket's address as typed into a browser."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 class Server(uvicorn.Server):
-    """A uvicorn that ends like a command of metasearch and closes silent connections.
+    """A uvicorn server that ends like a metasearch command and closes silent connections.
 
     Args:
         app: the application.

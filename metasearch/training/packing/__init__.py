@@ -1,4 +1,4 @@
-"""The encoder that trainings run on: the vectors and gradients of the padded one, for less work.
+"""The training encoder: same embeddings and gradients as the padded one, with less work.
 
 A training step spends most of its time on padding, on rows of the embedding matrix that no text holds, and on waiting.
 Four things avoid that, a file each:

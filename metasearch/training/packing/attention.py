@@ -27,7 +27,7 @@ Spans = tuple[tuple[int, int], ...]
 def packed(
     rows: Sequence[NDArray[np.int32]], columns: Sequence[str], first: int, padding: int, at_once: bool = False
 ) -> dict[str, Any]:
-    """Return texts as features of one row, in their order.
+    """Return texts as the features of one row, in order.
 
     Args:
         rows: tokens of each text, `(columns, length)`.
@@ -72,7 +72,7 @@ def attend(
     sliding_window: int | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attend within each text; an attention function of transformers.
+    """Attend within each text; an attention function for transformers.
 
     On a CPU it computes in float32 under autocast: the bfloat16 kernels of attention are slower there, and it is the
     smaller part of the work. Query, key and value are `(1, heads, N, d)`; returns `(1, N, heads, d)`, and None for the
@@ -99,7 +99,7 @@ def _in_runs(
     spans: Spans,
     window: int | None,
 ) -> Tensor:
-    """Attend in one call for each run of texts of equal length; nothing is copied but the results."""
+    """Attend in one call per run of texts with equal length; only results are copied."""
     sizes = [count * length for count, length in spans]
     parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
     outputs = []
@@ -139,7 +139,7 @@ def _at_once(
 
 
 def _near(length: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Return which tokens of a text see each other `(length, length)`; None where all do."""
+    """Return which tokens of a text see each other `(length, length)`; None for all."""
     if window is None or length <= window:
         return None
     places = torch.arange(length, device=device)
@@ -147,7 +147,7 @@ def _near(length: int, window: int | None, device: torch.device) -> Tensor | Non
 
 
 def renumber(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
-    """Number the words of all parts within a slice of the word table, in place; return the rows of the slice."""
+    """Renumber token ids in all parts to a slice of the embedding matrix, in place; return the slice's rows."""
     words = torch.cat([part["input_ids"].flatten().cpu() for part in parts])
     # Words up to the padding token are always in: it keeps its number, which `padding_idx` and positions depend on.
     rows: Tensor = torch.unique(torch.cat([torch.arange(padding + 1), words]))
@@ -158,7 +158,7 @@ def renumber(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
 
 
 def _positions(ids: NDArray[np.int32], first: int, padding: int) -> NDArray[np.int64]:
-    """Return the positions of a text's tokens as its backbone counts them where it is not told."""
+    """Return a text's position ids, as its backbone computes them by default."""
     if first == 0:
         return np.arange(len(ids))
     # RoBERTa and its relatives: a padding token within a text stays at the padding index.

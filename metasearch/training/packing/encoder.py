@@ -22,7 +22,7 @@ _DEFAULT_WORKERS = 4
 
 
 class PackedEncoder:
-    """What is kept of an encoder from one meta-batch to the next.
+    """State kept between meta-batches for an encoder.
 
     Args:
         encoder: the encoder to train.
@@ -52,7 +52,7 @@ class PackedEncoder:
             self._workers = Workers(partial(Network, self.encoder, self.plan, what))
 
     def lay_out(self, groups: Sequence[Group]) -> "PackedBatch":
-        """Lay out groups of texts, with their roles, on one slice of the embedding matrix."""
+        """Lay out groups of texts, with roles, on one slice of the embedding matrix."""
         most = None
         if self._checkpointing == "gradcache":
             most = most_tokens(self.encoder.device)
@@ -73,7 +73,7 @@ class PackedEncoder:
 
 
 class PackedBatch:
-    """Groups of texts, each of which is encoded together, laid out on one slice of the embedding matrix.
+    """Groups of texts to encode together, on one slice of the embedding matrix.
 
     Attributes:
         packed: the encoder.
@@ -85,11 +85,11 @@ class PackedBatch:
         self.packed, self.texts, self.rows = packed, texts, rows
 
     def cut(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Cut the embedding matrix to the slice, in a list of all weights, or of their values once or several times."""
+        """Cut the embedding matrix to the slice, in one or several lists of all weights or their values."""
         return [self._in_slice(i, value.detach()) for i, value in enumerate(values)]
 
     def spread(self, gradient: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Return a gradient of `cut` values as one of the whole tensors; that of a slice is a sparse tensor of rows."""
+        """Return a gradient of `cut` values for the whole tensors; the slice's is a sparse tensor of rows."""
         return [None if one is None else self._in_whole(i, one) for i, one in enumerate(gradient)]
 
     def _in_slice(self, place: int, value: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class PackedBatch:
 
 
 def _in_table(of_rows: Tensor, table: Tensor, rows: Tensor) -> Tensor:
-    """Return the gradient of rows as one of the table; sparse where devices can."""
+    """Return a row gradient as a gradient of the matrix; sparse where devices support it."""
     if table.device.type not in ("cpu", "cuda"):
         return torch.zeros_like(table).index_copy_(0, rows, of_rows)
     # Rows are ascending and distinct, so it is coalesced already; to sort and check them again would cost time.

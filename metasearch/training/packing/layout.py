@@ -40,7 +40,7 @@ class PackedTexts:
     tokens: int
 
     def in_order(self, rows: Tensor, by_token: bool) -> Tensor:
-        """Return the rows of all passes, one for each text or for each token, in the order of the texts."""
+        """Return the rows from all passes, per text or per token, in text order."""
         if not by_token:
             return rows[self.order]
         lengths = torch.cat([_lengths(part) for part in self.parts])
@@ -48,7 +48,7 @@ class PackedTexts:
 
 
 def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
-    """Return the rows of tokens, `(N,)`, that lie text after text, in another order of the texts.
+    """Return token rows `(N,)`, text after text, in another text order.
 
     Args:
         place: number of the place at which each text stands, in the order that is wanted, `(texts,)`.
@@ -81,7 +81,7 @@ def lay_out(
 
 
 def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:
-    """Return the tokens of all texts; those of a role are tokenised together."""
+    """Return the tokens of all texts; texts with one role are tokenised together."""
     tokens = {}
     # In a fixed order: a tokenizer keeps, and saves, the length at which it last cut a text.
     for role in dict.fromkeys(role for group in groups for role, _ in group):
@@ -93,7 +93,7 @@ def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str],
 def _batches(
     encoder: Encoder, plan: PackingPlan, rows: list[NDArray[np.int32]], most: int | None
 ) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the features of each pass, and the texts in the order in which they stand there."""
+    """Return the features for each pass, and its texts in order."""
     lengths = [row.shape[1] for row in rows]
     # By length, so that texts of equal length are one run of attention, or padded together without loss.
     order = sorted(range(len(rows)), key=lambda i: lengths[i])
@@ -106,7 +106,7 @@ def _batches(
 
 
 def runs_of(order: Sequence[int], lengths: Sequence[int], most: int) -> list[Sequence[int]]:
-    """Cut texts into runs of as many as have up to `most` tokens together, and of one that has more alone."""
+    """Cut texts into runs with up to `most` tokens; a longer text is a run of its own."""
     runs: list[list[int]] = []
     left = 0
     for i in order:
@@ -119,7 +119,7 @@ def runs_of(order: Sequence[int], lengths: Sequence[int], most: int) -> list[Seq
 
 
 def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -> list[Sequence[int]]:
-    """Cut texts, in `order` of ascending length, into groups such that padded tokens and calls together cost least."""
+    """Cut texts, in `order` of ascending length, into groups that minimise the cost of padding and calls."""
     if not order:
         return []
     # A border between texts of equal length would save nothing.
@@ -150,7 +150,7 @@ def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: tor
 
 
 def _lengths(part: Mapping[str, Any]) -> Tensor:
-    """Return the tokens of each text of a pass, without padding."""
+    """Return token counts for the texts in a pass, without padding."""
     if "cu_seq_lens_q" in part:
         lengths: Tensor = part["cu_seq_lens_q"].diff()
         return lengths

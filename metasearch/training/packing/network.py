@@ -1,4 +1,4 @@
-"""An encoder's network as a function of its weights, and as a module of sliced weights."""
+"""An encoder's network as a function of its weights, and as a module with sliced weights."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from metasearch.training.packing.plan import PackingPlan
 
 
 class Network:
-    """A copy of an encoder's network around the same weights, which runs on other weights in their place.
+    """A copy of an encoder's network with shared weights that can run on other weights.
 
     Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched.
     Checkpointing `on` recomputes layers in the backward pass. `texts` recomputes whole passes of a few texts each and
@@ -84,7 +84,7 @@ class Network:
 
 
 class PackedModule(nn.Module):
-    """A network as a module of sliced weights, which learn2learn's MAML can wrap.
+    """A network as a module with sliced weights, for learn2learn's MAML.
 
     Its parameters share the memory of the weights, and have gradients of their own.
     """

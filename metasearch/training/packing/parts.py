@@ -1,4 +1,4 @@
-"""Many texts of one loss, encoded in parts on threads.
+"""Many texts in one loss, encoded in parts on threads.
 
 A loss L may compare any text with any other, so it needs the outputs v_1, …, v_P of all P parts at once. Its gradient
 is Σ_p (∂v_p/∂θ)ᵀ ∂L/∂v_p: each part keeps its graph until ∂L/∂v_p is known, and goes backward on its own thread. This
@@ -80,7 +80,7 @@ class Parts:
         return self._joined([outputs.detach() for _, outputs in done]), back
 
     def _apart(self, outputs: Tensor, sizes: list[int]) -> Sequence[Tensor]:
-        """Return the rows of each part, the inverse of `_joined`."""
+        """Return the rows for each part, the inverse of `_joined`."""
         return torch.split(outputs[self._rows.argsort()], sizes)
 
     def _joined(self, rows: Sequence[Tensor]) -> Tensor:
@@ -88,7 +88,7 @@ class Parts:
 
 
 def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST) -> list[list[int]]:
-    """Return the numbers of the texts of each of up to `count` parts of about `least` tokens or more.
+    """Return text numbers for up to `count` parts with about `least` tokens or more.
 
     They stand in ascending length, so that texts of equal length stay together.
     """

@@ -1,4 +1,4 @@
-"""How the texts of an encoder can be laid out without changing a vector."""
+"""Layouts for an encoder's texts that do not change any embedding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Runs the jobs of a meta-batch on threads of their own.
+"""Run a meta-batch's jobs on threads.
 
 On a CPU two jobs on one thread each are faster than one job on two threads: a matrix product of a few thousand tokens
 does not fill many cores. Results come in the order of the jobs, whichever thread was faster, so sums over them have the
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """Threads, each with a network of its own, which `make` makes."""
+    """Threads, each with its own network from `make`."""
 
     def __init__(self, make: Callable[[], Network]) -> None:
         self._make = make
