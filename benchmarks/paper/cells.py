@@ -214,7 +214,7 @@ def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seed
 
     An untrained encoder has the same scores with every seed, so that those with one are enough.
     """
-    known = {(arm_of(row), row["fold"], row["seed"]) for row in rows}
+    known = {(find_arm(row), row["fold"], row["seed"]) for row in rows}
     scored = {(arm, fold) for arm, fold, _ in known if arm in (ZERO_SHOT, NEUTRAL, ALIGNED)}
     wanted = list(arms)
     groups: dict[tuple[int, tuple[str, ...]], list[int]] = {}
@@ -224,7 +224,7 @@ def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seed
     return [Missing(seed, lacking, tuple(places)) for (seed, lacking), places in groups.items() if lacking]
 
 
-def arm_of(row: Row) -> str:
+def find_arm(row: Row) -> str:
     """Return the arm of a row: `zero-shot`, `maml:trans`, `neutral+maml:trans`, `aligned` or `aligned+maml:trans`."""
     stage = (row["config"].get("recipe") or {}).get("neutralise") or {}
     # With what follows its learner's name, such as a stage after training.

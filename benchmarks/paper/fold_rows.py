@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from benchmarks.common.rows import Row
 from benchmarks.paper import cells
 from metasearch.evaluation.statistics.paired import paired_test
-from metasearch.evaluation.study.arms import digest, settings_of
+from metasearch.evaluation.study.arms import digest, select_settings
 
 MAIN = "multilingual"
 _SHARED = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")
@@ -16,7 +16,7 @@ def fold_row(row: Row, **named: object) -> Row:
     """Return a row of `benchmarks.paper.cells` with means of languages, and what the study calls it by."""
     means = {language: fmean(values) / cells.DIGITS for language, values in row["values"].items()}
     shared = {key: row[key] for key in _SHARED}
-    return {**shared, **named, "languages": means, "settings": digest(settings_of(row["config"]))}
+    return {**shared, **named, "languages": means, "settings": digest(select_settings(row["config"]))}
 
 
 def by_fold(rows: Sequence[Row], pool: str = MAIN, codes: Sequence[str] = ()) -> dict[int, float]:

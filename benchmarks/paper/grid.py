@@ -8,7 +8,7 @@ from typing import Any
 from metasearch.config.library import choose_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.arms import digest, settings_of
+from metasearch.evaluation.study.arms import digest, select_settings
 from metasearch.pipelines.factory import resolved
 
 
@@ -29,7 +29,7 @@ class Point:
     def key(self, **shared: Any) -> str:
         """Return the identity of a result: everything it depends on but the revision of the code."""
         recipe = _without_later(self.recipe.model_dump())
-        return digest({**settings_of({"recipe": recipe}), **{k: str(v) for k, v in shared.items()}})
+        return digest({**select_settings({"recipe": recipe}), **{k: str(v) for k, v in shared.items()}})
 
 
 def _without_later(recipe: dict[str, Any]) -> dict[str, Any]:

@@ -125,8 +125,10 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
         own = latest_rows(own, lambda row: tuple(row[key] for key in ("labels", "fold", "seed", "pool")))
         known = [row for row in whole if row["task"] == task and row.get("weights") == own[-1]["weights"]]
         seeds = {row["seed"] for row in own}
-        own += [row_of(row, 0) for row in known if cells.arm_of(row) == start]
-        trained = [row for row in known if cells.arm_of(row) == f"{start}+{cells.BEST}:{mode}" and row["seed"] in seeds]
+        own += [row_of(row, 0) for row in known if cells.find_arm(row) == start]
+        trained = [
+            row for row in known if cells.find_arm(row) == f"{start}+{cells.BEST}:{mode}" and row["seed"] in seeds
+        ]
         own += [row_of(row, None) for row in trained]
         for count in sorted({row["labels"] for row in own}, key=lambda count: (count is None, count)):
             lines.append(

@@ -167,7 +167,7 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
     known = {name: [row for row in kept if row["rival"] == name] for name in RIVALS}
     own = latest_rows((row for row in arms if row["task"] == TASK), cells.identity)
     for arm in ARMS:
-        known[arm] = [fold_row(row) for row in own if cells.arm_of(row) == arm and row["seed"] == 0]
+        known[arm] = [fold_row(row) for row in own if cells.find_arm(row) == arm and row["seed"] == 0]
     groups = groups_of(Library().task(TASK), sorted({code for row in kept for code in row["languages"]}))
     pools = [pool for pool in REORDERED if pool in {row["pool"] for row in kept}]
     lines = []

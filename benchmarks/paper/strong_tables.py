@@ -19,12 +19,12 @@ def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:
     kept = _latest(known)
     places: dict[str, set[tuple[int, int]]] = {}
     for row in kept:
-        places.setdefault(cells.arm_of(row), set()).add((row["fold"], row["seed"]))
+        places.setdefault(cells.find_arm(row), set()).add((row["fold"], row["seed"]))
     if ZERO_SHOT not in places:
         raise ConfigError(f"there is no row of {ZERO_SHOT} on {task} yet, from which the others are counted")
     folds = {fold for fold, _ in places[ZERO_SHOT]}
     begun = [arm for arm, done in places.items() if {fold for fold, _ in done} != folds]
-    whole = [row for row in kept if cells.arm_of(row) not in begun]
+    whole = [row for row in kept if cells.find_arm(row) not in begun]
     with tempfile.TemporaryDirectory() as folder:
         study = cells.restored(whole, data, Path(folder))
         rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if _is_reference(arm)])
@@ -37,13 +37,13 @@ def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:
 
 def reranked_table(task: str, data: str, known: list[Row], in_other: list[Row]) -> str:
     """Return the table of the arms in reranked pools beside the untrained ones in the main pool; keep its rows."""
-    untrained = [row for row in known if cells.arm_of(row) in (ZERO_SHOT, NEUTRAL)]
+    untrained = [row for row in known if cells.find_arm(row) in (ZERO_SHOT, NEUTRAL)]
     folds = {row["fold"] for row in untrained}
     moved = [cells.in_main_pool(row) for row in _latest(in_other)]
     places: dict[str, set[int]] = {}
     for row in moved:
-        places.setdefault(cells.arm_of(row), set()).add(row["fold"])
-    whole = [row for row in moved if places[cells.arm_of(row)] == folds]
+        places.setdefault(cells.find_arm(row), set()).add(row["fold"])
+    whole = [row for row in moved if places[cells.find_arm(row)] == folds]
     with tempfile.TemporaryDirectory() as folder:
         study = cells.restored([*_latest(untrained), *whole], data, Path(folder))
         rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if arm.mode is None][:2])
@@ -64,5 +64,5 @@ def _is_reference(arm: Arm) -> bool:
 def _bias(row: Row, kept: list[Row]) -> Row:
     """Return the mean language bias of an arm's cells, which have no rankings to find it in again."""
     arm = name_of(row) if row["mode"] is None else f"{name_of(row)}:{row['mode']}"
-    own = [each["bias"] for each in kept if cells.arm_of(each) == arm]
+    own = [each["bias"] for each in kept if cells.find_arm(each) == arm]
     return {"bias": sum(own) / len(own), "bias_sd": None} if own and None not in own else {}

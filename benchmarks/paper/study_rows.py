@@ -10,7 +10,7 @@ from metasearch.config.library import Library
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
-from metasearch.evaluation.study.arms import Arm, digest, settings_of
+from metasearch.evaluation.study.arms import Arm, digest, select_settings
 from metasearch.evaluation.study.bias import Bias, mean, measure_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
 from metasearch.evaluation.study.paired import difference, figures, pair
@@ -171,4 +171,4 @@ def _settings(study: Study, arm: Arm) -> Row:
     cells = study.of(arm)
     if not cells:
         raise ConfigError(f"{study.name}: {arm.label} has no runs")
-    return {} if arm.mode is None else {"settings": dict(settings_of(cells[0].run.config))}
+    return {} if arm.mode is None else {"settings": dict(select_settings(cells[0].run.config))}

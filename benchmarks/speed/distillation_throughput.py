@@ -30,7 +30,7 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
 from metasearch.pipelines.distill.sources import Source
-from metasearch.pipelines.distill.stage import learner_of
+from metasearch.pipelines.distill.stage import build_stage_learner
 from metasearch.pipelines.distill.target_cache import cached_targets
 from metasearch.pipelines.factory import make_gradients
 
@@ -47,7 +47,7 @@ def measure(
     ways: Sequence[str],
 ) -> tuple[dict[str, list[Seconds]], dict[str, Seconds]]:
     """Return the seconds of each round, and those before the first step for a round's share of pairs, by way."""
-    kind, options, wanted = learner_of(stage, "stage")
+    kind, options, wanted = build_stage_learner(stage, "stage")
     assert wanted is not None
     began = clock()
     batches = Batches(pairs, Source.lengths(pairs, student), batch, seed=0)

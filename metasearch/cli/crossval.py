@@ -160,7 +160,7 @@ def configure(
     """Return the settings of a study, with all names checked."""
     from metasearch.config.library import Library
     from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
-    from metasearch.pipelines.study.resolve import arms_of, folds_of, neutral_of, seeds_of
+    from metasearch.pipelines.study.resolve import build_arms, parse_folds, parse_seeds, resolve_neutral
 
     task = Library(flags["include"]).task(flags["task"])
     stages = _stages(flags, distill)
@@ -171,12 +171,12 @@ def configure(
     changes = _changes(assignments, [*learners, *recipes, *distillations])
     flags["encoder"] = flags["encoder"] or task.encoder
     trained = bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})
-    runs = {"folds": folds_of(folds, task), "seeds": seeds_of(seeds, folder, trains=trained)}
+    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(seeds, folder, trains=trained)}
     config = _settings.configure(StudyConfig, flags, beside=bool(task.data), threads=flags["threads"], **runs)
-    arms = arms_of(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
+    arms = build_arms(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
     asked = {**flags, **stages, "data": config.data.data}
     distilled = tuple(_distillation(name, changes.get(name, ()), asked) for name in distillations)
-    own = {"trained": arms, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
+    own = {"trained": arms, "distilled": distilled, "neutral": resolve_neutral(learners, changes, config)}
     return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)
 
 
@@ -201,11 +201,11 @@ def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
 
 def _distillation(name: str, assignments: Sequence[str], flags: dict[str, Any]) -> DistillConfig:
     from metasearch.cli import distill
-    from metasearch.pipelines.distill.checks import benchmarks_of, resolved
+    from metasearch.pipelines.distill.checks import load_benchmarks, resolved
 
     asked = {**flags, "evaluate": (), "teacher_cache": None}
     distillation = resolved(distill.configure(name, None, assignments, **asked))
-    benchmarks_of(distillation)
+    load_benchmarks(distillation)
     return distillation
 
 

@@ -149,7 +149,7 @@ def overrides(assignments: Sequence[str]) -> yaml.Tree:
             if long.startswith(f"{short}."):
                 raise ConfigError(f"--set {said} and --set {assignment}: {long} is part of {short}; omit one")
         written[key.strip()] = assignment
-        branch = yaml.value_of(value.strip(), f"--set {assignment}")
+        branch = yaml.parse_value(value.strip(), f"--set {assignment}")
         for part in reversed(key.strip().split(".")):
             branch = {part: branch}
         tree = yaml.merge(tree, branch)

@@ -157,7 +157,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     return merged
 
 
-def value_of(written: str, where: str) -> Any:
+def parse_value(written: str, where: str) -> Any:
     """Return a value written on the command line: a list such as `[de, fr]`, `null`, or the text itself."""
     if written == "null":
         return None
@@ -201,7 +201,7 @@ def tree(path: Path) -> Tree:
     return _read(path)[0]
 
 
-def tree_of(text: str, where: str) -> tuple[Tree, Places]:
+def parse_tree(text: str, where: str) -> tuple[Tree, Places]:
     """Parse YAML as unchecked text, with `where:line` for each key; `ConfigError` names the line."""
     found, places = _parse(text, where)
     if not isinstance(found, dict):
@@ -211,7 +211,7 @@ def tree_of(text: str, where: str) -> tuple[Tree, Places]:
 
 def _read(path: Path) -> tuple[Tree, Places]:
     try:
-        return tree_of(read_bytes(path).decode("utf-8-sig"), str(path))  # an editor may have put a byte order mark
+        return parse_tree(read_bytes(path).decode("utf-8-sig"), str(path))  # an editor may have put a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 

@@ -11,7 +11,7 @@ from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.incomplete import assumption
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, first_line, to_resume
-from metasearch.evaluation.study.read import STUDY_FILE, study_of
+from metasearch.evaluation.study.read import STUDY_FILE, find_study
 from metasearch.pipelines.environment import Finding, Section, bad, note
 from metasearch.pipelines.resume import KINDS, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
@@ -85,7 +85,7 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     if not files.finished:
         yield note("report.md", f"not finished; go on with: {to_resume(folder)}")
         return
-    if kind_of(folder) != "score" and not files.model.is_dir() and not study_of(folder):
+    if kind_of(folder) != "score" and not files.model.is_dir() and not find_study(folder):
         yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
 
     def unchanged() -> str:

@@ -11,7 +11,7 @@ from metasearch.config import yaml
 from metasearch.config.distillation import Distillation
 from metasearch.config.library import Library, shipped
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.stage import learner_of
+from metasearch.pipelines.distill.stage import build_stage_learner
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def said_of(recipe, key):
 def test_a_recipe_that_ships_is_whole_and_each_learner_takes_its_options(name):
     recipe = LIBRARY.distillation(name)
     for key, stage in recipe.stages.items():
-        kind, options, wanted = learner_of(stage, f"stage '{key}'")
+        kind, options, wanted = build_stage_learner(stage, f"stage '{key}'")
         assert options.model_fields_set == set(stage.options)
         assert 1 in kind.links
         assert (wanted is None) == (stage.against is None)

@@ -80,13 +80,13 @@ def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
     ],
 )
 def test_a_value_of_the_command_line_is_a_list_null_or_text(written, value):
-    assert spec_yaml.value_of(written, "--set k") == value
+    assert spec_yaml.parse_value(written, "--set k") == value
 
 
 @pytest.mark.parametrize("written", ["[de, fr", "[de]]", "[de, fr] x", "["])
 def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(written):
     with pytest.raises(ConfigError) as caught:
-        spec_yaml.value_of(written, "--set k")
+        spec_yaml.parse_value(written, "--set k")
     assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
 
 

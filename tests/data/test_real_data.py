@@ -21,16 +21,16 @@ ARTICLES = [(28, 10, 10), (28, 10, 10), (28, 10, 10), (30, 9, 9), (30, 9, 9)]
 @pytest.fixture(scope="module")
 def lareqa(real_data):
     """Return the five folds of LAReQA."""
-    return folds_of("lareqa", real_data)
+    return parse_folds("lareqa", real_data)
 
 
 @pytest.fixture(scope="module")
 def stsb(real_data):
     """Return the five folds of STSB_Multi."""
-    return folds_of("stsb", real_data)
+    return parse_folds("stsb", real_data)
 
 
-def folds_of(task, folder):
+def parse_folds(task, folder):
     """Return the five folds of a task, whose data are read once."""
     ref = DataConfig(task=task, data=str(folder))
     return on_folds(ref, load_benchmark(ref), range(5))

@@ -7,7 +7,7 @@ from metasearch.algorithms.distill import Distill
 from metasearch.algorithms.ema import EMA
 from metasearch.config.distillation import Stage
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.stage import learner_of
+from metasearch.pipelines.distill.stage import build_stage_learner
 
 
 def stage(**changed):
@@ -16,11 +16,11 @@ def stage(**changed):
 
 
 def test_the_learner_its_options_and_the_targets_it_wants_are_known_before_weights_are_loaded():
-    kind, options, wanted = learner_of(stage(options={"output": "embedding", "target": "own"}), "here")
+    kind, options, wanted = build_stage_learner(stage(options={"output": "embedding", "target": "own"}), "here")
     assert kind is Distill
     assert (options.output, options.target, options.contrast_weight) == ("embedding", "own", 1)
     assert wanted == TargetSpec("embedding", translations=True)
-    kind, options, wanted = learner_of(stage(learner="ema", against=None, options={"tau": "0.5"}), "here")
+    kind, options, wanted = build_stage_learner(stage(learner="ema", against=None, options={"tau": "0.5"}), "here")
     assert (kind, options.tau, wanted) == (EMA, 0.5, None)
 
 
@@ -46,5 +46,5 @@ def test_the_learner_its_options_and_the_targets_it_wants_are_known_before_weigh
 )
 def test_a_learner_that_does_not_fit_its_stage_is_refused(changed, says):
     with pytest.raises(ConfigError) as caught:
-        learner_of(stage(**changed), "here")
+        build_stage_learner(stage(**changed), "here")
     assert str(caught.value).startswith(says)

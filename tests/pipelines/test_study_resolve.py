@@ -10,7 +10,7 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.errors import ConfigError
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.merge import merged
-from metasearch.pipelines.study.resolve import folds_of
+from metasearch.pipelines.study.resolve import parse_folds
 
 DEMO = Library().task("demo")
 
@@ -42,7 +42,7 @@ def arms(**more):
     ],
 )
 def test_a_number_means_the_first_folds_and_a_list_names_them(written, expected):
-    assert folds_of(written, DEMO) == expected
+    assert parse_folds(written, DEMO) == expected
 
 
 def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one(caplog):
@@ -67,14 +67,14 @@ def test_a_study_that_is_there_keeps_its_seeds_unless_others_are_named(tmp_path)
 @pytest.mark.parametrize("written", ["6", "0", "0,5"])
 def test_folds_that_the_task_does_not_have_are_refused_with_those_it_has(written):
     with pytest.raises(ConfigError, match="task 'demo' has 5 folds, 0 to 4"):
-        folds_of(written, DEMO)
+        parse_folds(written, DEMO)
 
 
 def test_a_task_that_comes_split_has_one_fold():
     task = DEMO.model_copy(update={"folds": DEMO.folds.model_copy(update={"method": "given"})})
-    assert folds_of(None, task) == (0,)
+    assert parse_folds(None, task) == (0,)
     with pytest.raises(ConfigError, match="has one fold, 0"):
-        folds_of("5", task)
+        parse_folds("5", task)
 
 
 def test_each_learner_is_run_in_each_mode_that_it_fits():

@@ -53,19 +53,19 @@ class Arm:
         return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
 
 
-def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
+def find_arm(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
     """Return a score's arm without label, from its run's configuration and source (study or run)."""
     learner, encoder = str(row["learner"]), str(row["encoder"])
     if learner == ZERO_SHOT:
         return Arm(learner, None, None, encoder)
     if learner == NEUTRAL:  # its map is fitted on each fold
-        return Arm(learner, None, None, encoder, digest(settings_of(config)))
+        return Arm(learner, None, None, encoder, digest(select_settings(config)))
     if row.get("mode") is None:  # it was made elsewhere: each seed has an encoder of its own
         return Arm(learner, None, row.get("recipe"), "", source=source)
-    return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(settings_of(config)))
+    return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(select_settings(config)))
 
 
-def settings_of(config: Mapping[str, Any]) -> Settings:
+def select_settings(config: Mapping[str, Any]) -> Settings:
     """Return the training settings in a run's configuration, without data, names and notes."""
     settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
     recipe = config.get("recipe")

@@ -13,7 +13,7 @@ from typing import Any
 from metasearch.config import yaml
 from metasearch.config.run import DataConfig, flat
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
-from metasearch.evaluation.study.arms import Arm, arm_of, labelled, settings_of
+from metasearch.evaluation.study.arms import Arm, find_arm, labelled, select_settings
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
 from metasearch.evaluation.study.trec_runs import read_trec_runs
 from metasearch.io import read_bytes
@@ -86,8 +86,8 @@ def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     for run, row in rows:
         key = id(run), row["learner"], row["encoder"], row.get("mode"), row.get("recipe")
         if key not in known:
-            known[key] = arm_of(row, run.config, run.source)
-            settings[known[key].settings] = settings_of(run.config)
+            known[key] = find_arm(row, run.config, run.source)
+            settings[known[key].settings] = select_settings(run.config)
         arm = known[key]
         runs = by_arm.setdefault(arm, {}).setdefault((row["fold"], row["seed"]), {})
         runs.setdefault(id(run), (run, []))[1].append(row)
@@ -153,9 +153,9 @@ def read_study(
     runs: dict[Path, Run] = {}
     missing: list[str] = []
     folders, files = ([path for path in paths if path.is_file() == is_file] for is_file in (False, True))
-    names = _label_paths([study_of(path) or path for path in folders])
+    names = _label_paths([find_study(path) or path for path in folders])
     for path in {path.resolve(): path for path in folders}.values():
-        finished, unfinished = _runs(path, names[(study_of(path) or path).resolve()])
+        finished, unfinished = _runs(path, names[(find_study(path) or path).resolve()])
         for run in finished:
             # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
@@ -212,7 +212,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
     return [_run(path, name)], []
 
 
-def study_of(path: Path) -> Path | None:
+def find_study(path: Path) -> Path | None:
     """Return the study that a run belongs to, or None: its runs are one source."""
     cells = (above for above in path.resolve().parents if above.name == "cells")
     return next((above.parent for above in cells if (above.parent / STUDY_FILE).is_file()), None)

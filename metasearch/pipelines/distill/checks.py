@@ -11,7 +11,7 @@ from metasearch.data.parallel.corpus import require_corpus
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.sources import training_data
-from metasearch.pipelines.distill.stage import learner_of
+from metasearch.pipelines.distill.stage import build_stage_learner
 from metasearch.pipelines.distill.targets import comparable
 from metasearch.pipelines.run import require_disk_space
 
@@ -27,12 +27,12 @@ def resolved(config: DistillConfig) -> DistillConfig:
     recipe = config.recipe
     stages = dict(recipe.stages)
     for _, name, stage in config.stages:
-        _, options, _ = learner_of(stage, f"recipe '{recipe.recipe}': stages.{name}")
+        _, options, _ = build_stage_learner(stage, f"recipe '{recipe.recipe}': stages.{name}")
         stages[name] = stage.model_copy(update={"options": options.model_dump()})
     return config.model_copy(update={"recipe": recipe.model_copy(update={"stages": stages})})
 
 
-def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
+def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
     """Check roles and files by name, and return the tasks to evaluate on, read; loads no weights.
 
     Raises:
@@ -59,7 +59,7 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     return [load_benchmark(task, data=data, include=config.data.include) for task, data in places.items()]
 
 
-def roles_of(config: DistillConfig) -> RoleEncoders:
+def load_roles(config: DistillConfig) -> RoleEncoders:
     """Return the encoders, once it is seen that they and the corpora's files suit every stage.
 
     Raises:
@@ -75,7 +75,7 @@ def roles_of(config: DistillConfig) -> RoleEncoders:
     roles.check()
     for _, name, stage in config.stages:
         _check_length(name, stage, roles)
-        learner, options, wanted = learner_of(stage, f"stage '{name}'")
+        learner, options, wanted = build_stage_learner(stage, f"stage '{name}'")
         trained = roles.stand_in(stage.trains, stage.max_length)
         learner.check_encoder(options, trained)
         if wanted and stage.against:
@@ -95,7 +95,7 @@ def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> No
     for _, name, stage in config.stages:
         encoder = roles.stand_in(stage.trains, stage.max_length)
         largest = max(largest, encoder.size)
-        learner, options, _ = learner_of(stage, f"stage '{name}'")
+        learner, options, _ = build_stage_learner(stage, f"stage '{name}'")
         steps = training_data(config, name, encoder).steps
         try:
             learner.check_steps(options, steps)

@@ -18,7 +18,7 @@ from pathlib import Path
 from metasearch.config.distill_run import DistillConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.pipelines.cards import write_distillation_card
-from metasearch.pipelines.distill.checks import benchmarks_of, check_stages, resolved, roles_of
+from metasearch.pipelines.distill.checks import check_stages, load_benchmarks, load_roles, resolved
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.report import stage_report, whole_report
 from metasearch.pipelines.distill.stage import run_stage
@@ -61,13 +61,13 @@ class DistillRun(Run[DistillConfig]):
         for _, name, stage in self.config.stages:
             require_divides(rank().count, stage.budget.shards, f"stages.{name}.budget.shards")
         self.config = resolved(self.config)
-        self.benchmarks = benchmarks_of(self.config)
+        self.benchmarks = load_benchmarks(self.config)
         return ""
 
     def load_encoders(self) -> Mapping[str, str]:
         """Load the encoders, all of them for a run without scores or steps."""
         if not self.files.begun:
-            self.roles = roles_of(self.config)
+            self.roles = load_roles(self.config)
             return self.roles.origins
         self.roles = RoleEncoders(self.config, self.began.weights if self.began else None)
         if rank().count > 1:

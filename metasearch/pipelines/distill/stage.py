@@ -18,7 +18,7 @@ from metasearch.io import atomic_write
 from metasearch.pipelines.distill.evaluator import StageEvaluator
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.sources import Source, StageData, training_data
-from metasearch.pipelines.distill.targets import TargetStore, targets_folder, targets_of
+from metasearch.pipelines.distill.targets import TargetStore, build_targets, targets_folder
 from metasearch.pipelines.factory import make_gradients, resolved_loss
 from metasearch.runs.callbacks import Callback, LoggingCallback
 from metasearch.runs.folder import RunFolder
@@ -34,7 +34,7 @@ _MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
 """Outputs by token → what a dev score and the monitor of collapse see of them: the mean over the tokens of a text."""
 
 
-def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec | None]:
+def build_stage_learner(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec | None]:
     """Return the class of a stage's learner, its checked options and the targets it wants; loads no weights.
 
     Raises:
@@ -151,11 +151,11 @@ def _learner(
     name: str, stage: Stage, roles: RoleEncoders, trained: Encoder, data: StageData, store: TargetStore
 ) -> Learner:
     """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
-    kind, options, wanted = learner_of(stage, f"stage '{name}'")
+    kind, options, wanted = build_stage_learner(stage, f"stage '{name}'")
     if not (wanted and stage.against):
         return kind(trained, stage.loss, options)
     frozen = roles.at(stage.against, stage.max_length)
-    targets = targets_of(frozen, trained, wanted, data, store)
+    targets = build_targets(frozen, trained, wanted, data, store)
     return kind(trained, stage.loss, options, targets)
 
 

@@ -83,7 +83,7 @@ class TargetCache:
 
         Vectors of eight bits are rounded to 1/127 of their greatest component, those of 16 to eleven binary digits.
         """
-        found, keys = np.empty((len(texts), self.dimension), np.float32), _sortable(digests_of(texts))
+        found, keys = np.empty((len(texts), self.dimension), np.float32), _sortable(compute_digests(texts))
         known = np.zeros(len(texts), np.bool_)
         for mapped in self._files.values():
             at, here = _found_in(_sortable(mapped.arrays["keys"]), keys)
@@ -147,7 +147,7 @@ class TargetCache:
         vectors = self._encoder.encode(texts, self._role, self._output)
         # What 16 bits cannot hold is infinite.
         self._require_finite(vectors.astype(np.float16) if self.kind == "fp16" else vectors, texts)
-        keys = digests_of(texts)
+        keys = compute_digests(texts)
         order = np.argsort(_sortable(keys))
         content: dict[str, NDArray[Any]] = {"keys": keys[order]}
         if self.kind == "int8":
@@ -188,7 +188,7 @@ class TargetCache:
     def _missing(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct texts that have no vector yet, in their order."""
         distinct = list(dict.fromkeys(texts))
-        keys, known = _sortable(digests_of(distinct)), np.zeros(len(distinct), np.bool_)
+        keys, known = _sortable(compute_digests(distinct)), np.zeros(len(distinct), np.bool_)
         for mapped in self._files.values():
             known |= _found_in(_sortable(mapped.arrays["keys"]), keys)[1]
         return [distinct[i] for i in np.flatnonzero(~known).tolist()]
@@ -219,7 +219,7 @@ def cached_targets(
     return cache
 
 
-def digests_of(texts: Sequence[str]) -> NDArray[np.uint64]:
+def compute_digests(texts: Sequence[str]) -> NDArray[np.uint64]:
     """Return 128 bits of the hash of each text, `(N, 2)`."""
     # A corpus may hold half a surrogate pair, which strict UTF-8 refuses; `<u8` is the same on every machine.
     raw = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)

@@ -54,7 +54,9 @@ class TargetStore(NamedTuple):
     callback: Callback
 
 
-def targets_of(frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: StageData, store: TargetStore) -> Targets:
+def build_targets(
+    frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: StageData, store: TargetStore
+) -> Targets:
     """Return the outputs of a frozen encoder on the texts that a stage looks at; what is not kept yet is computed.
 
     Args:

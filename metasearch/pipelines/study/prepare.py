@@ -10,8 +10,8 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.io import held
 from metasearch.pipelines import factory
+from metasearch.pipelines.distill.checks import load_roles
 from metasearch.pipelines.distill.checks import resolved as resolved_distillation
-from metasearch.pipelines.distill.checks import roles_of
 from metasearch.pipelines.run import ENCODER, WAIT_SECONDS
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.plan import Cell, CellConfig
@@ -27,7 +27,7 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
     It takes the seconds and the memory of one cell's start, on the CPU: what is loaded is let go of again.
 
     Raises:
-        ConfigError, EncoderError: as `load_task_encoder`, and for distillations as `roles_of`.
+        ConfigError, EncoderError: as `load_task_encoder`, and for distillations as `load_roles`.
         DataError: the task's data is missing or damaged, or a corpus of a distillation.
     """
     benchmark = load_benchmark(config.on(config.folds[0]))
@@ -36,7 +36,7 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
     cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
     encoder = factory.load_task_encoder(config.encoder, benchmark, "cpu", config.seeds[0])
     for each in config.distilled:
-        roles_of(each.model_copy(update=cpu))
+        load_roles(each.model_copy(update=cpu))
     return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _UNTRAINED = (ZERO_SHOT, NEUTRAL)
 
 
-def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
+def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
     """Return the folds that are meant: `5` the first five, `0,2` or `2,` those, None all of the task.
 
     Raises:
@@ -51,7 +51,7 @@ def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
     return tuple(sorted(set(numbers)))
 
 
-def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
+def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
     """Return the seeds that are meant: those that are written, else those of the study in the folder, else the default.
 
     That is `CLAIM` where something is trained: with one seed, what a learner does is not told from what its seed does.
@@ -82,7 +82,7 @@ def _join(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def arms_of(
+def build_arms(
     learners: Sequence[str],
     recipes: Sequence[str],
     modes: Sequence[str],
@@ -158,7 +158,7 @@ def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig
                 raise DataError(f"fold {benchmark.fold}: {error}") from None
 
 
-def neutral_of(
+def resolve_neutral(
     learners: Sequence[str], changes: Mapping[str, Sequence[str]], config: StudyConfig
 ) -> NeutralSettings | None:
     """Return how the untrained encoder of the arm `neutral` is made, where that is among the learners.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.evaluation.study.arms import Arm, arm_of, digest, labelled, settings_of
+from metasearch.evaluation.study.arms import Arm, digest, find_arm, labelled, select_settings
 
 RECIPE = {"recipe": "maml-tiny", "description": "ours", "learner": "maml", "outer": {"lr": "3e-4", "clip": "0.0"}}
 CONFIG = {"task": "demo", "mode": "trans", "encoder": "tiny", "recipe": RECIPE, "fold": "0", "seed": "1", "data": None}
@@ -31,7 +31,7 @@ def labels(*arms, known=None):
     ],
 )
 def test_fold_seed_place_and_notes_make_no_other_arm(change):
-    assert arm_of(ROW, CONFIG | change, "a") == arm_of(ROW, CONFIG, "b")
+    assert find_arm(ROW, CONFIG | change, "a") == find_arm(ROW, CONFIG, "b")
 
 
 @pytest.mark.parametrize(
@@ -44,28 +44,28 @@ def test_fold_seed_place_and_notes_make_no_other_arm(change):
     ],
 )
 def test_every_setting_makes_another_arm(change):
-    assert arm_of(ROW, CONFIG | change, "a") != arm_of(ROW, CONFIG, "a")
+    assert find_arm(ROW, CONFIG | change, "a") != find_arm(ROW, CONFIG, "a")
 
 
 def test_zero_shot_is_one_arm_in_every_run_of_an_encoder():
     row = ROW | {"learner": ZERO_SHOT}
-    assert arm_of(row, CONFIG, "a") == arm_of(row | {"mode": None, "recipe": None}, {"label": ZERO_SHOT}, "b")
-    assert arm_of(row, CONFIG, "a").zero_shot
-    assert arm_of(row, CONFIG, "a") != arm_of(row | {"encoder": "other"}, CONFIG, "a")
+    assert find_arm(row, CONFIG, "a") == find_arm(row | {"mode": None, "recipe": None}, {"label": ZERO_SHOT}, "b")
+    assert find_arm(row, CONFIG, "a").zero_shot
+    assert find_arm(row, CONFIG, "a") != find_arm(row | {"encoder": "other"}, CONFIG, "a")
 
 
 def test_an_encoder_that_was_made_elsewhere_is_known_by_its_label_and_source_whatever_its_path():
     made = {"learner": "compress", "mode": None, "recipe": None}
     one, other = ({**made, "encoder": f"made/seed-{seed}/model"} for seed in (1, 2))
-    assert arm_of(one, {}, "a") == arm_of(other, {}, "a")
-    assert arm_of(one, {}, "a") != arm_of(one, {}, "b")
+    assert find_arm(one, {}, "a") == find_arm(other, {}, "a")
+    assert find_arm(one, {}, "a") != find_arm(one, {}, "b")
 
 
 def test_a_map_that_is_fitted_on_each_fold_is_one_arm_in_all_studies_and_made_anew_on_each_fold():
     row = {"learner": NEUTRAL, "encoder": "tiny", "mode": None, "recipe": None}
-    one, other = (arm_of(row, {"neutralise": {"rank": "3"}, "fold": fold}, source) for fold, source in ("0a", "1b"))
+    one, other = (find_arm(row, {"neutralise": {"rank": "3"}, "fold": fold}, source) for fold, source in ("0a", "1b"))
     assert one == other
-    assert one != arm_of(row, {"neutralise": {"rank": "2"}, "fold": "0"}, "a")
+    assert one != find_arm(row, {"neutralise": {"rank": "2"}, "fold": "0"}, "a")
     assert [arm.made_once for arm in (one, Arm(ZERO_SHOT, None, None, "tiny"), Arm("student", None, "small", ""))] == [
         False,
         False,
@@ -89,7 +89,7 @@ def test_a_label_says_the_first_thing_that_differs(change, expected):
 
 def settled(*configs):
     """Return arms of configurations, and what is known of their settings."""
-    known = [settings_of(config) for config in configs]
+    known = [select_settings(config) for config in configs]
     return [replace(MAML, settings=digest(each)) for each in known], {digest(each): each for each in known}
 
 

@@ -67,7 +67,7 @@ def _read_keys(match: re.Match[str], path: Path, notes: Notes) -> tuple[dict[str
     """Return the keys in front matter and their lines; bad YAML is read literally."""
     try:
         # The line before it is the first of the file.
-        tree, places = yaml.tree_of(f"\n{match['yaml']}", str(path))
+        tree, places = yaml.parse_tree(f"\n{match['yaml']}", str(path))
     except ConfigError as error:
         notes.add("title and language read literally", f"{error}; it is front matter, between lines of dashes")
         found = list(_LITERAL.finditer(match["yaml"]))
