@@ -98,11 +98,6 @@ class MappedArrays:
         if found.hexdigest() != self.stored.name:
             raise damaged(self.path, WRONG, self.remedy)
 
-    def forget(self) -> None:
-        """Release the file's pages from memory; later use reads them again."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self.content.madvise(mmap.MADV_DONTNEED)
-
 
 def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> ArrayFile:
     """Write arrays to a file in a folder, atomically; `RunFolderError` on failure."""

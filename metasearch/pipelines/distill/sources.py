@@ -101,13 +101,7 @@ def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageDa
 def token_counter(encoder: Encoder) -> TokenCounter:
     """Return what counts the tokens of texts by an encoder, up to its limit."""
     about = [tokenizer_fingerprint(encoder.model), encoder.prompt("text"), encoder.limit("text")]
-
-    def count(texts: Sequence[str]) -> NDArray[np.int64]:
-        found = encoder.lengths(texts, "text")
-        encoder.forget()  # the tokens of a large corpus would fill the memory
-        return found
-
-    return TokenCounter(count, json.dumps(about))
+    return TokenCounter(lambda texts: encoder.lengths(texts, "text"), json.dumps(about))
 
 
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
