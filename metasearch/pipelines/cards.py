@@ -67,7 +67,7 @@ print(model.similarity(questions, answers))
 
 
 def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, facts: Mapping[str, str]) -> None:
-    """Write the card of a trained model with the facts of its run, after its scores are in the results."""
+    """Write a trained model's card with facts of its run, after its scores are in the results."""
     rows, recipe, label = files.results(), config.recipe, config.recipe.delivers
     base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
     task = Library(config.data.include).task(config.data.task)
@@ -98,7 +98,7 @@ def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, f
 def write_distillation_card(
     files: RunFolder, config: DistillConfig, encoder: Encoder, facts: Mapping[str, str]
 ) -> None:
-    """Write the card of a distilled model with the facts of its run, after its scores are in the results."""
+    """Write a distilled model's card with facts of its run, after its scores are in the results."""
     rows, (number, name, last) = files.results(), config.stages[-1]
     library = Library(config.data.include)
     tasks = {task: library.task(task) for task in scored_tasks(rows)}
@@ -124,7 +124,7 @@ def write_distillation_card(
 def _write_run_card(
     files: RunFolder, command: str, facts: Mapping[str, str], recipe: Recipe | Distillation, *args: Any, **rest: Any
 ) -> None:
-    """Write the card of a run's model, under the licence that its card states already."""
+    """Write a run's model card, with the licence in its current card."""
     card, settings = files.model / CARD, recipe.model_dump(mode="json", exclude=_NOT_SETTINGS)
     shown = {name: value for name, value in facts.items() if name not in LOCAL}
     rest |= {"facts": {"command": f"`metasearch {command}`", **shown}, "recipe": yaml.dump(settings)}

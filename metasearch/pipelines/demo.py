@@ -1,4 +1,4 @@
-"""The embedded articles as an index, to be searched with an encoder that was trained on others of them."""
+"""The embedded articles as an index, searched with an encoder trained on others."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ QUESTION = "How do sailors know at night which lighthouse they are looking at?"
 
 
 def index_articles(folder: Path, encoder: Path, task: str, device: Device, callback: Callback) -> str:
-    """Write the sentences of a task and their index beside its runs; return the command that searches them.
+    """Write a task's sentences and their index beside its runs; return a search command.
 
     Args:
         folder: of the runs.

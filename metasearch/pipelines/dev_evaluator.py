@@ -1,4 +1,4 @@
-"""The dev score of an encoder in training."""
+"""An encoder's dev score in training."""
 
 from metasearch.config.recipe import Recipe
 from metasearch.config.run import Precision
@@ -12,7 +12,7 @@ from metasearch.pipelines.neutral import train_map
 
 
 class DevEvaluator:
-    """Scores an encoder, as a run of a recipe would leave it now, on the part of dev that gives the score.
+    """Score an encoder, as a run would save it now, on the scored part of dev.
 
     Args:
         encoder: in training.
@@ -30,7 +30,7 @@ class DevEvaluator:
         self.vectors: CachedEncoder | None = None
 
     def __call__(self) -> float:
-        """Return the mean of the measure that the task is monitored by."""
+        """Return the mean of the task's monitored measure."""
         self.vectors = CachedEncoder(self._encoder)
         delivered = self._delivered(self.vectors.part("dev"), self.vectors.part("train"))
         found = evaluate(delivered, self._data, self._benchmark.measures, precision=self._precision)

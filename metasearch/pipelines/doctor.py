@@ -1,4 +1,4 @@
-"""`metasearch doctor FOLDER`: what a folder is, and whether it is sound, by the checks of those who read it."""
+"""`metasearch doctor FOLDER`: a folder's kind and damage, by the checks of its readers."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +56,7 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
 
 
 def _check(about: str, check: Callable[[], str]) -> Finding:
-    """Return what a check returns, or the problem that it raises."""
+    """Return a check's result, or the problem that it raises."""
     try:
         return Finding(about, check())
     except MetasearchError as error:
@@ -98,7 +98,7 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 
 
 def _training(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    """Yield what a training, or a stage of a distillation, has written."""
+    """Yield the files written by a training or a distillation stage."""
     files = RunFolder(folder)
     if events := files.events():
         yield Finding("log.jsonl", f"{events[-1]['step']} outer steps")
@@ -129,7 +129,7 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 
 
 def _model(folder: Path, about: str, trust_remote_code: bool) -> Finding:
-    """Check that an encoder can be loaded and its weights fit its configuration; assumptions of it are a note."""
+    """Check that an encoder can be loaded and its weights fit its configuration; assumptions are notes."""
     try:
         encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
     except MetasearchError as error:
@@ -178,7 +178,7 @@ def _index(folder: Path) -> Finding:
 
 
 def _unknown(folder: Path) -> RunFolderError:
-    """Return why a folder is nothing that metasearch writes, with the nearest name, or what it holds."""
+    """Return the reason why a folder is unknown, with the nearest name, or its content."""
     try:
         kind_of(folder)
     except RunFolderError as error:

@@ -1,4 +1,4 @@
-"""The environment report of `metasearch doctor`: versions, machine, data and cache."""
+"""The environment report in `metasearch doctor`: versions, machine, data and cache."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""What `metasearch export` does, from an encoder to a folder, and what is lost on the way."""
+"""`metasearch export`: from an encoder to a folder, with the loss measured."""
 
 import logging
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class ExportResult:
     rows: Sequence[Row]
 
     def tree(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return everything as JSON."""
         facts = {"model": str(self.folder), "bytes": self.size, "dimension": self.dimension}
         return {**facts, "difference": self.difference, "results": list(self.rows)}
 
@@ -119,7 +119,7 @@ def export(
 
 
 def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
-    """Return the encoder whose vectors are written; what is as it was is said."""
+    """Return the encoder to write; log if it is unchanged."""
     if form.plain and not form.changes and not is_compressed(encoder):
         log.info("'%s' is already a standard model; copied unchanged", encoder.name)
     changed = encoder
@@ -151,7 +151,7 @@ def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:
 
 
 def _drawn(paths: Sequence[Path]) -> list[str]:
-    """Return the texts of files, each once; of more than are needed a random part."""
+    """Return distinct texts from files; a random part if there are more than needed."""
     distinct = list(dict.fromkeys(read_texts(paths)))
     if len(distinct) <= _TEXTS:
         return distinct
@@ -175,7 +175,7 @@ def _scores(
 
 
 def _differences(rows: Sequence[Row], last: str) -> list[Row]:
-    """Return of each score how far the last one is above the first."""
+    """Return the difference between last and first for each score."""
     keys = ("measure", "pool", "language", "candidates")
     first = {tuple(row[key] for key in keys): row["value"] for row in rows if row["learner"] == BEFORE}
     found: list[Row] = []

@@ -121,7 +121,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
 
 
 def make_learner(recipe: Recipe, encoder: Encoder, loss: SetLoss | None = None) -> Learner:
-    """Return the learner of a recipe.
+    """Return a recipe's learner.
 
     Args:
         recipe: names the learner and its options.
@@ -138,7 +138,7 @@ def make_learner(recipe: Recipe, encoder: Encoder, loss: SetLoss | None = None) 
 
 
 def make_gradients(encoder: Encoder, checkpointing: Checkpointing = "auto") -> OuterGradients:
-    """Return what takes outer gradients; log what it does in a slower way for this encoder, and why."""
+    """Return the gradient computer; log slower methods needed for this encoder, and why."""
     gradients = OuterGradients(encoder, checkpointing=checkpointing)
     for note in gradients.notes:
         log.info("packing: %s", note)
@@ -221,7 +221,7 @@ def build_trainer(
     dev: DevEvaluator | None = None,
     **more: Any,
 ) -> Trainer:
-    """Return the trainer of a learner, before its first step; settings that passed `check_fit`, and `more` for it.
+    """Return a learner's trainer, before its first step; settings must have passed `check_fit`.
 
     Raises:
         ConfigError: the encoder lacks the projection that the recipe trains through.
@@ -253,7 +253,7 @@ def build_trainer(
 def _samplers(
     encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, callback: Callback
 ) -> dict[Phase, EpisodeSampler]:
-    """Return what draws episodes; a callback hears of the texts that are encoded once, before the first of them."""
+    """Return the episode samplers; a callback hears of texts encoded before the first episode."""
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         return samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
 
@@ -267,7 +267,7 @@ def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:
 
 
 def _log_precision(precision: str) -> Precision:
-    """Return the precision of a training, and log what else is in bfloat16."""
+    """Return a training's precision, and log other uses of bfloat16."""
     if precision != "bf16":
         return "fp32"
     log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")

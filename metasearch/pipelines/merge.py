@@ -1,4 +1,4 @@
-"""`metasearch merge`: one encoder with the weighted mean of the weights of several."""
+"""`metasearch merge`: average the weights of several encoders."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def merge(
     alpha: float | None = None,
     shares: Sequence[float] | None = None,
 ) -> MergeResult:
-    """Write an encoder whose weights are the weighted mean of those of others, summed in float64 and rounded once.
+    """Write an encoder with averaged weights, summed in float64 and rounded once.
 
     Tokenizer, modules, prompts and lengths are those of the first encoder. Encoders are loaded one after the other.
 
@@ -110,7 +110,7 @@ log = logging.getLogger(__name__)
 
 
 class MergeStage:
-    """Keeps the weights of an encoder that is to be trained, and chooses between them and those after training.
+    """Keep an encoder's weights before training, and choose between them and the trained ones.
 
     Args:
         encoder: before training; with a map, where one comes before. A resumed run opens it as it was then.
@@ -127,7 +127,7 @@ class MergeStage:
         self.facts: dict[str, Any] = {}
 
     def choose(self) -> float:
-        """Give the encoder, which is trained now, the weights of the α with the best dev score, and return that α.
+        """Set the trained encoder's weights to the α with the best dev score, and return that α.
 
         Of α with the same score the smallest is taken, whose weights are nearest to those before training.
         """

@@ -154,7 +154,7 @@ def _nested(assigned: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_loss(loss: Any, recipe: Recipe) -> tuple[Loss | None, Recipe]:
-    """Return a loss of the user's own that has no name, and a recipe with the settings of any other loss."""
+    """Return a user's unnamed loss, and a recipe with settings for any other loss."""
     settings = _loss_settings(loss)
     if settings is not None:
         return None, recipe.model_copy(update={"loss": settings})
@@ -163,7 +163,7 @@ def _with_loss(loss: Any, recipe: Recipe) -> tuple[Loss | None, Recipe]:
 
 
 def _loss_settings(loss: Any) -> Settings | None:
-    """Return the settings of a loss that has a name; None for a user's own subclass of `Loss`."""
+    """Return a named loss's settings; None for a user's own subclass of `Loss`."""
     if isinstance(loss, str):
         registry.require("losses", loss)
         return Settings(name=loss)
@@ -193,7 +193,7 @@ def _fitting() -> list[str]:
 
 
 def _is_infonce(loss: Any) -> bool:
-    """Say whether a loss is the InfoNCE of a question among candidates, by cosine."""
+    """Return whether a loss is InfoNCE from question to candidates, by cosine."""
     changed = loss.get_config_dict()
     plain = MultipleNegativesRankingLoss(loss.model, loss.scale, loss.similarity_fct).get_config_dict()
     return loss.similarity_fct is cos_sim and changed == plain

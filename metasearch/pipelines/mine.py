@@ -60,7 +60,7 @@ def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) 
 
 
 def mine_rows(data: RetrievalData, embed: Embed, languages: list[str], config: MineConfig) -> Iterator[dict[str, str]]:
-    """Yield the rows of all questions, in the order of the data and then of the languages."""
+    """Yield all questions' rows, in data order, then by language."""
     nearest, few = NearestCandidates(data, data.languages, embed), Counter[str]()
     names = ["negative"] if config.negatives == 1 else [f"negative_{i + 1}" for i in range(config.negatives)]
     for question in data.questions:

@@ -1,4 +1,4 @@
-"""The stage `neutralise` of a run: the map that takes the language out of vectors, fitted on a task's train part."""
+"""Stage `neutralise` in a run: the projection that removes language bias, estimated from the task's train part."""
 
 import logging
 from functools import partial
@@ -49,7 +49,7 @@ def train_map(
     callback: Callback = SILENT,
     through: TextEncoder | None = None,
 ) -> NeutralMap:
-    """Return the map of an encoder as it is, estimated from the train part of a benchmark; no label is read.
+    """Return a projection for an unchanged encoder, estimated from a benchmark's train part, without labels.
 
     Args:
         encoder: without a map.
@@ -67,7 +67,7 @@ def train_map(
 
 
 def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
-    """Return the texts of a benchmark's train part that an estimate takes, without their labels.
+    """Return a benchmark's train texts for an estimate, without labels.
 
     Raises:
         ConfigError: all of the task is test, or the rank is out of range.
@@ -79,7 +79,7 @@ def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
 
 
 def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, callback: Callback = SILENT) -> None:
-    """Put the map of `train_map` at the end of an encoder; raises as that does, and `EncoderError` where it has one."""
+    """Append the projection of `train_map` to an encoder; raises as `train_map`, and `EncoderError` if it has one."""
     require_none(encoder)
     neutral = train_map(encoder, benchmark, settings, callback)
     append(encoder, neutral)
@@ -87,7 +87,7 @@ def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings
 
 
 def say(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) -> None:
-    """Log what a map of `train_map` was estimated from."""
+    """Log the data behind a projection of `train_map`."""
     count = sum(map(len, train_texts(benchmark, settings).values()))
     log.info(
         f"neutralise: {len(neutral.directions)} directions from {count} texts of the training split in "

@@ -1,4 +1,4 @@
-"""`metasearch neutralise`: takes the language out of an encoder's vectors, and says what that does."""
+"""`metasearch neutralise`: remove language bias from an encoder, and measure the effect."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class NeutraliseResult:
     outside: Mapping[str, tuple[str, ...]]
 
     def tree(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return everything as JSON."""
         bias, correlation = (
             {task: {BEFORE: before, AFTER: after} for task, (before, after) in found.items()}
             for found in (self.bias, self.correlation)
@@ -168,7 +168,7 @@ def _on_axes(vectors: Mapping[str, NDArray[np.float64]]) -> dict[str, list[tuple
 def _scores(
     encoder: Encoder, tasks: Sequence[tuple[Benchmark, str]], when: str, callback: Callback
 ) -> tuple[list[Row], dict[str, BiasFigures]]:
-    """Return the scores on parts of tasks, and the language bias of those that rank a pool of all languages."""
+    """Return scores on parts of tasks, and language bias for multilingual pools."""
     rows: list[Row] = []
     ranked: dict[str, BiasFigures] = {}
     for benchmark, part in tasks:

@@ -40,7 +40,7 @@ class TrainRun(Run[RunConfig]):
     settings = RunConfig
 
     def load_data(self) -> str:
-        """Check that recipe, data and number of processes fit together, and load the benchmark."""
+        """Check that recipe, data and number of processes match, and load the benchmark."""
         require_divides(rank().count, self.config.recipe.budget.shards, "budget.shards")
         self.config = self.config.model_copy(update={"recipe": factory.resolved(self.config.recipe)})
         config, compute = self.config, self.config.compute
@@ -122,7 +122,7 @@ class TrainRun(Run[RunConfig]):
             neutralise(self.encoder, self.benchmark, stage, callback)
 
     def _fit(self, **first: Any) -> Outcome:
-        """Train to the end; store, callback and dev scores are those of the `first` process."""
+        """Train to the end; store, callback and dev scores belong to the `first` process."""
         config, compute = self.config, self.config.compute
         trainer = factory.build_trainer(
             factory.make_learner(config.recipe, self.encoder),
@@ -173,7 +173,7 @@ class TrainRun(Run[RunConfig]):
         scorer.add(self.files, learner, self.encoder, self.benchmark, self._parts, vectors_of, cache)
 
     def _score_trained(self, outcome: Outcome, trained: CachedEncoder, merging: MergeStage, callback: Callback) -> None:
-        """Score the trained encoder, and again after each stage of the recipe that follows training; save it then."""
+        """Score the trained encoder, and again after each later stage of the recipe; then save it."""
         recipe, encoder, benchmark = self.config.recipe, self.encoder, self.benchmark
         facts: Row = {"step": outcome.best_step}
         # From `trained`, its vectors: with and without the projection each text of a part is encoded once.

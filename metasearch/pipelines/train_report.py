@@ -1,4 +1,4 @@
-"""The report of a training: scores before and after it, by language, and the facts of the run."""
+"""Training report: scores before and after, by language, and run facts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

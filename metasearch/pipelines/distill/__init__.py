@@ -1,1 +1,1 @@
-"""Runs recipes of several stages: roles, data and dev scores of each stage, in the one training loop."""
+"""Run recipes with several stages: roles, data and dev scores per stage, in one training loop."""

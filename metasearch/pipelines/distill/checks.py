@@ -1,4 +1,4 @@
-"""Finds what is wrong with a distillation before its first step: no stage is to fail for it when others are done."""
+"""Check a distillation before its first step, so that no stage fails after others are done."""
 
 import logging
 from pathlib import Path
@@ -84,7 +84,7 @@ def load_roles(config: DistillConfig) -> RoleEncoders:
 
 
 def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> None:
-    """Read the data of every stage, and check its number of steps and the free disk space; nothing is written.
+    """Read every stage's data, and check its number of steps and the free disk space; nothing is written.
 
     Raises:
         ConfigError: a stage has fewer steps than its learner needs.
@@ -105,7 +105,7 @@ def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> No
 
 
 def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:
-    """Raise `ConfigError` where longer texts than are wanted cannot be told, as the encoder cuts them before."""
+    """Raise `ConfigError` if overlong texts cannot be detected, because the encoder truncates them first."""
     wanted = stage.corpus.max_tokens
     reads = roles.stand_in(stage.trains, max(wanted, 2) + 1).limit("text")  # a length is at least 3
     if reads <= wanted:

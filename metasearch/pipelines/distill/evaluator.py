@@ -29,7 +29,7 @@ _LOOKED_AT = 1000
 
 @dataclass
 class StageEvaluator:
-    """Scores the present weights of a learner on what is held out of a stage's data; called by the trainer.
+    """Score a learner's current weights on a stage's held-out data; called by the trainer.
 
     Args:
         learner: what is trained.
@@ -75,12 +75,12 @@ class StageEvaluator:
 
     @staticmethod
     def noted(events: Sequence[Mapping[str, Any]]) -> EmbeddingHealth | None:
-        """Return the shape of the vectors at step 0 from what was noted; None where nothing was."""
+        """Return the embedding statistics at step 0 from the log, or None."""
         first = next((event for event in events if "alike" in event), None)
         return None if first is None else EmbeddingHealth(first["alike"], first["spread"], first["rank"])
 
     def _score(self, encoder: Encoder) -> tuple[float, Vectors | None]:
-        """Return the score, and vectors of the second texts of all pairs where those it took show a collapse."""
+        """Return the score, and all pairs' second embeddings if the scored ones collapse."""
         if self.monitor == "loss":
             return -self._loss(), None
         # The length of a vector changes neither a cosine nor what the collapse monitor sees.
@@ -100,7 +100,7 @@ class StageEvaluator:
         return float(np.mean(each)), target
 
     def _loss(self) -> float:
-        """Return the mean over the held-out pairs of the stage's loss, without dropout."""
+        """Return the stage's mean loss on the held-out pairs, without dropout."""
         training = self.learner.encoder.embedder.training
         self.learner.train(False)
         total, count = 0.0, 0
@@ -115,7 +115,7 @@ class StageEvaluator:
         return total / count
 
     def _cosine(self, pairs: Sequence[Translation], source: Vectors, target: Vectors) -> float:
-        """Return the mean cosine of source and target texts to their targets."""
+        """Return the mean cosine between source or target texts and their targets."""
         wanted, targets = type(self.learner).wanted(self.learner.options), self.learner.targets
         assert targets is not None
         assert wanted is not None
@@ -126,7 +126,7 @@ class StageEvaluator:
 
 
 def _both_ways(source: Vectors, target: Vectors) -> float:
-    """Return the accuracy of finding translations, the mean of both directions."""
+    """Return translation accuracy, the mean of both directions."""
     first, second = _unit(source), _unit(target)
     return float(accuracy(first, second).mean() + accuracy(second, first).mean()) / 2
 

@@ -65,7 +65,7 @@ class DistillRun(Run[DistillConfig]):
         return ""
 
     def load_encoders(self) -> Mapping[str, str]:
-        """Load the encoders, all of them for a run without scores or steps."""
+        """Load the encoders; all of them for a run without scores or steps."""
         if not self.files.begun:
             self.roles = load_roles(self.config)
             return self.roles.origins
@@ -77,7 +77,7 @@ class DistillRun(Run[DistillConfig]):
         return self.roles.origins
 
     def validate(self) -> None:
-        """Check the data and steps of every stage, and the disk space."""
+        """Check data and steps of every stage, and disk space."""
         check_stages(self.config, self.roles, self.files.path)
 
     def follow(self) -> None:

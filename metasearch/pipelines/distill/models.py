@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class RoleEncoders:
-    """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
+    """A distillation's encoders. A trained one stays for the next stage.
 
     Args:
         config: of the distillation.
@@ -41,11 +41,11 @@ class RoleEncoders:
 
     @property
     def origins(self) -> dict[str, str]:
-        """Role → fingerprint of the checkpoint that was given for it, of those that are loaded or were known."""
+        """Fingerprints of the given checkpoints by role, if loaded or known."""
         return self._weights
 
     def check(self) -> None:
-        """Load what is given, and see that a student can be made: no stage is to fail for that after the ones before.
+        """Load the given encoders and check that a student can be made, before any stage starts.
 
         Raises:
             EncoderError: an encoder cannot be loaded or compressed.
@@ -65,14 +65,14 @@ class RoleEncoders:
             planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
     def stand_in(self, role: RoleName, max_length: int) -> Encoder:
-        """Return an encoder with the dimensions and the words of a role, also of a student that is not made yet."""
+        """Return an encoder with a role's dimensions and vocabulary, even before the student is made."""
         if role != "student" or self.config.encoders.student is not None:
             return self.at(role, max_length)
         assistant, settings = self.at("assistant", max_length), self.config.recipe.student
         return blank(assistant) if settings is not None and settings.static is not None else assistant
 
     def take(self, role: RoleName, folder: Path) -> None:
-        """Go on with what a finished stage made of a role."""
+        """Use a finished stage's result for a role."""
         trained = self._load(str(folder))
         # Results name the encoder that was given, not the folder of a stage.
         trained.name = self._label(role)
@@ -81,7 +81,7 @@ class RoleEncoders:
         self._loaded[role] = trained
 
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:
-        """Return the encoder of a role, with texts cut at `max_length` tokens.
+        """Return a role's encoder, truncating at `max_length` tokens.
 
         Raises:
             EncoderError: it cannot be loaded, has other weights than the run began with, or a student cannot be made

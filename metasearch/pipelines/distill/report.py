@@ -1,4 +1,4 @@
-"""The reports of a stage and of a whole distillation, in Markdown."""
+"""Markdown reports for a stage and for a whole distillation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: 
 def whole_report(
     rows: Sequence[Row], config: DistillConfig, encoder: Encoder, facts: Mapping[str, str], seconds: float
 ) -> str:
-    """Return the dev scores of all stages, the tasks' scores after each, and the facts of a run of so many seconds."""
+    """Return all stages' dev scores, the tasks' scores after each, and run facts."""
     parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
     for task in config.evaluate:
         own = [row for row in rows if row["task"] == task]
@@ -43,7 +43,7 @@ def whole_report(
 
 
 def _by_group(rows: Sequence[Row]) -> str:
-    """Return stages by groups of languages of a translation task, the mean of both directions; "" for other tasks."""
+    """Return stages by language group for a translation task, means over both directions; "" for other tasks."""
     both = [row for row in rows if row["pool"] == "both"]
     cells = {(row["learner"], row["measure"], row["language"]): row["value"] for row in both}
     of_groups = {
@@ -59,7 +59,7 @@ def _by_group(rows: Sequence[Row]) -> str:
 
 
 def _stages(rows: Sequence[Row], config: DistillConfig) -> str:
-    """Return a table of the dev scores of each stage."""
+    """Return a table with each stage's dev scores."""
     by_label = {row["learner"]: row for row in rows if row["task"] == STAGE}
     lines = []
     for number, name, stage in config.stages:
@@ -71,5 +71,5 @@ def _stages(rows: Sequence[Row], config: DistillConfig) -> str:
 
 
 def _dev(monitor: str, value: float | None) -> str:
-    """Return a dev score as it is said: a loss as it is, everything else times 100."""
+    """Return a formatted dev score: a loss unchanged, everything else times 100."""
     return f"{-value:.4f}" if monitor == "loss" and value is not None else percent(value)

@@ -1,4 +1,4 @@
-"""What a stage learns from and what gives its dev score: translations, scored pairs or entailment pairs."""
+"""A stage's data: translations, scored pairs or entailment pairs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from metasearch.errors import DataError
 
 @dataclass(frozen=True)
 class Source:
-    """The data of a stage.
+    """A stage's data.
 
     Attributes:
         train: what is learned from, in a fixed order.
@@ -44,11 +44,11 @@ class Source:
     report: str = ""
 
     def batches(self, encoder: Encoder, size: int, seed: int, name: str) -> Batches:
-        """Return the training batches of an encoder, pairs of similar length together."""
+        """Return an encoder's training batches, with pairs of similar length together."""
         return Batches(self.train, self.lengths(self.train, encoder), size, seed, self.groups, name)
 
     def dev_batches(self, encoder: Encoder, size: int, name: str) -> Batches:
-        """Return the dev batches, of which one epoch holds every pair once."""
+        """Return the dev batches; one epoch holds every pair once."""
         return Batches(self.dev, self.lengths(self.dev, encoder), size, 0, name=f"{name} dev")
 
     def seen(self, batches: Any, steps: int) -> Iterator[Any]:
@@ -58,7 +58,7 @@ class Source:
 
     @staticmethod
     def lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:
-        """Return the tokens of the longer text of each pair."""
+        """Return the token count of each pair's longer text."""
         if isinstance(pairs, Corpus):
             return pairs.lengths(token_counter(encoder))
         first, second = ([pair.texts[side] for pair in pairs] for side in (0, 1))
@@ -66,7 +66,7 @@ class Source:
 
 
 def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
-    """Read the data of a stage; the encoder counts tokens, where long pairs are left out.
+    """Read a stage's data; the encoder counts tokens if long pairs are dropped.
 
     Raises:
         DataError: a file is missing or damaged, or there is too little for the dev part.
@@ -82,7 +82,7 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
 
 
 class StageData(NamedTuple):
-    """The data of a stage, its training batches, and how many of them it takes at most."""
+    """A stage's data, its training batches, and their maximum number."""
 
     source: Source
     batches: Batches
@@ -90,7 +90,7 @@ class StageData(NamedTuple):
 
 
 def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageData:
-    """Return the data of a stage, its training batches, and how many of them it takes at most; errors as there."""
+    """Return a stage's data and training batches; errors as there."""
     budget = config.recipe.stages[name].budget
     source = read_source(config, name, encoder)
     batches = source.batches(encoder, budget.batch, config.seed, name)
@@ -99,7 +99,7 @@ def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageDa
 
 
 def token_counter(encoder: Encoder) -> TokenCounter:
-    """Return what counts the tokens of texts by an encoder, up to its limit."""
+    """Return an encoder's token counter, up to its limit."""
     about = [tokenizer_fingerprint(encoder.model), encoder.prompt("text"), encoder.limit("text")]
     return TokenCounter(lambda texts: encoder.lengths(texts, "text"), json.dumps(about))
 

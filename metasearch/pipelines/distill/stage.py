@@ -71,7 +71,7 @@ def run_stage(
     callback: Callback,
     processes: ProcessGroup = SINGLE_PROCESS,
 ) -> tuple[Outcome, str]:
-    """Train a stage to its end, or go on with it where its last checkpoint left it.
+    """Train a stage to its end, or resume it from its last checkpoint.
 
     The encoder of the trained role changes in place, to the weights of the best dev score. Of several processes the
     first one writes.
@@ -116,7 +116,7 @@ def run_stage(
 
 
 def _say(name: str, stage: Stage, source: Source) -> None:
-    """Log what a stage learns from, and warn where most of that is held out."""
+    """Log a stage's data, and warn if most of it is held out."""
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
     if len(source.dev) > len(source.train):
@@ -134,7 +134,7 @@ def _dev(
     files: RunFolder,
     step: Callable[[], int],
 ) -> StageEvaluator:
-    """Return what gives the dev score, and notes all that it measures with the step."""
+    """Return the dev scorer, which records all measurements with the step."""
     output: Output = getattr(learner.options, "output", "sentence")
     return StageEvaluator(
         learner,

@@ -50,7 +50,7 @@ def are_vectors(output: Output) -> TypeGuard[VectorOutput]:
 
 
 class TargetCache:
-    """The kept vectors of one encoder, role and output.
+    """Stored vectors for one encoder, role and output.
 
     Args:
         folder: folder of the vectors of all encoders.
@@ -79,7 +79,7 @@ class TargetCache:
         self._files: dict[str, MappedArrays] = {}
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts, `(B, D)`, in their order; `KeyError` for one that was not asked for before.
+        """Return vectors `(B, D)` in order; `KeyError` for a text that was not requested before.
 
         Vectors of eight bits are rounded to 1/127 of their greatest component, those of 16 to eleven binary digits.
         """
@@ -98,7 +98,7 @@ class TargetCache:
         return found
 
     def add(self, texts: Callable[[], Iterable[str]], on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Compute and keep the vectors of texts that have none; raises as `cached_targets`.
+        """Compute and store missing vectors; raises as `cached_targets`.
 
         Args:
             texts: gives the texts, twice, one after the other: they need not fit in memory.
@@ -143,7 +143,7 @@ class TargetCache:
                     atomic_write(path, json.dumps(self._about, indent=2, ensure_ascii=False))
 
     def _compute(self, texts: Sequence[str]) -> None:
-        """Compute and keep the vectors of distinct texts."""
+        """Compute and store the vectors of distinct texts."""
         vectors = self._encoder.encode(texts, self._role, self._output)
         # What 16 bits cannot hold is infinite.
         self._require_finite(vectors.astype(np.float16) if self.kind == "fp16" else vectors, texts)
@@ -203,7 +203,7 @@ def cached_targets(
     kind: TargetType = "fp32",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> TargetCache:
-    """Return the vectors of texts; missing ones are computed and kept.
+    """Return the vectors of texts; missing ones are computed and stored.
 
     Several processes and runs may use a folder at once. The last bits of a vector depend on the texts of its batch; a
     kept vector is never computed again, so every later run has the same bits. Finished pieces stay when this is
@@ -234,12 +234,12 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _sortable(keys: NDArray[np.uint64]) -> NDArray[Any]:
-    """Return digests `(N, 2)` as texts of 16 bytes `(N,)`, which numpy can sort and search."""
+    """Return digests `(N, 2)` as 16-byte strings `(N,)`, which numpy can sort and search."""
     # NumPy ignores zeros at the end of bytes, which makes no two values of one width equal.
     return np.ascontiguousarray(keys).view("S16").ravel()
 
 
 def _found_in(own: NDArray[Any], keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the place of each key among ascending ones, and whether it is there."""
+    """Return each key's position among ascending ones, and whether it is there."""
     at = np.minimum(np.searchsorted(own, keys), len(own) - 1)
     return at, own[at] == keys

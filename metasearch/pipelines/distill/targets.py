@@ -1,4 +1,4 @@
-"""What a stage's frozen role gives for the texts that the stage looks at."""
+"""Outputs of a stage's frozen role for the stage's texts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ class LiveTokens:
 
 
 class TargetStore(NamedTuple):
-    """Where outputs of frozen encoders are kept, and how they are computed.
+    """Location of stored outputs of frozen encoders, and how to compute them.
 
     Attributes:
         folder: of those that are kept.
@@ -83,17 +83,17 @@ def build_targets(
 
 
 def texts_for(wanted: TargetSpec, pairs: Iterable[Any]) -> Iterator[str]:
-    """Yield the texts of pairs that have an output; one may come several times."""
+    """Yield the texts in pairs that have an output, with duplicates."""
     return (text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1])
 
 
 def targets_folder(config: DistillConfig, run: Path) -> Path:
-    """Return where the outputs of the frozen encoders of a run are kept."""
+    """Return the folder with outputs of a run's frozen encoders."""
     return Path(config.targets) if config.targets else run / "targets"
 
 
 def comparable(frozen: Encoder, trained: Encoder, wanted: TargetSpec) -> None:
-    """Raise `ConfigError` unless an encoder's output can be learnt from that of a frozen one."""
+    """Raise `ConfigError` unless an encoder can learn a frozen encoder's output."""
     theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
     if theirs != ours:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Model cards as text: what a card says, and what a card that exists already says. Uses no network."""
+"""Model cards as text: content of new cards, and parsing of existing ones. Uses no network."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

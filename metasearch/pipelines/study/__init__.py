@@ -1,1 +1,1 @@
-"""Cross-validation: learners × modes × folds × seeds as cells of a study, each in a process of its own."""
+"""Cross-validation: learners × modes × folds × seeds as jobs of a study, each in its own process."""

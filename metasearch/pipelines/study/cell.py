@@ -1,4 +1,4 @@
-"""A cell as a job: the command `metasearch resume RUN` in the process of the job, for each of its runs, with one log.
+"""A job: the command `metasearch resume RUN` for each of its runs, in one process with one log.
 
 A study thus gives the bits of `metasearch train`. This module imports little, since a job loads it first.
 """
@@ -64,7 +64,7 @@ class CellJob:
 
 
 def begin_attempt(log: Path, error: str = "") -> None:
-    """Begin a further attempt in the log of a cell, with the error that ended it before it had a process."""
+    """Begin another attempt in a job's log, with the error that ended it before its process started."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
         file.write(f"{_ATTEMPT}{time.strftime('%Y-%m-%d %H:%M:%S')}\n")

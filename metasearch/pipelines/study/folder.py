@@ -1,4 +1,4 @@
-"""The files of a study.
+"""A study's files.
 
 study.yaml       the resolved configuration and the names of all cells; written whole
 cells/NAME/      run folder of a cell
@@ -48,7 +48,7 @@ class StudyMetadata(FrozenConfig):
 
 
 class StudyFolder:
-    """Reads and writes the files of a study."""
+    """Read and write a study's files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
@@ -65,7 +65,7 @@ class StudyFolder:
 
     @property
     def reached(self) -> bool:
-        """Whether any cell has something to go on with, or may be in a cluster's queue."""
+        """Whether any job can be resumed, or may be in a cluster's queue."""
         # `begun` looks below a folder, and so at all cells at once.
         return RunFolder(self.path / "cells").begun or bool(self.queued())
 
@@ -85,7 +85,7 @@ class StudyFolder:
             ) from None
 
     def stored(self) -> StudyMetadata:
-        """Return what the study was begun with; `RunFolderError` when there is none."""
+        """Return the stored configuration; `RunFolderError` if there is none."""
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
@@ -108,7 +108,7 @@ class StudyFolder:
             ) from None
 
     def note_place(self, place: LauncherConfig) -> None:
-        """Write down where the study's cells run, so that `metasearch resume` goes on there."""
+        """Record where the study's jobs run, so that `metasearch resume` continues there."""
         if place != self.place():
             atomic_write(
                 self._launcher, json.dumps({"launcher": place.launcher, "settings": {**place.settings}}) + "\n"
@@ -116,7 +116,7 @@ class StudyFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Make the folder, and keep other runners out of it.
+        """Create the folder and lock it against other runners.
 
         Raises:
             RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
@@ -127,7 +127,7 @@ class StudyFolder:
             yield
 
     def at(self, name: str) -> Path:
-        """Return the folder of a run."""
+        """Return a run's folder."""
         return self.path / "cells" / name
 
     def runs(self, cell: Cell) -> list[Path]:
@@ -135,7 +135,7 @@ class StudyFolder:
         return [self.at(name) for name in cell.runs]
 
     def log(self, name: str) -> Path:
-        """Return the log of a cell, beside its folder, which may be deleted and made anew."""
+        """Return a job's log, beside its folder, which may be deleted and made again."""
         return self.path / "cells" / f"{name}.log"
 
     def done(self, cell: Cell) -> bool:
@@ -143,7 +143,7 @@ class StudyFolder:
         return all(RunFolder(path).finished for path in self.runs(cell))
 
     def tidy(self, cell: Cell, keep_models: bool) -> None:
-        """Delete the checkpoints of a finished cell, and unless models are kept the model that it has trained."""
+        """Delete a finished job's checkpoints, and its trained model unless models are kept."""
         for path in self.runs(cell):
             # A process that was killed right after its report has left its checkpoint.
             RunFolder(path).remove_checkpoint()

@@ -1,4 +1,4 @@
-"""Names become the configuration of a study: which learners in which modes, on which folds."""
+"""From names to a study's configuration: learners, modes and folds."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -90,7 +90,7 @@ def build_arms(
     config: StudyConfig,
     named: bool = True,
 ) -> tuple[TrainedArm, ...]:
-    """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
+    """Return each learner and recipe in each mode that fits; others are skipped with a log line.
 
     Args:
         learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot`, which is a part of every study,
@@ -140,7 +140,7 @@ def build_arms(
 
 
 def _check_modes(modes: Sequence[str], trained: Sequence[str], library: Library) -> None:
-    """Say so where no learner takes the modes of `--mode`; `ConfigError` where one is none."""
+    """Log modes of `--mode` that no learner takes; `ConfigError` for an unknown mode."""
     for mode in modes:
         library.mode(mode)
     if modes and all(":" in name for name in trained):
@@ -148,7 +148,7 @@ def _check_modes(modes: Sequence[str], trained: Sequence[str], library: Library)
 
 
 def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig) -> None:
-    """Raise `DataError` where the data of a fold is too small, with all seeds where they draw labels of it."""
+    """Raise `DataError` if a fold's data is too small, for all seeds if they draw labels."""
     for benchmark in folds:
         drawn = benchmark.trained_on(recipe.translate)
         for seed in config.seeds if recipe.labels is not None else config.seeds[:1]:
@@ -161,7 +161,7 @@ def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig
 def resolve_neutral(
     learners: Sequence[str], changes: Mapping[str, Sequence[str]], config: StudyConfig
 ) -> NeutralSettings | None:
-    """Return how the untrained encoder of the arm `neutral` is made, where that is among the learners.
+    """Return how to make the untrained encoder for the arm `neutral`, if it is among the learners.
 
     Raises:
         ConfigError: a value is wrong, or all of the task is test.
@@ -176,7 +176,7 @@ def resolve_neutral(
 
 
 def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyConfig) -> tuple[str, Sequence[str]]:
-    """Return the name and the modes of `maml` or `maml:trans`; without one of its own it has those of `--mode`."""
+    """Return name and modes for `maml` or `maml:trans`; by default the modes of `--mode`."""
     name, colon, mode = (part.strip() for part in written.partition(":"))
     if colon and not (name and mode):
         raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")

@@ -30,7 +30,7 @@ def begin(
     trust_remote_code: bool = False,
     place: LauncherConfig | None = None,
 ) -> Study:
-    """Do all cells of a study that are not done yet, each in its own process, and read their results back.
+    """Run all unfinished jobs of a study, each in its own process, and read their results.
 
     The cells may run on other machines: then all of them have the folder, the data and the encoder at the same paths.
 
@@ -109,7 +109,7 @@ def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
 
 
 def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> StudyMetadata:
-    """Return what the study is to do, written down; `threads` where it says nothing, `weights` of one that begins."""
+    """Return and store the study's configuration; `threads` by default, `weights` for a new one."""
     # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
     old = study.stored() if study.begun and (asked is None or study.reached) else None
     config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
@@ -144,7 +144,7 @@ def _require_versions(study: StudyFolder, stored: StudyMetadata) -> None:
 
 
 def _report(study: StudyFolder, board: StatusBoard) -> Study:
-    """Read back what is there, write it down as one, and name the cells that failed."""
+    """Read the results, write the report, and name failed jobs."""
     failed = board.within("failed")
     if not board.within("done"):
         raise _failed(study, failed)

@@ -1,4 +1,4 @@
-"""Which step is kept: the simplest one that is not significantly worse than the best."""
+"""The choice of a step: the simplest one that is not significantly worse than the best."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

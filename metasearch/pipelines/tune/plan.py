@@ -1,4 +1,4 @@
-"""What will be done and how long it takes, from a short measurement of the encoder."""
+"""Plan and duration, from a short measurement of the encoder."""
 
 import logging
 import time

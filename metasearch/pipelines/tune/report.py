@@ -1,4 +1,4 @@
-"""The report of a tuning, as a page and in Markdown."""
+"""The report of `metasearch tune`, as a page and in Markdown."""
 
 from collections.abc import Mapping, Sequence
 

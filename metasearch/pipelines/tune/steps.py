@@ -99,7 +99,7 @@ def projectable(parts: Sequence[Data]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Makes and scores the encoders of the steps.
+    """Make and score the encoders of the steps.
 
     Attributes:
         config: encoder, device and seed.

@@ -79,7 +79,7 @@ class Launcher(ABC):
 
 
 def open_launcher(place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> Launcher:
-    """Return the launcher of a place; `ConfigError` where a package that it needs is missing."""
+    """Return a launcher; `ConfigError` if its package is missing."""
     module = f"{__package__}.{'ray_jobs' if place.launcher == 'ray' else 'submitit_jobs'}"
     found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
     launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
