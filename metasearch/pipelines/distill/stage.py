@@ -150,7 +150,7 @@ def _dev(
 def _learner(
     name: str, stage: Stage, roles: RoleEncoders, trained: Encoder, data: StageData, store: TargetStore
 ) -> Learner:
-    """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
+    """Return a stage's learner, with targets for its pairs if it learns from a frozen role."""
     kind, options, wanted = build_stage_learner(stage, f"stage '{name}'")
     if not (wanted and stage.against):
         return kind(trained, stage.loss, options)

@@ -220,7 +220,7 @@ def cached_targets(
 
 
 def compute_digests(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """Return 128 bits of the hash of each text, `(N, 2)`."""
+    """Return a 128-bit hash per text, `(N, 2)`."""
     # A corpus may hold half a surrogate pair, which strict UTF-8 refuses; `<u8` is the same on every machine.
     raw = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
     return np.frombuffer(b"".join(raw), "<u8").reshape(-1, 2)

@@ -57,7 +57,7 @@ class TargetStore(NamedTuple):
 def build_targets(
     frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: StageData, store: TargetStore
 ) -> Targets:
-    """Return the outputs of a frozen encoder on the texts that a stage looks at; what is not kept yet is computed.
+    """Return a frozen encoder's outputs for a stage's texts; missing ones are computed.
 
     Args:
         frozen: the encoder whose outputs are learnt.

@@ -26,7 +26,7 @@ _UNTRAINED = (ZERO_SHOT, NEUTRAL)
 
 
 def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
-    """Return the folds that are meant: `5` the first five, `0,2` or `2,` those, None all of the task.
+    """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds).
 
     Raises:
         ConfigError: the task has no such folds, or they are not written so.
@@ -52,7 +52,7 @@ def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
 
 
 def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
-    """Return the seeds that are meant: those that are written, else those of the study in the folder, else the default.
+    """Return the seeds: the given ones, else the stored study's, else the default.
 
     That is `CLAIM` where something is trained: with one seed, what a learner does is not told from what its seed does.
     What is only scored has one.
