@@ -75,7 +75,7 @@ class OutOfMemory(MetasearchError):
 
 
 class HubError(MetasearchError):
-    """A model hub cannot be reached, or refuses what it is asked."""
+    """A model hub cannot be reached, or refuses the request."""
 
     exit_code = 9
 

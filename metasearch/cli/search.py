@@ -106,7 +106,7 @@ def _json(query: str, hits: Sequence["Hit"]) -> str:
 
 
 def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
-    """Return hits as they are read, the best first, and which languages they are in."""
+    """Return formatted hits, best first, and their languages."""
     lines = [f"{query}\n"] if titled else []
     for number, hit in enumerate(hits, 1):
         passage = hit.passage

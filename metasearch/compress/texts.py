@@ -32,7 +32,7 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def text_files(paths: Iterable[Path]) -> list[Path]:
-    """Return files as they are, and for each folder the text files in it, at any depth, by name.
+    """Return the given files, and the text files in given folders, at any depth, by name.
 
     Text files are `*.txt`, `*.tsv`, `*.txt.gz`, `*.tsv.gz` and those of parallel corpora. Other files of a folder are
     passed over, and the log names some of them; hidden ones are not mentioned. `DataError` where a path is missing, or

@@ -1,4 +1,4 @@
-"""Independent random streams, each named by what it is for.
+"""Independent random streams, named by purpose.
 
 A stream depends on its seed and its names alone: not on what was drawn before, on the process, or on
 `PYTHONHASHSEED`. So episode i can be drawn without drawing episodes 0 to i-1, and a run resumes to the same bits.

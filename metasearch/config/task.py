@@ -1,4 +1,4 @@
-"""Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
+"""Tasks and transfer modes, declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal

@@ -315,7 +315,7 @@ def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
 
 
 class RoleText(NamedTuple):
-    """A text, what it is to the encoder, and its language."""
+    """A text, its role and its language."""
 
     role: Role
     text: str

@@ -1,4 +1,4 @@
-"""Gradient checkpointing: layers keep their inputs alone, and are computed again on the way back.
+"""Gradient checkpointing: layers store only their inputs and are recomputed in the backward pass.
 
 Chen et al. (2016), "Training Deep Nets with Sublinear Memory Cost": of L layers, activations are kept of one at a time,
 for one more forward pass. The operations are the same ones in the same order, and so are the bits of the gradient.
@@ -51,7 +51,7 @@ class Checkpointed(nn.Module):
 
 
 def checkpoint_layers(module: nn.Module) -> list[Checkpointed]:
-    """Let the layers of a network be computed again on the way back; return them, none where there are no layers.
+    """Recompute a network's layers in the backward pass; return the layers.
 
     Layers are what stands in a list (`nn.ModuleList`) that is not part of a layer. Names of weights change.
     """

@@ -26,7 +26,7 @@ Neighbours = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 
 def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Vectors:
-    """Return c_i + Σ_l max(0, s_il)^α c_n(i,l), normalised, for the languages l other than that of candidate i.
+    """Return c_i + Σ_l max(0, s_il)^α c_n(i,l), normalised, over languages l other than candidate i's.
 
     n(i, l) is the candidate of language l that is most like candidate i, the first of equal ones, and s_il the cosine
     of the two after each language's mean vector is subtracted from its candidates.

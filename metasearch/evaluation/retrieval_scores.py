@@ -88,7 +88,7 @@ class SearchResult:
     scores: NDArray[np.float32]
 
     def ranks(self, questions: slice, language: int | None = None) -> Ranks:
-        """Return the ranks of the relevant candidates of some questions, among those of one language or among all.
+        """Return the ranks of some questions' relevant candidates, in one language or all.
 
         `DataError` where a question has no relevant candidate among them.
         """
@@ -159,7 +159,7 @@ def score_rankings(
 
 
 def ranking_pool(pool: Pool) -> Pool:
-    """Return the pool of all languages whose ranking has that of a pool in it."""
+    """Return the multilingual pool whose ranking contains a pool's ranking."""
     return pool if pool in (*REORDERED, RERANKED) else MULTILINGUAL
 
 

@@ -29,7 +29,7 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Rescoring:
-    """Scores that replace those of the highest ranked candidates of a question.
+    """Scores that replace a question's top scores.
 
     Attributes:
         scores: number of a question and indices of K candidates → their new scores, `(K,)`.

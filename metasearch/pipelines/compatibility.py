@@ -111,7 +111,7 @@ def _warn_of_single_questions(recipe: Recipe, benchmark: Benchmark) -> None:
         single = [each for each in dict.fromkeys(variants) if count <= sizes.n_neg * len(each.candidates)]
         if single:
             log.warning(
-                "loss.align=infonce is 0 in sets of one question, which those of %s are with episodes.%s=%d and "
+                "loss.align=infonce is 0 in sets of one question, as in %s with episodes.%s=%d and "
                 "episodes.n_neg=%d: a greater %s, or a smaller n_neg, gives them more",
                 ", ".join(map(str, single[:3])) + ", ..." * (len(single) > 3), key, count, sizes.n_neg, key,
             )  # fmt: skip

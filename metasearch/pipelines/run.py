@@ -111,7 +111,7 @@ class Run(ABC, Generic[Config]):
 
     @abstractmethod
     def work(self, open_callback: CallbackFactory) -> None:
-        """Do what is not done yet, and write the report; `Interrupted` after saving what was reached."""
+        """Do the remaining work, and write the report; `Interrupted` after saving progress."""
 
     def follow(self) -> None:
         """Take part in the work of the first process, which alone writes and scores."""

@@ -46,7 +46,7 @@ class ScoreRun(Run[ScoreConfig]):
         return {ENCODER: self.encoder.origin}
 
     def work(self, open_callback: CallbackFactory) -> None:
-        """Score what is not scored yet, and report."""
+        """Compute missing scores, and report."""
         config, benchmark, encoder, files = self.config, self.benchmark, self.encoder, self.files
         parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
         if benchmark.task.evaluation_only:

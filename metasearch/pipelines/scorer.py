@@ -195,7 +195,7 @@ def _cached_scores(
 
 
 def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:
-    """Return an encoder of the same weights with the lengths of a task, which may not be those of its training."""
+    """Return an encoder of the same weights with the lengths of a task, which may differ from its training."""
     own = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
     own.origin, own.seeded = encoder.origin, encoder.seeded
     return own

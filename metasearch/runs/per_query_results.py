@@ -203,7 +203,7 @@ def _check(ranking: Ranking) -> None:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers, none below 0, in the narrowest type that holds them; other values as they are."""
+    """Return whole numbers, none below 0, in the narrowest type that holds them; other values unchanged."""
     if values.dtype.kind not in "iu" or values.size == 0:
         return values
     return values.astype(np.min_scalar_type(int(values.max())))

@@ -52,6 +52,11 @@ def test_no_help_text_begins_with_a_preposition_or_a_pronoun():
     assert [(*place, part) for place, text in begun.items() for part in language.long_sentences(text)] == []
 
 
-def test_no_message_and_no_first_line_of_a_docstring_has_a_long_sentence():
-    found = [(where, part) for where, _, text in messages_and_docstrings() for part in language.long_sentences(text)]
-    assert found == []
+def test_messages_and_docstrings_are_short_and_plain():
+    """For each 1,000 words the references have 23 `of` and 8 clauses; ours had 60 and 41 and may not go back."""
+    found = list(messages_and_docstrings())
+    assert [(where, part) for where, _, text in found for part in language.long_sentences(text)] == []
+    assert [(where, turn) for where, _, text in found for turn in language.refused_turns(text)] == []
+    for kind, longest, of, clauses in (("message", 10, 33, 9), ("docstring", 13, 34, 20)):
+        rates = language.rates("\n\n".join(text for _, each, text in found if each == kind))
+        assert (rates.sentence <= longest, rates.of <= of, rates.clauses <= clauses) == (True,) * 3, (kind, rates)

@@ -21,7 +21,7 @@ class Triplet(Loss):
     """
 
     class Options(FrozenConfig):
-        """Margin m, and what it is taken over."""
+        """Margin m, and the quantity it applies to."""
 
         margin: NonNegative = 1.0
         distance: Literal["euclidean", "cosine"] = "euclidean"

@@ -116,7 +116,7 @@ def save(graph: Any, path: Path) -> None:
 
 
 def _example(encoder: Encoder) -> dict[str, Tensor]:
-    """Return tokens of some texts, more than one and not as many as they are long: equal sizes would become one."""
+    """Return tokens for some texts; their number differs from their length, because equal sizes would become one."""
     found = encoder.features(_TEXTS, "text")
     if found["input_ids"].shape[1] == len(_TEXTS):
         found = encoder.features(_TEXTS[1:], "text")

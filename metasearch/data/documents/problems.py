@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 
 @dataclass
 class Notes:
-    """What is skipped, changed or wrong in a document.
+    """Skipped, changed or wrong parts of a document.
 
     Attributes:
         counts: in words → how often.

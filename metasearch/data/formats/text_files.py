@@ -65,7 +65,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def text_of(path: Path) -> str:
-    """Return a file's text, line ends as they are; `DataError` where it cannot be read or is not UTF-8."""
+    """Return a file's text with its line ends; `DataError` where it cannot be read or is not UTF-8."""
     return "".join(line for _, line in text_lines(path))
 
 

@@ -157,7 +157,7 @@ class Corpus(Sequence[Translation]):
         return np.array([number.get(part.language, -1) for part in self.parts], np.int16)[self.part]
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
-        """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
+        """Return the pairs selected by a mask `(P,)` or by numbers."""
         part = self.part[mask]
         # Files without pairs stay, so that the numbers in `part` keep their meaning.
         pairs = np.bincount(part, minlength=len(self.parts)).tolist()

@@ -1,4 +1,4 @@
-"""What is compared: an *arm* is one way to train, or an untrained encoder, with runs on several folds and seeds."""
+"""Arms of a comparison: an *arm* is one way to train, or an untrained encoder, with runs on several folds and seeds."""
 
 import hashlib
 import json

@@ -83,7 +83,7 @@ def last_error(log: Path) -> str:
 
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
-    """Send all output, also that of libraries, to a log while entered."""
+    """Send all output, including libraries', to a log while entered."""
     begin_attempt(log)
     sys.stdout.flush()  # what was printed before belongs to the launcher's own log
     before = os.dup(1), os.dup(2)

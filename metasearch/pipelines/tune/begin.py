@@ -153,5 +153,5 @@ def _absolute(paths: Paths) -> tuple[str, ...]:
 
 
 def _absolute_name(name: str) -> str:
-    """Return a name as it is found from everywhere; one of no file, such as that of a hub, stays."""
+    """Return an absolute path for a local name; a hub name stays."""
     return str(Path(name).resolve()) if name not in registry.names("encoders") and Path(name).exists() else name

@@ -130,7 +130,7 @@ class TuneRun(Run[TuneConfig]):
         require_disk_space(self.files.path, self.encoder.size)
 
     def work(self, open_callback: CallbackFactory) -> None:
-        """Score what is not scored yet; train, save, index and report."""
+        """Compute missing scores; train, save, index and report."""
         try:
             self._work(open_callback)
         except Interrupted:
@@ -233,7 +233,7 @@ class TuneRun(Run[TuneConfig]):
         return self.encoder
 
     def _align(self, callback: Callback) -> Path:
-        """Return the encoder that was aligned on translations; what is finished is not done again."""
+        """Return the encoder aligned on translations; finished work is not repeated."""
         folder, start = self.files.path / "aligned", self.config.encoder.name
         pairs = read_tagged(list(map(Path, self.config.translations)), 10 * _DEV_PAIRS)
         dev = max(1, min(map(len, pairs.values())) // 10)
@@ -292,7 +292,7 @@ class TuneRun(Run[TuneConfig]):
         }
 
     def _mean_rows(self, choice: Choice) -> list[Row]:
-        """Return the mean scores of the base encoder and of what is kept, for the header of the card."""
+        """Return mean scores for the base and the chosen encoder, for the card's header."""
         kept, base = choice.kept, choice.standings[0]
         facts: Row = {"task": "labels", "split": "test", "measure": choice.measure, "language": MEAN}
         facts |= {"candidates": "all", "pool": kept.pool, "fold": f"0-{choice.folds - 1}"}

@@ -40,7 +40,7 @@ def read_kind(folder: Path) -> Kind | None:
 
 
 def read_state(folder: Path) -> dict[str, Any]:
-    """Return the facts of an index as they are on the disk now; empty where a writer died before its first word.
+    """Return an index's current facts on disk; empty where a writer died before its first word.
 
     Raises:
         RunFolderError: it is no index, damaged, or of another schema.

@@ -34,7 +34,7 @@ _AT_ONCE = 1024
 
 @dataclass
 class Plan:
-    """What is to be done.
+    """Planned changes.
 
     Attributes:
         files: the documents with the keys of their passages, in their order.
