@@ -1,5 +1,6 @@
 """The Python blocks and the data, task and recipe of the documents are run."""
 
+import contextlib
 import csv
 import importlib.util
 import json
@@ -19,6 +20,7 @@ from metasearch.config.library import Library, shipped
 from metasearch.config.recipe import MaxLength
 from metasearch.pipelines.export import export
 from metasearch.pipelines.factory import load_encoder
+from metasearch.pipelines.search import index_documents
 
 PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]
 """Blocks that run by themselves; those of CONTRIBUTING are files of its worked examples."""
@@ -36,6 +38,7 @@ PRINTED = {
     "ms.tune(": r"None\n",  # too few labels to compare anything
     "test.candidates}": r"",
     "MultilingualPoolEvaluator(": r"mAP@20 \d+\.\d, language bias -?\d+\.\d\n",
+    "encode_queries(": r"\(1, \d+\)\n",
     "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
     "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
 }
@@ -58,6 +61,8 @@ def workplace(tmp_path_factory):
         export(load_encoder("mini", MaxLength(question=16, candidate=16, text=16)), Form(onnx=True), folder / "graph")
     (folder / "help-pages").mkdir()
     (folder / "help-pages" / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.\n", encoding="utf-8")
+    with contextlib.chdir(folder):  # paths name the documents of an index
+        index_documents(["help-pages"], Path("help.index"))
     load_encoder("tiny").save(folder / "my-model")
     with (folder / "labels.csv").open("w", encoding="utf-8", newline="") as file:
         labels = csv.writer(file)

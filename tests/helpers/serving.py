@@ -44,7 +44,7 @@ class MemorySearcher:
     def __init__(self, passages, encoder):
         self.passages = list(passages)
         self.encoder = encoder
-        self.reranker = None
+        self.projected, self.reranker = encoder, None
         self.vectors = encoder.encode([passage.text for passage in self.passages], "candidate")
         self.languages = dict(sorted(Counter(passage.language for passage in self.passages).items()))
 

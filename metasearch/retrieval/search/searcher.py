@@ -42,6 +42,9 @@ class Searcher:
         encoder: with the prompts that the index was made with.
         reranker: cross-encoder for searches that rerank.
 
+    Attributes:
+        projected: gives the vectors of the index: of its encoder, through the projection of a neutral index.
+
     Raises:
         EncoderError: the index has vectors of another encoder.
     """
@@ -51,7 +54,7 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self.reranker = reranker
-        self._vectors = through(encoder, of_arrays(store.arrays))
+        self.projected = through(encoder, of_arrays(store.arrays))
         self._words: Bm25 | None = None
         self._alone: set[str] = set()
 
@@ -122,7 +125,7 @@ class Searcher:
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
-        vectors = self._vectors.encode(queries, QUERY)
+        vectors = self.encode_queries(queries)
         searched = self._apart(languages) if balance else ()
         if searched:
             each = self._near(vectors, wanted, [[tag] for tag in searched], expand, conditions)
@@ -133,6 +136,13 @@ class Searcher:
             by_words = self._by_words(queries, wanted, languages, conditions)
             ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
         return [self._hits(*found) for found in ranked]
+
+    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index.
+
+        Their dot products with the vectors of `metasearch index --vectors` are the scores of passages.
+        """
+        return self.projected.encode(queries, QUERY)
 
     def require_rerankable(self, top: int, rerank: int) -> None:
         """Raise `ConfigError` without a reranker, or where it would read fewer passages than are wanted."""

@@ -12,7 +12,9 @@ from metasearch.config.recipe import ROLE_NAMES, Role
 from metasearch.errors import nearest
 
 ROLES: dict[str, Role] = {**ROLE_NAMES, "passage": "candidate"}
-"""Values of `input_type`, and the role in which the encoder reads such texts."""
+"""Values of `input_type`, and the role in which the encoder reads such texts; without a value they are documents."""
+PROJECTED = ("query", "document", "passage")
+"""Values of `input_type` whose embeddings get the projection of a neutral index."""
 
 
 class Limits(Settings):
@@ -100,7 +102,7 @@ class EmbeddingsRequest(Body):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None
     user: str | None = None
-    input_type: Literal["query", "document", "passage", "text"] = "document"
+    input_type: Literal["query", "document", "passage", "text"] | None = None
     truncate: bool = True
 
 

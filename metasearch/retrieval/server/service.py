@@ -34,9 +34,10 @@ _DEFAULT_TOP = 10
 
 @dataclass(frozen=True)
 class EmbeddingWork:
-    """Encode texts in a role."""
+    """Encode texts in a role, with the projection of a neutral index or without it."""
 
     role: Role
+    projected: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ class Service:
         self._require_texts("input", body.input)
         self._require_model(body.model)
         self._require_dimensions(body.dimensions)
-        role = schemas.ROLES[body.input_type]
-        results = await self._ask(request, EmbeddingWork(role), role, body.input)
+        role = schemas.ROLES[body.input_type or "document"]
+        work = EmbeddingWork(role, body.input_type in schemas.PROJECTED)
+        results = await self._ask(request, work, role, body.input)
         truncated = self._require_whole("input", results, role, body.truncate)
         vectors = [_encode_vector(result.vector, body.encoding_format) for result in results]
         tokens = sum(result.tokens for result in results)
@@ -199,7 +201,7 @@ class Service:
             truncated = encoder.is_truncated(texts, role).tolist()
             facts = zip(encoder.lengths(texts, role).tolist(), truncated, strict=True)
             if isinstance(work, EmbeddingWork):
-                vectors = encoder.encode(texts, role)
+                vectors = (searcher.projected if work.projected else encoder).encode(texts, role)
                 return [Result(*fact, vector=vector) for fact, vector in zip(facts, vectors, strict=True)]
             found = searcher.search(texts, **work.model_dump())
             return [Result(*fact, hits=hits) for fact, hits in zip(facts, found, strict=True)]

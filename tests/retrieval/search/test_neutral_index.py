@@ -70,12 +70,23 @@ def test_the_map_stays_as_it_is_and_a_new_language_is_told(docs, encoder, caplog
     assert "in languages outside the estimate of the language bias: fr 1;" in caplog.text
 
 
-def test_the_embeddings_that_a_server_of_it_gives_are_the_encoders_without_the_map(docs, encoder):
+def test_a_server_of_it_projects_embeddings_of_queries_and_documents_alone(docs, encoder):
     index(docs, encoder)
-    with running(Searcher(LocalStore.open(docs / "index"), encoder)) as server:
-        _, answer = server.post("/v1/embeddings", {"input": "house number 7"})
-    (row,) = answer["data"]
-    np.testing.assert_allclose(row["embedding"], encoder.encode(["house number 7"], "candidate")[0], atol=1e-6)
+    searcher = Searcher(LocalStore.open(docs / "index"), encoder)
+    neutral = of_arrays(searcher.store.arrays)
+    expected = {
+        "query": neutral(encoder.encode(["house number 7"], "question")),
+        "document": neutral(encoder.encode(["house number 7"], "candidate")),
+        "passage": neutral(encoder.encode(["house number 7"], "candidate")),
+        "text": encoder.encode(["house number 7"], "text"),
+        None: encoder.encode(["house number 7"], "candidate"),
+    }
+    with running(searcher) as server:
+        for kind, vectors in expected.items():
+            _, answer = server.post("/v1/embeddings", {"input": "house number 7", "input_type": kind})
+            np.testing.assert_allclose(answer["data"][0]["embedding"], vectors[0], atol=1e-5)
+    np.testing.assert_allclose(searcher.encode_queries(["house number 7"]), expected["query"], atol=1e-5)
+    assert np.abs(expected["document"] - expected[None]).max() > 1e-2
 
 
 def test_a_damaged_map_cannot_be_made_again_which_its_error_says(docs, encoder):

@@ -50,7 +50,7 @@ class Of:
     """An index without passages."""
 
     def __init__(self, encoder):
-        self.encoder, self.languages = encoder, {}
+        self.encoder, self.projected, self.languages = encoder, encoder, {}
 
 
 def test_base64_is_little_endian_float32(served):
