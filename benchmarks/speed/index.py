@@ -57,32 +57,24 @@ def keys_of(numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 
 class Timed:
-    """An index of the revision that this process imports; before SQLite its parts had other names."""
+    """An index of the revision that this process imports."""
 
     def __init__(self, folder: Path, dimension: int) -> None:
-        self.folder = folder
-        try:
-            from metasearch.retrieval.index import base, local
+        from metasearch.retrieval.index import base, local, writer
 
-            self.open, self.writing, self.base, kind, self.new = local.LocalStore.open, local.writing, base, base, True
-        except ImportError:
-            from metasearch.retrieval.index import index, locations, manifest, writer
-
-            self.open, self.writing, self.base, kind, self.new = (
-                index.Index.open, writer.writing, locations, manifest, False,
-            )  # fmt: skip
-        self.kind = kind.Kind("made", "made", dimension)
+        self.folder, self.base = folder, base
+        self.open, self.writing = local.LocalStore.open, writer.writing
+        self.kind = base.Kind("made", "made", dimension)
 
     def write(self, numbers: NDArray[np.int64], vectors: NDArray[np.float32], files: range) -> None:
         """Add passages by their numbers, and make these the files of the index."""
         from metasearch.data.documents.passage import Passage
 
         with self.writing(self.folder, self.kind) as store:
-            add = store.upsert if self.new else store.add
             for start in range(0, len(numbers), AT_ONCE):
                 part = numbers[start : start + AT_ONCE]
                 texts = [Passage(f"passage {i} " * 10, "", 1, LANGUAGES[i // 7 % 7]) for i in part.tolist()]
-                add(vectors[start : start + AT_ONCE], texts, keys_of(part))
+                store.upsert(vectors[start : start + AT_ONCE], texts, keys_of(part))
             places = []
             for file in files:
                 keys = keys_of(np.arange(file * PER_FILE, (file + 1) * PER_FILE))
@@ -94,10 +86,7 @@ class Timed:
         """Open the index, if it is not open, and return the best passages of the first query."""
         self.__dict__.setdefault("store", None)
         self.store = self.store or self.open(self.folder, threads=2)
-        if self.new:
-            return self.store.passages(self.store.search(queries, TOP, [languages])[0][0][0])
-        rows, scores = self.store.search(queries, TOP, languages)
-        return self.store.hits(rows[0], scores[0])
+        return self.store.passages(self.store.search(queries, TOP, [languages])[0][0][0])
 
 
 def work(folder: Path, count: int, dimension: int, step: int) -> Times:
@@ -154,7 +143,7 @@ def main(scale: str, rounds: int, against: Path | None, output: Path | None) -> 
     from benchmarks.common.rows import RESULTS
     from metasearch.runs.rows import append_rows
 
-    ways = {**({"before": against} if against else {}), "SQLite": Path(__file__).parents[2]}
+    ways = {**({"before": against} if against else {}), "now": Path(__file__).parents[2]}
     found: dict[str, dict[str, list[list[float]]]] = {way: {} for way in ways}
     with tempfile.TemporaryDirectory() as place:
         for step in range(rounds + 1):
