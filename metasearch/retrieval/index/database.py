@@ -199,7 +199,9 @@ class Database:
         """Return the numbers of all undamaged passages, ascending."""
         with self._errors():
             rows = self._connection.execute("SELECT * FROM passage ORDER BY id")
-            return np.array([number for number, *rest in rows if _sound_passage(number, *rest)], np.int64)
+            return np.array(
+                [i for i, tag, text, more, crc in rows if _sound_passage(i, tag, text, more, crc)], np.int64
+            )
 
     def write_passages(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
         """Write new passages: number, language, text and further fields as JSON."""
@@ -289,4 +291,4 @@ def _sound_passage(number: int, tag: Any, text: Any, fields: Any, crc: Any) -> b
 
 
 def _read_fields(content: bytes) -> dict[str, Any]:
-    return dict(json.loads(content)) if content else {}
+    return dict(json.loads(content.decode())) if content else {}

@@ -202,22 +202,28 @@ class LocalStore:
 
     def _column(self, name: str) -> Column:
         """Return a field for all rows, read on first use."""
-        if name not in self._columns:
-            raise ConfigError(f"no passage has the field '{name}'.{nearest(name, islice(self._columns, SHOWN))}")
-        column = self._columns[name]
-        if column is None:
-            found = [(number, fields[name]) for number, fields in self._database.fields() if name in fields]
+        columns = self._columns
+        if columns.get(name) is None and (name in columns or not columns):
+            found, names = [], set[str]()
+            for number, fields in self._database.fields():
+                names.update(fields)
+                if name in fields:
+                    found.append((number, fields[name]))
+            columns |= {each: columns.get(each) for each in names}
             rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
-            column = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
-            self._columns[name] = column
+            if name in names:
+                columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
+        column = columns.get(name)
+        if column is None:
+            raise ConfigError(f"no passage has the field '{name}'.{nearest(name, islice(columns, SHOWN))}")
         if not len(column):
             raise ConfigError(f"the field '{name}' has no text, number or boolean to filter by")
         return column
 
     @cached_property
     def _columns(self) -> dict[str, Column | None]:
-        """Fields of all passages by name; None if not yet read."""
-        return {name: None for _, fields in self._database.fields() for name in fields}
+        """The fields of all passages by name, once one was read; None of a field that was not read yet."""
+        return {}
 
     def vectors(self) -> NDArray[np.float32]:
         """Return all rows' stored vectors, `(R, D)`."""
