@@ -15,17 +15,16 @@ from metasearch.config import registry
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Loss, MaxLength, Recipe, Role
 from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision
-from metasearch.config.task import Phase
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import Data, texts_of
+from metasearch.data.records import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.encoders.protocols import report_progress
+from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.encoders.reranker import Reranker, open_reranker
-from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
+from metasearch.episodes.samplers import needs_vectors, samplers
 from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
 from metasearch.pipelines.dev_evaluator import DevEvaluator
@@ -171,6 +170,7 @@ def fit(
     resume: bool = False,
     baseline: float | None = None,
     dev: DevEvaluator | None = None,
+    vectors: TextEncoder | None = None,
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
@@ -187,6 +187,7 @@ def fit(
         resume: resume from the checkpoint in `store`.
         baseline: dev score before the first step, if it is known.
         dev: gives the dev scores; by default a new one.
+        vectors: gives the vectors that episodes are drawn by, such as cached ones; by default the learner's encoder.
 
     Raises:
         ConfigError: learner, mode and precision do not fit together.
@@ -194,7 +195,7 @@ def fit(
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision, checkpointing)
-    more: dict[str, Any] = {"callback": callback, "store": store, "baseline": baseline, "dev": dev}
+    more: dict[str, Any] = {"callback": callback, "store": store, "baseline": baseline, "dev": dev, "vectors": vectors}
     trainer = build_trainer(
         learner,
         benchmark,
@@ -219,6 +220,7 @@ def build_trainer(
     max_steps: int | None = None,
     callback: Callback = SILENT,
     dev: DevEvaluator | None = None,
+    vectors: TextEncoder | None = None,
     **more: Any,
 ) -> Trainer:
     """Return a learner's trainer, before its first step; settings must have passed `check_fit`.
@@ -230,7 +232,9 @@ def build_trainer(
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _log_precision(precision)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
-    sources = _samplers(encoder, benchmark, recipe, seed, valid, callback)
+    with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
+        encode = (vectors or encoder).encode if needs_vectors(recipe) else None
+        sources = samplers(benchmark, recipe, seed, valid, encode)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     _say(learner, recipe, scored is valid)
     trainer = Trainer(
@@ -248,14 +252,6 @@ def build_trainer(
     )
     log_memory(trainer)
     return trainer
-
-
-def _samplers(
-    encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, callback: Callback
-) -> dict[Phase, EpisodeSampler]:
-    """Return the episode samplers; a callback hears of texts encoded before the first episode."""
-    with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
-        return samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
 
 
 def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:

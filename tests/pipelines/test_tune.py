@@ -150,8 +150,8 @@ def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
 class Stopping(Callback):
     """Stops, as Ctrl-C does, at a training of the second fold."""
 
-    def on_encode(self, what, done, total):
-        if what.startswith("fold 2"):
+    def on_step(self, step, total, phase, terms):
+        if phase.startswith("fold 2"):
             raise KeyboardInterrupt
 
 

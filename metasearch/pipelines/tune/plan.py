@@ -120,5 +120,6 @@ def _texts(step: Step, benchmark: Benchmark, name: str) -> float:
     # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
     each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
     steps = budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
-    encoded = [test, train] if sets.negatives == "mined" else [test]
+    # The vectors that negatives are mined by are known, except of an aligned encoder.
+    encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
     return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

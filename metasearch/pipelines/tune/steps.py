@@ -137,12 +137,15 @@ class Workshop:
         if step.aligned:
             start = start.model_copy(update={"name": str(self.aligned)})
         encoder = factory.load_encoder(start, benchmark.task.max_length, device=config.device)
+        vectors: TextEncoder | None = None if step.aligned else self.vectors
         if step.projected and not step.aligned:
-            append(encoder, self._project(benchmark, callback))
+            projection = self._project(benchmark, callback)
+            append(encoder, projection)
+            vectors = ProjectedEncoder(self.vectors, projection)
         if step.learner:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
-            outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback)
+            outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback, vectors=vectors)
             if outcome.reason == "interrupted":
                 raise interrupted(f"stopped after step {outcome.steps}")
         return encoder
