@@ -121,7 +121,7 @@ def test_a_benchmark_has_its_own_arrangements(data):
         ({"loss": "tripled"}, "unknown loss 'tripled'. Did you mean 'triplet'"),
         ({"loss": 3}, r"loss: int is not supported.*metasearch\.losses\.InfoNCE, metasearch\.losses\.Triplet"),
         ({"loss": ms.losses.CosineMSE()}, "the loss is taken of text1, text2; the examples have question, positive"),
-        ({"settings": {"episodes.k": 4000}}, r"need .* questions .*--set episodes\.k="),
+        ({"settings": {"episodes.k": 4000}}, r"need .* questions .*Lower it with --set"),
     ],
 )
 def test_what_does_not_fit_is_said_before_training(data, arguments, message):
