@@ -69,4 +69,4 @@ def test_what_the_cells_share_comes_from_the_study(tmp_path):
         assert settings["include"] == (str(tmp_path),)
     run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].runs["maml-trans/fold-0-seed-4"]
     assert isinstance(run, RunConfig)
-    assert (run.max_steps, run.compute.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
+    assert (run.max_steps, run.compute.precision, str(run.mode), run.recipe) == (3, "bf16", "trans", RECIPE)
