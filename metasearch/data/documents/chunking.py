@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from metasearch.config.extras import import_extra
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import Settings
@@ -31,14 +32,9 @@ _BLANKS = re.compile(r"(?:\s*\n)?")
 
 
 class Chunker:
-    """Cuts sections into passages.
-
-    Raises:
-        ConfigError: the extra `search` is not installed.
-    """
+    """Cuts sections into passages."""
 
     def __init__(self, settings: Settings) -> None:
-        self._library = import_extra("semantic_text_splitter", "search", "documents: chunking")
         self.settings = settings
         self.size = max(_BLOCK, 8 * settings.limit)
         self.estimated = settings.length is not len
@@ -85,7 +81,7 @@ class Chunker:
                 yield at + inner, part
 
     def _split(self, block: str, markdown: bool, title: str, length: Callable[[str], int]) -> list[tuple[int, str]]:
-        kind = self._library.MarkdownSplitter if markdown else self._library.TextSplitter
+        kind = MarkdownSplitter if markdown else TextSplitter
         limit, overlap = self.settings.limit, self.settings.overlap
         if length is len:
             # The splitter counts characters ten times as fast itself.

@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.extras import import_extra
 from metasearch.data.formats.arrays import ArraySpec, LoadedArrays, json_array
 from metasearch.retrieval.index import derived_arrays
 from metasearch.retrieval.index.base import Rows, Scores
@@ -45,7 +45,7 @@ class Bm25:
         self.store = store
         self.words = words
         self._numbers = {word: i for i, word in enumerate(json.loads(parts["words"].tobytes()))}
-        self._weights = _library().BM25(method="lucene")
+        self._weights = bm25s.BM25(method="lucene")
         weights = {name: parts[name] for name in ("data", "indices", "indptr")}
         self._weights.scores = {**weights, "num_docs": len(store)}
         # What its own `load` sets for the method.
@@ -100,10 +100,6 @@ class Bm25:
         return found
 
 
-def _library() -> Any:
-    return import_extra("bm25s", "search", "a search by words (hybrid)")
-
-
 def _made(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
     """Return the weights for all words in an index's texts."""
     numbers: dict[int, int] = {}
@@ -118,7 +114,7 @@ def _made(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
         "indptr": np.zeros(1, np.int64),
     }
     if numbers:
-        model = _library().BM25(method="lucene")
+        model = bm25s.BM25(method="lucene")
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
     return {**found, "words": json_array(list(numbers))}

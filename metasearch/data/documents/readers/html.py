@@ -10,19 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from metasearch.config.extras import import_extra
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
 from metasearch.config.languages import parse_tag
 from metasearch.data.documents.content import whole
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
-from metasearch.errors import DataError
-
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
 
 _MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
@@ -41,10 +37,9 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 
 def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
-    """Yield the text sections of HTML read from a file; `DataError` if the extra `search` is not installed."""
-    library = import_extra("selectolax.lexbor", "search", f"{path}: HTML", DataError)
+    """Yield the text sections of HTML read from a file."""
     source = source.replace("\f", " ")
-    root = library.LexborHTMLParser(_marked(source)).root
+    root = LexborHTMLParser(_marked(source)).root
     if root is not None:
         walk = _Walk(_first_line(source))
         walk.through(root)
@@ -95,7 +90,7 @@ class _Walk:
         self.styles: list[tuple[int, str, bool]] = [(0, "", False)]
         """Language and exactness of white space in the elements around that change them, the innermost last."""
 
-    def through(self, root: "LexborNode") -> None:
+    def through(self, root: LexborNode) -> None:
         """Add an element's text, without recursion, because pages nest deep."""
         node: LexborNode | None = root
         around: list[LexborNode] = []
@@ -112,7 +107,7 @@ class _Walk:
                 self.leave(node)
             node = following if around else None
 
-    def enter(self, node: "LexborNode") -> bool:
+    def enter(self, node: LexborNode) -> bool:
         """Process the start of a node; return whether it is a visible element."""
         if node.is_text_node:
             self.text(node.text_content or "")
@@ -131,7 +126,7 @@ class _Walk:
         self.part(tag)
         return True
 
-    def leave(self, node: "LexborNode") -> None:
+    def leave(self, node: LexborNode) -> None:
         """Process the end of an element."""
         if self.styles[-1][0] == node.mem_id:
             self.styles.pop()
