@@ -71,6 +71,25 @@ def test_the_simplest_step_is_kept_that_is_not_significantly_worse_than_the_best
     assert "simplest that is not significantly worse than the best, tuned" in str(choice)
 
 
+def test_a_ranking_that_is_significantly_worse_than_another_of_its_step_is_not_kept():
+    """Training changes each score by 0.2 up or down, which is not significant; the other ranking adds 0.05 to each."""
+    change = np.array([0.2, -0.2, 0.2, -0.2, 0.25, -0.2])
+    groups = [[*"abcdef"]]
+    plain, balanced = (
+        {"base": [base], "tuned": [base + change]}
+        for base in (np.full(6, 0.5), np.array([0.55, 0.55, 0.55, 0.55, 0.55, 0.56]))
+    )
+    scores = scored(plain, groups)
+    for step, by_fold in scored(balanced, groups, "balanced").items():
+        own, other = scores[step][0], by_fold[0]
+        scores[step][0] = QueryResults(
+            {**own.units, **other.units}, {**own.columns, **other.columns}, articles=own.articles
+        )
+    choice = choose(scores, "map@20")
+    assert choice.standings[0].p > 0.05 > choice.standings[0].p_step
+    assert (choice.kept.step, choice.kept.pool) == ("base", "balanced")
+
+
 def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
     """Twelve questions on two documents are two observations: their interval is that of two, and as wide as can be."""
     many = {"base": [[0.2] * 6, [0.9] * 6], "tuned": [[0.6] * 6, [1.0] * 6]}

@@ -37,8 +37,9 @@ _EXPLAINED = (
     "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
     "questions of all held-out folds. The 95 % intervals are Student's, over groups of questions that are held out "
     "together, clipped to possible scores. They do not cover another training: each fold is trained on once. The kept "
-    "line is the simplest that is not significantly worse than the best (one-sided paired test over the same groups, "
-    "5 %, not corrected for the number of lines). With few labels, only large differences are significant."
+    "line is the simplest that is not significantly worse than the best, nor than the best ranking of its step "
+    "(one-sided paired tests over the same groups, 5 %, not corrected for the number of lines). With few labels, only "
+    "large differences are significant."
 )
 
 
@@ -52,11 +53,12 @@ def _table(choice: Choice) -> Table:
                 Cell(text=interval(each.mean, "").partition(" ")[2]),
                 Cell(text=interval(each.gain)),
                 Cell(text=f"{each.p:.2g}"),
+                Cell(text=f"{each.p_step:.2g}"),
             ),
         )
         for each in choice.standings
     ]
-    columns = (choice.measure, "95 %", "against base", "p against best")
+    columns = (choice.measure, "95 %", "against base", "p against best", "p against best of step")
     return Table("steps", f"{choice.measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
 
 
