@@ -80,7 +80,7 @@ class Plan(Settings):
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         self._check_static()
         if self.vocabulary is not None and not self.trim:
-            raise ConfigError(f"vocabulary {self.vocabulary}: name texts with --trim-vocab to count tokens")
+            raise ConfigError(f"--vocabulary {self.vocabulary} needs --trim-vocab with texts, whose tokens are counted")
         if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
             raise ConfigError(
                 "nothing to compress: pass --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "

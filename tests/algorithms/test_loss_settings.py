@@ -90,7 +90,7 @@ def test_it_is_named_when_training_begins_with_random_negatives(monkeypatch, cap
 
     factory.fit(learner, load_benchmark("demo", "trans"), recipe)
 
-    assert ["loss.margin=0.5" in message for message in caplog.messages if "does nothing" in message] == [True]
+    assert ["loss.margin=0.5" in message for message in caplog.messages if "ignores options" in message] == [True]
 
 
 def test_a_loss_of_a_package_is_one_file(monkeypatch):

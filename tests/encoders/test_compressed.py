@@ -142,7 +142,7 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
 
 def test_a_student_is_not_compressed_again(student):
     for again, *settings in ((make_student, 4, 3), (thin, 2), (merge, None, 8, TEXTS)):
-        with pytest.raises(EncoderError, match="compressed already"):
+        with pytest.raises(EncoderError, match="already compressed"):
             again(student, *settings)
 
 

@@ -67,7 +67,7 @@ VALUES = [
     ("compress tiny --layers 0,9 -o TMP/out", "layer"),
     ("compress tiny --static word -o TMP/out", "'--static': unknown choice 'word'"),
     ("compress tiny --static words --recurrent 1 -o TMP/out", "--static"),
-    ("compress tiny --recurrent 1 --vocabulary 100 -o TMP/out", "vocabulary 100: which tokens"),
+    ("compress tiny --recurrent 1 --vocabulary 100 -o TMP/out", "--vocabulary 100 needs --trim-vocab"),
     ("neutralise tiny -o TMP/out", "--texts|--task"),
     ("neutralise tiny --task demoo -o TMP/out", "unknown task 'demoo'. Did you mean 'demo'"),
     ("export tiny --sentence-transformers --int8 -o TMP/out", "--sentence-transformers|--int8"),

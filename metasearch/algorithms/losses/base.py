@@ -109,7 +109,7 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
     if values:
         names = " or ".join(_names(settings))
-        log.warning("loss '%s' ignores unknown options: %s", names, ", ".join(values))
+        log.warning("loss '%s' ignores options of other losses: %s", names, ", ".join(values))
     for name, loss in zip(_names(settings), losses, strict=True):
         idle = [f"loss.{option}={getattr(loss.options, option)}" for option in loss.idle]
         if idle:
