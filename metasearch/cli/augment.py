@@ -57,12 +57,13 @@ def command(
     read_name(output)
 
     from metasearch.cli._progress import ProgressBar
+    from metasearch.encoders.cross_encoder import load_cross_encoder
     from metasearch.pipelines import augment
     from metasearch.pipelines.factory import load_encoder
 
     known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)
-    scorer = augment.load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
+    scorer = load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
     candidates = augment.find_candidates(loaded, known, excluded, top_k)
     with ProgressBar("augment") as bar:
         done = augment.augment(candidates, scorer, output, batch_size, partial(bar.on_prepare, "pairs scored"))

@@ -6,7 +6,6 @@ best passages of a first search.
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,10 +13,8 @@ from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder
 from torch import nn
 
-from metasearch.config import registry
-from metasearch.encoders.loading import recorded, require_fit
-from metasearch.encoders.open import is_path, only_cached, quiet
-from metasearch.errors import ConfigError, EncoderError, NonFiniteError, first_line
+from metasearch.encoders.cross_encoder import load_cross_encoder
+from metasearch.errors import NonFiniteError
 
 BATCH = 32
 """Pairs of a query and a passage that are read at once."""
@@ -31,14 +28,9 @@ class Reranker:
     Args:
         model: the cross-encoder.
         name: its name in messages.
-
-    Raises:
-        EncoderError: the model gives several scores for a pair, such as one for each class.
     """
 
     def __init__(self, model: CrossEncoder, name: str) -> None:
-        if model.num_labels != 1:
-            raise EncoderError(f"reranker '{name}' gives {model.num_labels} scores for a pair; a reranker gives one")
         self.model = model
         self.name = name
         self._warned = False
@@ -80,43 +72,5 @@ class Reranker:
 
 
 def open_reranker(name: str, device: torch.device, trust_remote_code: bool = False) -> Reranker:
-    """Load a cross-encoder in float32 from a local folder or by its hub name.
-
-    Raises:
-        EncoderError: there is no such model, it is no cross-encoder, or it cannot be loaded.
-        ConfigError: the name is that of a built-in encoder.
-    """
-    local = Path(name).is_dir()
-    if not local and name in registry.names("encoders"):
-        raise ConfigError(
-            f"--rerank {name}: '{name}' is an encoder; a reranker is a sentence-transformers CrossEncoder"
-        )
-    if not local and (is_path(name) or Path(name).exists()):
-        raise EncoderError(f"reranker '{name}': no such folder")
-    quiet()
-    offline = local or only_cached(name, "reranker")
-    try:
-        with recorded() as loaded, torch.random.fork_rng(devices=[]):
-            model = CrossEncoder(
-                name,
-                device=str(device),
-                local_files_only=offline,
-                trust_remote_code=trust_remote_code,
-                model_kwargs={"dtype": torch.float32},
-            )
-    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
-        raise EncoderError(_why(name, error)) from error
-    heads = [key for each in loaded for key in each.missing]
-    if heads:
-        raise EncoderError(
-            f"reranker '{name}' is no cross-encoder: it has no weights '{heads[0]}', which score a pair of texts. An "
-            "encoder cannot rerank; take a sentence-transformers CrossEncoder"
-        )
-    require_fit(f"reranker '{name}'", loaded, pooled=True)
-    return Reranker(model, name)
-
-
-def _why(name: str, error: Exception) -> str:
-    if "trust_remote_code" in str(error):
-        return f"reranker '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
-    return f"reranker '{name}' cannot be loaded as a sentence-transformers CrossEncoder: {first_line(error)}"
+    """Load a reranker from a local folder or by its hub name; errors as in `load_cross_encoder`."""
+    return Reranker(load_cross_encoder(name, device, trust_remote_code, "reranker"), name)

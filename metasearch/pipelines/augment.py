@@ -24,19 +24,12 @@ from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.scored import scored_csv, scored_rows
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.encoders.loading import recorded, require_fit
-from metasearch.encoders.open import is_path, quiet
-from metasearch.errors import DataError, EncoderError, NonFiniteError, RunFolderError, first_line
+from metasearch.errors import DataError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, fingerprint_of
 from metasearch.runs.signals import interrupted
 
 BLOCK = 2048
 """Pairs that are scored, and then written, at a time."""
-
-EXAMPLE = "cross-encoder/stsb-roberta-base"
-"""A cross-encoder that scores the similarity of two sentences."""
-
-_HEADS = ("ForSequenceClassification", "ForCausalLM")
 
 log = logging.getLogger(__name__)
 
@@ -188,51 +181,3 @@ def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) ->
         if not np.isfinite(score):
             raise NonFiniteError(f"the cross-encoder's score of '{pair[0][:60]}' and '{pair[1][:60]}' is {score}")
     return [round(5 * score, 4) / 5 for score in scores.clip(0.0, 1.0).tolist()]
-
-
-def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remote_code: bool = False) -> CrossEncoder:
-    """Return a cross-encoder that gives two sentences one score, from a local folder or by its hub name.
-
-    Raises:
-        EncoderError: it cannot be loaded, is a sentence encoder, has more than one label, or has not learnt to score.
-    """
-    local = Path(name).exists()
-    if not local and is_path(name):
-        raise EncoderError(f"cross-encoder '{name}': no such folder")
-    if _is_sentence_encoder(Path(name)):
-        raise EncoderError(f"cross-encoder '{name}' is a sentence encoder, which reads one text; try {EXAMPLE}")
-    quiet()
-    try:
-        with recorded() as loaded:
-            model = CrossEncoder(
-                name,
-                device=str(device),
-                local_files_only=local,
-                trust_remote_code=trust_remote_code,
-                model_kwargs={"dtype": torch.float32},
-            )
-        labels, heads = model.num_labels, model.config.architectures or ()
-    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
-        where = "" if local else "is no folder here, and "
-        raise EncoderError(f"cross-encoder '{name}' {where}cannot be loaded: {first_line(error)}") from error
-    if labels != 1:
-        raise EncoderError(f"cross-encoder '{name}' has {labels} labels; expected a single score")
-    # A checkpoint without a head gets a random one, whose scores mean nothing.
-    if not any(head.endswith(_HEADS) for head in heads):
-        raise EncoderError(
-            f"cross-encoder '{name}' is a {', '.join(heads) or 'model'} without a scoring head; try {EXAMPLE}"
-        )
-    require_fit(f"cross-encoder '{name}'", loaded, pooled=True)
-    return model
-
-
-def _is_sentence_encoder(folder: Path) -> bool:
-    """Return whether a folder declares a sentence encoder; unreadable ones fail on loading."""
-    if not (folder / "modules.json").is_file():
-        return False
-    try:
-        about = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        about = {}
-    # Folders of older releases name no type; cross-encoders had no modules then.
-    return not isinstance(about, dict) or about.get("model_type", "SentenceTransformer") != "CrossEncoder"

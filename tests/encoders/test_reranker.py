@@ -44,8 +44,8 @@ def test_truncated_pairs_are_reported_once(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"head": False}, "is no cross-encoder: it has no weights 'classifier"),
-        ({"labels": 3}, "gives 3 scores for a pair; a reranker gives one"),
+        ({"head": False}, "is not a cross-encoder: it lacks the weights 'classifier"),
+        ({"labels": 3}, "has 3 labels; expected a single score"),
     ],
 )
 def test_a_model_that_cannot_rerank_is_refused(tmp_path, model, message):
@@ -54,7 +54,7 @@ def test_a_model_that_cannot_rerank_is_refused(tmp_path, model, message):
 
 
 def test_a_name_that_is_no_cross_encoder_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="--rerank mini: 'mini' is an encoder; a reranker is"):
+    with pytest.raises(ConfigError, match="reranker 'mini' is a built-in encoder; expected"):
         open_reranker("mini", CPU)
     with pytest.raises(EncoderError, match="no such folder"):
         open_reranker(str(tmp_path / "missing"), CPU)

@@ -99,3 +99,21 @@ def found_by(store, asked, top, languages=(), **how):
 
 def texts_of(found):
     return [[text for text, _ in ranking] for ranking in found]
+
+
+class Given:
+    """An encoder that has the vectors of queries already: a query is its number."""
+
+    name, fingerprint = "mini", "fingerprint-1"
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def dimension(self):
+        return self.vectors.shape[1]
+
+    def forget(self):
+        pass
+
+    def encode(self, texts, role):
+        return self.vectors[[int(text) for text in texts]]

@@ -11,9 +11,10 @@ from transformers import BertConfig, BertForSequenceClassification
 from metasearch.cli import main
 from metasearch.data.scored import read_scored
 from metasearch.encoders.builtin import tiny
+from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.errors import Interrupted
 from metasearch.pipelines import augment as job
-from metasearch.pipelines.augment import augment, find_candidates, load_cross_encoder
+from metasearch.pipelines.augment import augment, find_candidates
 
 WORDS = ["man", "dog", "horse", "child"], ["runs", "sleeps", "sings"], ["home", "away"]
 SENTENCES = [f"A {who} {what} {where}." for who, what, where in itertools.product(*WORDS)]

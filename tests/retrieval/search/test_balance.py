@@ -3,31 +3,13 @@
 import numpy as np
 import pytest
 
-from helpers.indexes import found_by, made, queries, write_index
+from helpers.indexes import Given, found_by, made, queries, write_index
 from metasearch.encoders.pool_scores import balance
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import to_int8
 from metasearch.retrieval.search import expansion
 from metasearch.retrieval.search.searcher import Searcher
-
-
-class Given:
-    """An encoder that has the vectors of queries already: a query is its number."""
-
-    name, fingerprint = "mini", "fingerprint-1"
-
-    def __init__(self, vectors):
-        self.vectors = vectors
-
-    def dimension(self):
-        return self.vectors.shape[1]
-
-    def forget(self):
-        pass
-
-    def encode(self, texts, role):
-        return self.vectors[[int(text) for text in texts]]
 
 
 def searcher(folder, content, asked, **keys):
