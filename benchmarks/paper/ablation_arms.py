@@ -143,7 +143,7 @@ class Study:
     Attributes:
         arms: their names.
         against: arm → the arm that it is compared with, in place of `ORDERINGS`.
-        rate: learning rate of all stages but those of the EMA teacher and of scored pairs.
+        rate: learning rate of all stages except EMA teacher and scored pairs.
         batch: pairs of a step.
         corpus: values of the corpus: lines that are read of each file (so few steps see no more), longest text, and
             pairs of each language that are held out.

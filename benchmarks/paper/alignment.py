@@ -108,7 +108,7 @@ class Bench:
         self._reset()
         curve, scores = Curve(), DevEvaluator(encoder, self.benchmark, recipe)
         steps = iter(range(cell.steps + 1))
-        # Without dev scores the last weights are those that are kept.
+        # Without dev scores the last weights are kept.
         dev = (lambda: scores() if is_scored(next(steps)) else -1.0) if cell.dev else (lambda: 0.0)
         learner = ms.make_learner(recipe, encoder)
         outcome = ms.fit(learner, self.benchmark, recipe, seed=cell.seed, callback=curve, dev=dev)  # type: ignore[arg-type]

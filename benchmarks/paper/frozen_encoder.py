@@ -1,4 +1,4 @@
-"""An encoder whose vectors of a task's texts are computed once: only what is put at its end can be trained.
+"""An encoder that computes the vectors of a task's texts once; only modules behind it can be trained.
 
 Training the projection of such an encoder takes milliseconds a step, so that many learners, folds and seeds fit on a
 processor. The vectors lie in files of `PART` texts, in the order of `task_texts`, and are not computed again.

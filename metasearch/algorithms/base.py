@@ -75,7 +75,7 @@ class Learner(ABC):
     def __init__(self, encoder: Encoder, loss: Loss, options: Any, targets: Targets | None = None) -> None:
         if not any(weight.requires_grad for weight in encoder.embedder.parameters()):
             raise EncoderError(
-                f"{encoder.name}: all of its weights are frozen (requires_grad is False), so nothing can be trained; "
+                f"{encoder.name}: all weights are frozen (requires_grad is False), so nothing can be trained; "
                 "call model.requires_grad_(True) before making an encoder from the model"
             )
         self.encoder = encoder

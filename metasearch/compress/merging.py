@@ -113,9 +113,7 @@ def group_layers(config: Any, layers: Layers | None) -> list[range]:
     starts = [0, *ends[:-1]]
     if ends[-1] != depth or any(start >= end for start, end in zip(starts, ends, strict=True)):
         written = ",".join(map(str, ends))
-        raise ConfigError(
-            f"merge {written}: expected increasing numbers from 1 to {depth}, of which the last is {depth}"
-        )
+        raise ConfigError(f"merge {written}: expected increasing numbers from 1 that end with {depth}")
     return [range(start, end) for start, end in zip(starts, ends, strict=True)]
 
 

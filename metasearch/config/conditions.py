@@ -25,7 +25,7 @@ class Condition(NamedTuple):
     Attributes:
         name: of the field.
         operator: `=`, `!=`, `<`, `<=`, `>` or `>=`.
-        value: as it is written.
+        value: text of the value.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Condition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Condition":
-        """Return the condition in a text; `ValueError` if there is none."""
+        """Parse a condition; `ValueError` if the text is not one."""
         short = text if len(text) <= 60 else f"{text[:60]}…"
         if len(text) > _LONGEST:
             raise ValueError(f"'{short}': a condition has at most {_LONGEST:,} characters")

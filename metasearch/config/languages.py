@@ -97,7 +97,7 @@ def is_listed(tag: str) -> bool:
 
 
 def parse_name(text: str, cased: bool = False) -> str:
-    """Return the tag in part of a file name, in canonical form; empty if there is none.
+    """Return the tag in part of a file name, in canonical form, or an empty text.
 
     Codes of two letters, scripts and regions must exist; any three letters pass, see `is_listed`.
 

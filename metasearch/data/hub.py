@@ -18,7 +18,7 @@ def fetch(name: str) -> Path:
     """Return a data set's local folder or file.
 
     Args:
-        name: `hub:ORG/NAME`, which may go on with a file or folder of it, such as `hub:org/name/data/train.parquet`.
+        name: `hub:ORG/NAME`, optionally followed by a file or folder in it, such as `hub:org/name/data/train.parquet`.
 
     Raises:
         HubError: the name is wrong, the hub cannot be reached, or it has no such data set or file.
@@ -29,7 +29,7 @@ def fetch(name: str) -> Path:
     org, _, rest = name.removeprefix(PREFIX).partition("/")
     dataset, _, inside = rest.partition("/")
     try:
-        # Only what is named: a data set may have a folder for each of a thousand language pairs.
+        # Only the named part: a data set may have a folder for each of a thousand language pairs.
         wanted = [inside, *(f"{inside}/{name}" for name in _FILES)] if inside else _FILES
         folder = Path(snapshot_download(f"{org}/{dataset}", repo_type="dataset", allow_patterns=wanted))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:

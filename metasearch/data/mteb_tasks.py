@@ -50,7 +50,7 @@ def is_mteb_name(source: object) -> bool:
 
 
 def read(name: str) -> tuple[Task, Data]:
-    """Return a task of mteb, all of it test, and its data.
+    """Return a task of mteb, all in the test split, and its data.
 
     Args:
         name: `mteb:TASK` or `mteb:TASK/SUBSET`.
@@ -65,7 +65,7 @@ def read(name: str) -> tuple[Task, Data]:
     tags = _tags(task)
     try:
         task.load_data()
-    # mteb and datasets raise errors of many types, among them those of the network.
+    # mteb and datasets raise errors of many types, network errors too.
     except Exception as error:
         raise HubError(f"{name}: mteb cannot load the data: {first_line(error)}") from error
     split = "test" if "test" in task.eval_splits else task.eval_splits[0]
@@ -137,7 +137,7 @@ def _side(subset: str, languages: Sequence[str], texts: Sequence[str]) -> str:
         return languages[0]
     if subset == "default" or len(set(languages)) > 2:
         return ""
-    # mteb declares two languages, and not which is that of the queries.
+    # mteb declares two languages, but not the language of the queries.
     told = map(detector(sorted(set(languages))), texts[:_SAMPLE])
     return Counter(told).most_common(1)[0][0]
 

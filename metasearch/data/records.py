@@ -181,7 +181,7 @@ class RetrievalData:
 
         Rows are CSV, TSV, JSON lines, Parquet or a folder of `datasets`.
 
-        Arguments and errors are those of `from_rows`.
+        Arguments and errors as in `from_rows`.
         """
         return cls.from_rows(path, columns, languages)
 

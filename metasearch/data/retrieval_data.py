@@ -3,7 +3,7 @@
 | column | value |
 |---|---|
 | `query`, `document` | two texts |
-| `language` | tag of both, such as `de`; or `query_language` and `document_language`; detected where there is none |
+| `language` | tag of both, such as `de`; or `query_language` and `document_language`; detected if missing |
 | `relevance` | a number from 0; 0 labels one that is no answer, greater numbers are gains; 1 without the column |
 | `id` | name of the query: rows with one id are about one query, in several languages its translations |
 | `group` | what must not be parted by a split |
@@ -30,7 +30,7 @@ from metasearch.data import mteb_tasks
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.detect import detect_all
 from metasearch.data.folds import split
-from metasearch.data.formats.blank import blank
+from metasearch.data.formats.blank import blank, require_text
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.hub import fetch, is_hub_name
 from metasearch.data.overlap import key
@@ -116,13 +116,10 @@ def _text(row: Row, name: str) -> str:
     value = row.values[name]
     if not isinstance(value, str):
         raise DataError(f"{row.place}: {name}: expected a text, got {'nothing' if value is None else str(value)[:40]}")
-    if held := blank(value):
-        raise DataError(f"{row.place}: {name}: expected a text, got {held}")
     try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(f"{row.place}: {name}: half a character, U+{ord(value[error.start]):04X}") from None
-    return value.strip()
+        return require_text(value).strip()
+    except ValueError as error:
+        raise DataError(f"{row.place}: {name}: {error}") from None
 
 
 def _tag(row: Row, name: str) -> str:
@@ -212,7 +209,7 @@ class _Corpus:
         fresh = Candidate(f"d{len(self.candidates) + 1}", *where, group)
         candidate = self.candidates.setdefault(where, fresh)
         if label.relevance and candidate.id not in self.relevant:
-            # A document's group is that of a query that it answers, not of one that it does not.
+            # A document belongs to the group of a query that it answers.
             self.candidates[where] = replace(candidate, group=group)
             self.relevant.add(candidate.id)
         grade, said = self.judged.setdefault((uid, candidate.id), (label.relevance, label.place))

@@ -24,7 +24,7 @@ def load_cross_encoder(
 
     Raises:
         EncoderError: there is no such model, it cannot be loaded, has several labels, or has not learnt to score.
-        ConfigError: the name is that of a built-in encoder.
+        ConfigError: the name belongs to a built-in encoder.
     """
     local = Path(name).is_dir()
     if not local and name in registry.names("encoders"):

@@ -150,7 +150,7 @@ class InputModule(ABC):
 
     @abstractmethod
     def states(self, features: Features) -> Tensor:
-        """Return output `states`; `EncoderError` if there is none."""
+        """Return output `states`; `EncoderError` if it is missing."""
 
 
 def stock(module: nn.Module, library: str) -> bool:

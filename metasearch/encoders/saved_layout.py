@@ -150,7 +150,7 @@ def _move_static(folder: Path) -> str:
 def _name_tokenizer(model: SentenceTransformer, path: Path) -> None:
     """Name a tokenizer that has only `tokenizer.json` as in transformers 4; transformers 5 knows both names.
 
-    Transformers 4 passes all columns of the tokenizer to the network, so the columns are those that the network reads.
+    Transformers 4 passes all columns of the tokenizer to the network, so only columns that the network reads are kept.
     """
     if not path.is_file() or (settings := _read(path)).get("tokenizer_class") != "TokenizersBackend":
         return

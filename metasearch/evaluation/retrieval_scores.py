@@ -27,7 +27,7 @@ class Judgements:
 
     Attributes:
         columns: indices of the relevant candidates, ascending within a question, `(M,)`.
-        offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        offsets: question i has entries `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
         gains: relevance of each, above 0, `(M,)`; None where all have 1.
     """
 
@@ -124,7 +124,7 @@ def score_rankings(
 ) -> Evaluation:
     """Return the scores of every question language in every pool.
 
-    The ranking that is kept is that of the first pool with candidates of all languages.
+    The first pool with candidates of all languages gives the stored ranking.
 
     Args:
         data: questions and candidates.
@@ -191,7 +191,7 @@ def build_ranking(questions: Sequence[Question], candidates: Sequence[Candidate]
     ranks = result.above.sum(1) + 1
     order = np.lexsort((ranks, owners))
     # A stored ranking counts only candidates above that are not relevant. How many relevant ones of each language are
-    # above: all that come before in the sorted order, less those of earlier questions.
+    # above: all that come before in the sorted order, except earlier questions'.
     before = np.zeros((len(columns) + 1, len(languages)), np.int64)
     before[1 + np.arange(len(columns)), result.languages[columns[order]]] = 1
     before = before.cumsum(axis=0)

@@ -87,7 +87,7 @@ def load_reranker(name: str, device: Device = "auto", trust_remote_code: bool = 
 
     Raises:
         EncoderError: it cannot be found or loaded, or is no cross-encoder of one score.
-        ConfigError: there is no such device, or the name is that of a built-in encoder.
+        ConfigError: the device is not available, or the name belongs to a built-in encoder.
     """
     return open_reranker(name, device_of(device), trust_remote_code)
 

@@ -87,7 +87,7 @@ def meta_train(
         arrangements: what episodes are drawn along, such as `en_en -> en_de -> en_{de,en}`; for rows only.
         learner: name of a learner.
         recipe: its hyper-parameters, or their name. By default the learner's small recipe, such as `maml-align-e5`: 64
-            episodes, minutes on two cores. `maml-align` has those of its paper: 9,000 episodes, up to 20 times.
+            episodes, minutes on two cores. `maml-align` has the settings of its paper: 9,000 episodes, up to 20 times.
         loss: one of `metasearch.losses`, such as `metasearch.losses.Triplet(margin=0.2)`; or a `TripletLoss` or
             `MultipleNegativesRankingLoss` of sentence-transformers. By default the recipe's.
         settings: dotted keys of the recipe and their values, such as `{"budget.meta_train": 200, "outer.lr": 1e-5}`.

@@ -1,7 +1,7 @@
 """`metasearch mine`: hard negatives in each language, as rows for the trainers of other libraries.
 
 A row is a question, an answer in one language, and the candidates of this language that are nearest to the question and
-no answers. The columns are those of sentence-transformers: `anchor`, `positive`, and `negative`, or `negative_1` to
+no answers. The columns follow sentence-transformers: `anchor`, `positive`, and `negative`, or `negative_1` to
 `negative_n`.
 """
 

@@ -51,7 +51,7 @@ LINES = 2**14
 _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
 _KNOWN = 2**14
-"""Texts of which is remembered whether they are in a test set, as many pairs share their source."""
+"""Texts in the cache of test set lookups; many pairs share their source."""
 _SHOWN = 20
 """Dropped lines that the report shows."""
 
@@ -81,7 +81,7 @@ class Cleaner:
     Attributes:
         settings: which pairs are read and how they are cleaned.
         across: whether a pair that another file had before is a duplicate, too.
-        detect: languages among which that of a text is detected; `all`, or empty to detect none.
+        detect: languages among which that of a text is detected; `all`, or empty for no detection.
         tests: texts that are dropped.
     """
 
@@ -108,7 +108,7 @@ class Cleaner:
         return Cleaner, (self.settings, self.across, self.detect, self.tests)
 
     def block(self, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> Block:
-        """Clean lines of a part, the first of which has this number; `codes` are the languages of both sides."""
+        """Clean lines of a part, numbered from `first`; `codes` are the languages of both sides."""
         # Without `across`, equal pairs of two files have different hashes.
         seed = hashlib.blake2b(("\x1f".join(codes) if self.across else str(part)).encode(), digest_size=32).digest()
         sources, targets, numbers, hashes = list[str](), list[str](), list[int](), list[bytes]()
@@ -388,7 +388,7 @@ def _test_set(name: str, data: str | None, include: Sequence[str]) -> TestSet:
     """Return the texts of a task or of a file."""
     tasks = Library(include).names("task")
     if name in tasks:
-        # The folder of the data is that of all tasks; one whose data lies beside it needs none.
+        # `data` is the folder of all tasks; a task with data in its own folder ignores it.
         beside = Library(include).task(name).data
         ref = DataConfig(task=name, data=None if beside else data, include=tuple(include))
         return set_of(name, load_benchmark(ref).data)

@@ -44,7 +44,7 @@ def index_documents(
 ) -> UpdateResult:
     """Make an index one of exactly these documents; see `metasearch.retrieval.search.update`.
 
-    Then copy it to a collection of Qdrant, of which only what differs is sent, or to a file of vectors, if asked.
+    Then, if asked, copy it to a collection of Qdrant, sending only differences, or to a file of vectors.
 
     Args:
         paths: files and folders.
@@ -62,7 +62,7 @@ def index_documents(
         precision: of the vectors in the file.
 
     Raises:
-        ConfigError: a key is unknown, a value is wrong or another than that of the index, a document of the index is
+        ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
             not named, or the index cannot be copied: a wrong address or name, a missing extra, `expand` without `to`.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
             none with text; or too few passages for a neutral index.

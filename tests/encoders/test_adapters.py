@@ -104,7 +104,7 @@ def test_missing_weights_are_refused_on_either_side(tmp_path, part):
 def test_an_encoder_whose_weights_are_all_frozen_cannot_be_trained():
     encoder = make("bert")
     encoder.model.requires_grad_(False)
-    with pytest.raises(EncoderError, match="all of its weights are frozen"):
+    with pytest.raises(EncoderError, match="all weights are frozen"):
         FineTune(encoder, Loss(name="triplet"), FineTune.Options())
 
 

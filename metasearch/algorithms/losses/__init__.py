@@ -1,6 +1,6 @@
 """Objectives: functions from embeddings (and gold) to a scalar, each a file here. They see tensors only.
 
-`metasearch.losses` has those of retrieval and similarity tasks as classes, such as `Triplet(margin=0.2)`.
+`metasearch.losses` has the losses for retrieval and similarity tasks as classes, such as `Triplet(margin=0.2)`.
 """
 
 from metasearch.algorithms.losses.base import Loss

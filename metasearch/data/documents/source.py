@@ -233,7 +233,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _end(file: str) -> str:
-    """Return a file's name and its folder's name, one of which has its language."""
+    """Return the names of a file and of its folder; one of them may have its language."""
     return "/".join(file.split("/")[-2:])
 
 

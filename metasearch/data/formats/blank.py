@@ -37,6 +37,17 @@ def blank(text: str) -> str:
     return "only characters that show nothing" if text.strip() else "nothing"
 
 
+def require_text(text: str) -> str:
+    """Return a text; `ValueError` if it shows nothing, or has half a surrogate pair, which UTF-8 cannot encode."""
+    if held := blank(text):
+        raise ValueError(f"expected a text, got {held}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"expected a text, got half a surrogate pair, U+{ord(text[error.start]):04X}") from None
+    return text
+
+
 def remove_invisible(text: str) -> str:
     """Return a text without characters that are invisible and do not shape their neighbours.
 

@@ -29,10 +29,10 @@ from metasearch.io import read_bytes, require_file
 
 Values = Mapping[str, Any]
 Source = str | Path | Iterable[Values] | Any
-"""A file, a folder, or rows in memory; `Any` stands for a table of a library that is no dependency."""
+"""A file, a folder, or rows in memory; `Any` is a table of an optional library."""
 Lines = Callable[[Path], Iterable[str]]
 Damage = Callable[[str, str], None]
-"""Hears of a row that cannot be read: its place, and what is wrong with it."""
+"""Called for an unreadable row with its place and the error."""
 
 _BATCH = 4096
 """Rows of a Parquet file in memory at a time; a row group may be as large as the file."""

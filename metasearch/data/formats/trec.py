@@ -30,7 +30,7 @@ def read_run(path: Path) -> dict[str, list[RunLine]]:
     """Return query → lines, the highest score first; equal scores are in the order of the ranks, then of the lines.
 
     Raises:
-        DataError: the file cannot be read or is empty, a line is no line of a run, a document stands twice for a
+        DataError: the file cannot be read or is empty, a line is malformed, a document is duplicated for a
             query, or lines are of several systems; the message names file and line.
     """
     found: dict[str, list[RunLine]] = {}
@@ -45,7 +45,7 @@ def read_run(path: Path) -> dict[str, list[RunLine]]:
             raise DataError(f"{line.place}: system '{line.system}', but '{system}' above; write a file for each system")
         first = seen.setdefault((line.query, line.document), line.place)
         if first != line.place:
-            raise DataError(f"{line.place}: document '{line.document}' stands twice for this query, first in {first}")
+            raise DataError(f"{line.place}: duplicate document '{line.document}' for this query, first in {first}")
         found.setdefault(line.query, []).append(line)
     if not found:
         raise DataError(f"{path}: the file has no lines")

@@ -90,7 +90,7 @@ def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT, corp
         path: the file.
         tables: whether tables with named columns count.
         pivot: language that decides where a name can be read in several ways.
-        corpus: name of the corpus where the name has none; by default that of the folder.
+        corpus: corpus of files without one in their name; by default the folder's name.
 
     Raises:
         DataError: a name can be read in several ways, none of which has the pivot language.

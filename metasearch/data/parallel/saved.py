@@ -127,7 +127,7 @@ class SavedTable:
         return np.fromiter(longer, np.int32, len(self))
 
     def origins(self) -> tuple[NDArray[np.int16], list[tuple[str, ...]]]:
-        """Return a number for each row `(N,)`, and the corpus and both languages that it stands for."""
+        """Return a number for each row, `(N,)`, and the corpus and languages of each number."""
         known: dict[tuple[str, ...], int] = {}
         names = ("corpus", "source_language", "target_language")
         keys = (key for batch in self.columns(*names) for key in zip(*batch, strict=True))

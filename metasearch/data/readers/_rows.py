@@ -61,7 +61,7 @@ def read(folder: Path, task: Task, suffix: str) -> Data:
 
 
 def _rows(path: Path, suffix: str) -> Rows:
-    # A cell of a table is always there: a blank one stands for none.
+    # Every cell of a table exists; a blank one has no value.
     return (
         (row.line, {name: value for name, value in row.values.items() if suffix != ".csv" or value.strip()})
         for row in read_rows(path)

@@ -11,24 +11,14 @@ from pydantic import AfterValidator, StringConstraints
 from pydantic_core import ErrorDetails
 
 from metasearch.config.task import Task
-from metasearch.data.formats.blank import blank
+from metasearch.data.formats.blank import require_text
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
 
 
-def _quote(text: str) -> str:
-    if held := blank(text):
-        raise ValueError(f"expected a text, got {held}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"expected a text, got half a surrogate pair, U+{ord(text[error.start]):04X}") from None
-    return text
-
-
-Shown = Annotated[str, AfterValidator(_quote)]
+Shown = Annotated[str, AfterValidator(require_text)]
 """A text that is not blank, as it stands."""
 Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 """The same without white space at both ends."""

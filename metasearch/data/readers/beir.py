@@ -1,6 +1,6 @@
 """BEIR folders: `corpus.jsonl`, `queries.jsonl` and graded relevance judgements in `qrels/`.
 
-Rows of the corpus are `{"_id": ..., "title": ..., "text": ...}`, those of queries `{"_id": ..., "text": ...}`; both may
+Rows of the corpus are `{"_id": ..., "title": ..., "text": ...}`, rows of queries `{"_id": ..., "text": ...}`; both may
 also be Parquet, or a folder of shards. Judgements are `qrels/SPLIT.tsv` with a header, `query-id, corpus-id, score`, or
 files of TREC without one, `query 0 document relevance`. A field `language` of a row is its language; without it,
 all rows are in the one language of the task.

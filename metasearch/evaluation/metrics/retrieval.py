@@ -85,7 +85,7 @@ METRIC_NDCG = Metric("retrieval", ndcg, "optional")
 """Normalised discounted cumulative gain (Järvelin & Kekäläinen 2002, discount log2(1 + rank)).
 
 nDCG@k = DCG@k / IDCG@k, DCG@k = Σ over relevant candidates with rank r ≤ k of g / log2(1 + r), with gain g the graded
-relevance, which is 1 where labels have no grades; IDCG@k is that of the perfect ranking, whose relevant candidates
+relevance, which is 1 where labels have no grades; IDCG@k is the DCG@k of the perfect ranking, whose relevant candidates
 have the ranks 1 to R, the greatest gains first. It is trec_eval's `ndcg_cut`, and its `ndcg` without a cut-off.
 """
 

@@ -82,7 +82,7 @@ def with_questions(study: Study) -> tuple[Study, list[str]]:
 def _compared(
     study: Study, baseline: Arm, selection: ScoreSelection, level: float, resamples: int, seed: int
 ) -> tuple[Comparison | None, list[str]]:
-    """Return the comparison with a baseline, or the reason why there is none."""
+    """Return the comparison with a baseline, or the reason why it is missing."""
     if baseline not in study.arms:
         return None, [f"Nothing is compared: {baseline.label} has no results of each question."]
     try:

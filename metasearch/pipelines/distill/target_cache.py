@@ -6,7 +6,7 @@
     <folder>/<key>/texts.lock                    held by a process while it computes vectors
 
 A text is known by a digest of 128 bits; two of a billion texts share one with a probability of 1.5e-21. A second
-process waits for the first one and computes what is still missing. A file gets its name when it is on the disk, so it
+process waits for the first one and computes missing vectors. A file gets its name when it is on the disk, so it
 is there whole or not at all; a damaged one is deleted and computed again. Files are mapped into memory, not read whole.
 """
 

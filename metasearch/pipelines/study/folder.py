@@ -85,7 +85,7 @@ class StudyFolder:
             ) from None
 
     def stored(self) -> StudyMetadata:
-        """Return the stored configuration; `RunFolderError` if there is none."""
+        """Return the stored configuration; `RunFolderError` if it is missing."""
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")

@@ -274,7 +274,7 @@ class TuneRun(Run[TuneConfig]):
         log.info("%s", note)
         self.notes.append(note)
 
-    # What is said of the result.
+    # The reported result.
 
     def _commands(self, choice: Choice | None) -> list[str]:
         if not self.config.documents:

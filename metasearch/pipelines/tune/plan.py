@@ -33,7 +33,7 @@ class Plan:
         steps: the simplest first.
         folds: number of folds.
         each: seconds of a step on one fold, by step.
-        once: seconds of what is done once: vectors of all texts, alignment, index.
+        once: seconds of the work that is not repeated for folds: vectors of all texts, alignment, index.
         per_text: seconds to encode a text.
     """
 
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Seconds of all of it, if the most expensive step is kept and trained on all labels."""
+        """Seconds in total, if the most expensive step is kept and trained on all labels."""
         costs = [self.each[step] for step in self.steps]
         return self.once + self.folds * sum(costs) + max(costs)
 

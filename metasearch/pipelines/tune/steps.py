@@ -106,7 +106,7 @@ class Workshop:
         encoder: the base encoder, which is never changed.
         vectors: its vectors.
         languages: in the estimate of the projection.
-        aligned: folder of the encoder that was aligned on translations; None where there is none.
+        aligned: folder of the encoder that was aligned on translations, or None.
     """
 
     config: TuneConfig

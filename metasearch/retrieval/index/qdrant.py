@@ -2,7 +2,7 @@
 
 A collection is a copy of a local index, made by `metasearch index --to`. Each point is a text in a language. Its number
 is the first 63 bits of the passage's key, and it has up to three named vectors: `dense`, `expanded` (for `--expand`)
-and the sparse `words` (for `--hybrid`). The encoder, the settings and the projection of the index stand in the metadata
+and the sparse `words` (for `--hybrid`). The encoder, the settings and the projection of the index are in the metadata
 of the collection.
 """
 
@@ -112,7 +112,7 @@ def numbers_of_keys(keys: Keys) -> Rows:
 class QdrantStore:
     """A collection that a `Searcher` searches as it does a local index.
 
-    Rows are the numbers of points. Hits are those of Qdrant's own index (HNSW), which is approximate, so that they can
+    Rows are the numbers of points. Hits come from Qdrant's own index (HNSW), which is approximate, so that they can
     differ from the exact hits of a local index.
 
     Args:
@@ -218,7 +218,7 @@ class QdrantStore:
         """Return the passages of rows at their first places, and how many places each has.
 
         Raises:
-            RunFolderError: a passage left the collection meanwhile; the same search finds what is there now.
+            RunFolderError: a passage left the collection meanwhile; repeat the search.
         """
         wanted = [int(row) for row in rows]
         with errors(self.address):

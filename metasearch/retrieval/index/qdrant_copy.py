@@ -17,7 +17,7 @@ from metasearch.retrieval.index.qdrant import Address, Point, Words, errors
 
 _AT_ONCE = 256
 _MEASURED = 10_000
-"""Passages whose mean length BM25 takes for that of all."""
+"""Passages in the estimate of BM25's mean length."""
 
 
 @dataclass(frozen=True)

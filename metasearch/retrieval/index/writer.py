@@ -262,7 +262,7 @@ class IndexWriter(LocalStore):
 
     @cached_property
     def _next_id(self) -> int:
-        # Also above those of a damaged block that was dropped, which places have still.
+        # Also above the numbers of a dropped damaged block, which places still have.
         numbers = [self._contents.ids, *(block["id"] for block in self._written.values())]
         return 1 + max(int(part.max(initial=-1)) for part in numbers)
 

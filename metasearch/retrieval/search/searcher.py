@@ -101,7 +101,7 @@ class Searcher:
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
             rerank: passages of each query, at least `top`, that the cross-encoder reads; the score of a hit is then the
                 raw score of the cross-encoder. 0 reranks none.
-            where: conditions on further fields, all of which hits meet: `["price<10", "topic=news"]`, or a mapping for
+            where: conditions on further fields; hits meet all of them: `["price<10", "topic=news"]`, or a mapping for
                 equal values, `{"topic": "news"}` (`metasearch.config.conditions`).
 
         Raises:

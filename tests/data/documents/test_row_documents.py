@@ -65,7 +65,7 @@ def test_the_column_of_the_text_may_have_another_name(name, content, tmp_path):
 )
 def test_rows_without_text_are_counted_and_equal_ones_are_kept(name, content, tmp_path, caplog):
     assert [text for _, text in shown(tmp_path / name, content)] == ["a", "a"]
-    assert caplog.messages == [f"{tmp_path}/{name}: rows without text, left out: 2"]
+    assert caplog.messages == [f"{tmp_path}/{name}: rows without text, skipped: 2"]
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ LINE = "{query} Q0 {document} {rank} {score} s"
         ({"rank": "first"}, "x.trec:2: rank 'first' and score '0.5': expected a whole number"),
         ({"score": "0.5 0.5"}, "x.trec:2: expected 'query Q0 document rank score system'"),
         ({"score": "0.5 t\n\nde:x Q0 d 1 0.5"}, "x.trec:2: system 't', but 's' above"),
-        ({}, "x.trec:2: document '.*' stands twice for this query, first in .*x.trec:1"),
+        ({}, "x.trec:2: duplicate document '.*' for this query, first in .*x.trec:1"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, benchmark, change, message):

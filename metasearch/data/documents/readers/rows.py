@@ -27,7 +27,7 @@ from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 # | `language` | a tag such as `de` |
 # | others | kept with the passages, returned with hits, and filtered by |
 
-BLANK = "rows without text, left out"
+BLANK = "rows without text, skipped"
 _LONGEST = 2**14
 """Characters of a further field, which each passage of its row keeps."""
 _COUNTED = 20
@@ -38,7 +38,7 @@ def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: N
     """Return a row's section; None if it has no text or cannot be read, as the notes explain.
 
     Args:
-        row: its fields; None is that of a missing one.
+        row: its fields; None for a missing field.
         where: file and line.
         settings: name the field with the text.
         notes: of the document.
@@ -64,7 +64,7 @@ def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) ->
     """Return the fields that do not belong to the text, as JSON holds them; the notes count those that it cannot."""
     found: dict[str, Any] = {}
     for name, value in row.items():
-        if name in (settings.column, *OTHER_COLUMNS) or value is None or value != value:  # NaN stands for none
+        if name in (settings.column, *OTHER_COLUMNS) or value is None or value != value:  # NaN: no value
             continue
         try:
             content = json.dumps({name: value}, ensure_ascii=False, allow_nan=False, default=_plain_value)
@@ -93,7 +93,7 @@ def _count(notes: Notes, note: str) -> None:
 
 
 def _field(row: Mapping[str, object], name: str) -> str:
-    """Return a field; `ValueError` if it is no text."""
+    """Return a field; `ValueError` if it is not a text."""
     value = row.get(name)
     if value is None:
         return ""
@@ -118,7 +118,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         if column not in values:
             notes.skip_row(str(missing_column(row.place, column, values)))
             continue
-        if is_table:  # a cell is always there: an empty one stands for none
+        if is_table:  # every cell exists; an empty one has no value
             values = {name: cell or None for name, cell in values.items() if cell or name == column}
         section = read_row(values, row.place, settings, notes)
         if section is None:
@@ -128,5 +128,5 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
             line = row.line + sum(row.values[name].count("\n") for name in before)
             yield replace(section, line=line)
         else:
-            # Line ends of the text are written as \n: all of it stands in one line.
+            # Line ends are written as \n, so the passage fits on one line.
             yield replace(section, line=row.line, marks=())
