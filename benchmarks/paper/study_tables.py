@@ -72,6 +72,12 @@ def against_table(rows: Sequence[Row]) -> str:
     return markdown(heads, lines, left=2)
 
 
+def gains(rows: Sequence[Row]) -> dict[str, str]:
+    """Return name of an arm → difference from zero-shot with its interval over training."""
+    first = rows[0]
+    return {name_of(row): _trained(row["against"][first["label"]], len(first["folds"])) for row in rows[1:]}
+
+
 def learners_table(studies: Mapping[str, tuple[Sequence[Row], Sequence[tuple[str, str]]]]) -> str:
     """Return what each learner of Table 1 gains on the encoder before training, a line for each study.
 
