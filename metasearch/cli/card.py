@@ -1,6 +1,7 @@
 """`metasearch card` and `metasearch push`: the card and the licence of a model, and its way to a model hub."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,7 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
       metasearch card runs/shop --licence cc-by-sa-4.0 --write
     """
     from metasearch.io import atomic_write
-    from metasearch.pipelines.publish.card import CARD, load_card, missing_card, require_identifier
-    from metasearch.pipelines.publish.push import find_model
+    from metasearch.pipelines.publish import CARD, find_model, load_card, missing_card, require_identifier
 
     model = find_model(folder)
     path = model / CARD
@@ -65,8 +65,7 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
       metasearch push runs/shop myname/shop-search
       metasearch push runs/shop myname/shop-search --private --yes
     """
-    from metasearch.pipelines.publish import push as hub
-    from metasearch.pipelines.publish.card import UNKNOWN
+    from metasearch.pipelines import publish as hub
 
     planned = hub.plan(model, name, **asked)
     if not as_json:
@@ -74,7 +73,7 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
     if planned.skipped:
         names = ", ".join(planned.skipped)
         click.echo(f"metasearch: files not sent (allow one with --allow): {names}", err=True)
-    if planned.licence == UNKNOWN:
+    if planned.licence == hub.UNKNOWN:
         say = f"metasearch card {quoted(model)} --licence ID --write"
         click.echo(f"metasearch: the card states no licence; set one with: {say}", err=True)
     if not yes:
@@ -85,6 +84,6 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
     if done.others:
         click.echo(f"metasearch: other files in the repository stay: {', '.join(done.others)}", err=True)
     if as_json:
-        click.echo(json.dumps({"plan": planned.tree(), "pushed": done.tree()}, ensure_ascii=False))
+        click.echo(json.dumps({"plan": planned.tree(), "pushed": asdict(done)}, ensure_ascii=False))
     else:
         click.echo(f"\n{'pushed' if done.changed else 'nothing is new'}: {done.address}, commit {done.commit[:12]}")

@@ -1,11 +1,12 @@
-"""Model cards for runs, and for compressed, merged and neutral encoders."""
+"""Model cards for runs, and for compressed, merged, neutral, tuned and exported encoders."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
-from huggingface_hub import try_to_load_from_cache
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
 
 from metasearch.compress.export.facts import Facts
 from metasearch.compress.export.form import Form
@@ -29,21 +30,11 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
 from metasearch.io import atomic_write
-from metasearch.pipelines.publish.card import (
-    CARD,
-    UNKNOWN,
-    Base,
-    Card,
-    Dataset,
-    Scores,
-    read_licence,
-    read_title,
-    scored_tasks,
-)  # fmt: skip
+from metasearch.pipelines.publish import CARD, UNKNOWN, read_licence, read_title
 from metasearch.runs.describe import LOCAL
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import Row
+from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
+from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.versions import describe_versions, versions
 
 log = logging.getLogger(__name__)
@@ -54,8 +45,11 @@ SERVERS = (
 )
 """Limit of every neutral encoder that is no graph."""
 
-_NOT_SETTINGS = {"description", "sources"}
-"""Keys of a recipe that are no settings."""
+_TASK_TYPES = {
+    "retrieval": "information-retrieval", "similarity": "semantic-similarity", "translation": "translation",
+}  # fmt: skip
+"""Kind of a task → its name in the header, as in cards of sentence-transformers."""
+_BOTH = DIRECTIONS[-1]
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 _EXAMPLE = """from sentence_transformers import SentenceTransformer
 {needs}
@@ -64,6 +58,132 @@ questions = model.encode_query(["Where is the key?"])
 answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
 print(model.similarity(questions, answers))
 """
+
+
+# The parts of a card.
+
+
+class Base(NamedTuple):
+    """An encoder that a model was made from, or that taught it; only `role` and `name` are always known."""
+
+    role: str
+    name: str
+    """Markdown; never the path of a local folder."""
+    hub: str | None = None
+    licence: str = UNKNOWN
+    fingerprint: str = ""
+    title: str = ""
+    """Title of its own card."""
+
+    @property
+    def short(self) -> str:
+        """Name for a title."""
+        return self.title or self.name.strip("`")
+
+    def __str__(self) -> str:
+        name = f"{self.name} ({self.title})" if self.title and self.title != self.name else self.name
+        mark = f", fingerprint `{self.fingerprint}`" if self.fingerprint else ""
+        return f"- {self.role} {name}: {self.licence}{mark}"
+
+
+class Dataset(NamedTuple):
+    """Data that a model was trained, estimated or scored on; only `use` and `name` are always known."""
+
+    use: str
+    name: str
+    description: str = ""
+    url: str = ""
+    licence: str = UNKNOWN
+    fingerprint: str = ""
+
+    def __str__(self) -> str:
+        mark = f"fingerprint `{self.fingerprint}`" if self.fingerprint else ""
+        facts = filter(None, [self.description, f"licence: {self.licence}", self.url, mark])
+        return f"- **{self.name}** ({self.use}): {'; '.join(facts)}"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a model and of the encoder before.
+
+    Attributes:
+        rows: rows as in `results.jsonl`.
+        label: `learner` of the model in these rows.
+        before: `learner` of the encoder before.
+        kinds: task → `retrieval`, `similarity` or `translation`.
+        shown: tables in Markdown; made from the rows if empty.
+    """
+
+    rows: Sequence[Row]
+    label: str
+    before: str
+    kinds: Mapping[str, str]
+    shown: str = ""
+
+    def __str__(self) -> str:
+        row = next(row for row in self.rows if row["learner"] == self.label and row["split"] == "test")
+        which = ", ".join(f"{key} {row[key]}" for key in ("fold", "seed") if key in row)
+        return (
+            f"Scores times 100 on test data ({which}). `{self.label}` is this model, `{self.before}` the encoder "
+            "before. Another seed or fold gives other scores; `metasearch compare` gives confidence intervals.\n\n"
+            f"{self.shown or self._tables()}"
+        )
+
+    def _tables(self) -> str:
+        parts = []
+        for task in _scored_tasks(self.rows):
+            rows = [row for row in self.rows if row["task"] == task]
+            table = by_direction(rows, "test") if _main_pool(rows) == _BOTH else by_language(rows, "test")
+            parts += [f"### {task}", table]
+        return "\n\n".join(parts)
+
+    def results(self) -> list[EvalResult]:
+        """Return test scores for the header: all languages of the main pool, the means of other pools."""
+        before = {_key(row): row["value"] for row in self.rows if row["learner"] == self.before}
+        found = []
+        for task in _scored_tasks(self.rows):
+            # Means over groups of languages have `found`.
+            wanted = (task, self.label, "test")
+            own = [r for r in self.rows if (r["task"], r["learner"], r["split"]) == wanted and "found" not in r]
+            main = _main_pool(own)
+            chosen = (row for row in own if row["pool"] == main or row["language"] == MEAN)
+            found += [_result(row, before.get(_key(row)), self.kinds[task]) for row in chosen]
+        return found
+
+
+def _result(row: Row, before: float | None, kind: str) -> EvalResult:
+    args = {"fold": row["fold"], "pool": row["pool"], "questions": row.get("count")}
+    return EvalResult(
+        task_type=_TASK_TYPES[kind],
+        dataset_type=row["task"],
+        dataset_name=row["task"],
+        dataset_config=f"{row['pool']}, {row['language']}",
+        dataset_split=row["split"],
+        dataset_revision=row["data"],
+        dataset_args={key: value for key, value in args.items() if value is not None},
+        metric_type=row["measure"],
+        metric_name=f"{row['measure']}, {row['pool']}, {row['language']}",
+        metric_value=round(100 * row["value"], 2),
+        metric_args=None if before is None else {"before": round(100 * before, 2)},
+    )
+
+
+def _scored_tasks(rows: Iterable[Row]) -> list[str]:
+    """Return the tasks of rows; the dev scores of a distillation's stages belong to no task."""
+    return [task for task in dict.fromkeys(row["task"] for row in rows) if task != STAGE]
+
+
+def _main_pool(rows: Sequence[Row]) -> str:
+    """Return the pool of the main score: the first; of translations the mean of both directions."""
+    pools = list(dict.fromkeys(row["pool"] for row in rows))
+    return _BOTH if _BOTH in pools else next(iter(pools), "")
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[key]) for key in ("task", "split", "measure", "pool", "language", "candidates"))
+
+
+# Cards of runs.
 
 
 def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, facts: Mapping[str, str]) -> None:
@@ -79,12 +199,12 @@ def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, f
         limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
     _write_run_card(
         files,
-        "train",
-        facts,
         recipe,
         encoder,
         (base,),
         limits,
+        command="train",
+        facts=facts,
         title=f"{label} on {config.data.task}",
         summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
         f"{base.name}, in mode {config.mode}, on {config.data.task} ({task.description.rstrip('.')}).",
@@ -101,17 +221,17 @@ def write_distillation_card(
     """Write a distilled model's card with facts of its run, after its scores are in the results."""
     rows, (number, name, last) = files.results(), config.stages[-1]
     library = Library(config.data.include)
-    tasks = {task: library.task(task) for task in scored_tasks(rows)}
+    tasks = {task: library.task(task) for task in _scored_tasks(rows)}
     own = [row for row in rows if row["task"] in tasks]
     kinds = {task: each.kind for task, each in tasks.items()}
     _write_run_card(
         files,
-        "distill",
-        facts,
         config.recipe,
         encoder,
         tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
         [f"One seed ({config.seed}): a distillation with another may be better or worse."],
+        command="distill",
+        facts=facts,
         title=f"{last.trains} of {config.recipe.recipe}",
         summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
         f"{', '.join(each for _, each, _ in config.stages)}. {config.recipe.description}.",
@@ -121,14 +241,14 @@ def write_distillation_card(
     )
 
 
-def _write_run_card(
-    files: RunFolder, command: str, facts: Mapping[str, str], recipe: Recipe | Distillation, *args: Any, **rest: Any
-) -> None:
+def _write_run_card(files: RunFolder, recipe: Recipe | Distillation, *args: Any, **rest: Any) -> None:
     """Write a run's model card, with the licence in its current card."""
-    card, settings = files.model / CARD, recipe.model_dump(mode="json", exclude=_NOT_SETTINGS)
-    shown = {name: value for name, value in facts.items() if name not in LOCAL}
-    rest |= {"facts": {"command": f"`metasearch {command}`", **shown}, "recipe": yaml.dump(settings)}
-    atomic_write(card, _card(*args, licence=read_licence(card), **rest))
+    card = files.model / CARD
+    settings = recipe.model_dump(mode="json", exclude={"description", "sources"})
+    atomic_write(card, _card(*args, licence=read_licence(card), recipe=yaml.dump(settings), **rest))
+
+
+# Cards of other commands.
 
 
 def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
@@ -140,6 +260,7 @@ def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, afte
         student,
         (source,),
         ["It was not trained after it was made smaller; `metasearch distill` does that."],
+        command="compress",
         title=f"Student of {source.short}",
         summary=f"A smaller sentence encoder, made by metasearch from {source.name} by {', '.join(given)}.",
         data=[
@@ -147,11 +268,9 @@ def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, afte
             for name in dict.fromkeys(path.name for path in (*plan.trim, *plan.texts))
         ],
         facts={
-            "command": "`metasearch compress`",
             **{name: _describe_value(value) for name, value in given.items()},
             "initial, seed": f"{plan.initial}, {plan.seed}",
             "weights": f"{before.total:,} before, {after.total:,} after",
-            "versions": describe_versions(versions()),
         },
         tags=("compression",),
     )
@@ -165,14 +284,11 @@ def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> st
         encoder,
         bases,
         ["It was neither trained nor scored after the merge."],
+        command="merge",
         title=f"Between {' and '.join(base.short for base in bases)}",
         summary="A sentence encoder whose weights are a weighted mean, made by metasearch from "
         f"{', '.join(base.name for base in bases)}.",
-        facts={
-            "command": "`metasearch merge`",
-            "weights": " + ".join(shares),
-            "versions": describe_versions(versions()),
-        },
+        facts={"weights": " + ".join(shares)},
         tags=("merge",),
     )
 
@@ -196,12 +312,13 @@ def tuned_card(
         encoder,
         (source,),
         ["One seed: another training may gain less, or lose."],
+        command="tune",
         title=f"{source.short}, tuned",
         summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions. {result}",
         data=(Dataset("trained and scored on", "labels", facts["labels"]),),
         languages=tuple(languages),
         scores=Scores(rows, "tuned", "base encoder", {"labels": "retrieval"}) if rows else None,
-        facts={"command": "`metasearch tune`", **{k: v for k, v in facts.items() if k not in LOCAL}},
+        facts=facts,
         licence=licence,
         tags=("language-neutral",),
     )
@@ -228,13 +345,14 @@ def neutral_card(
         encoder,
         (source,),
         [],
+        command="neutralise",
         title=f"{source.short} without the language in its vectors",
         summary=f"The sentence encoder {source.name} with a linear module at its end, made by metasearch. The module "
         "removes language identity from the vectors, so that a search prefers no answer for its language.",
         data=[*data, *(_describe_task("scored on", each.task, rows) for each in tasks)],
         languages=tuple(counts),
         scores=Scores(rows, "after", "before", kinds, shown) if rows else None,
-        facts={"command": "`metasearch neutralise`", **made, "versions": describe_versions(versions())},
+        facts=made,
         tags=("language-neutral",),
     )
 
@@ -270,12 +388,12 @@ def exported_card(
         encoder,
         (source,),
         ["It knows no order of words."] if form.static else [],
+        command="export",
         graph=graph,
         int8=form.int8,
         title=f"{source.short} as {how}",
         summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
         facts={
-            "command": "`metasearch export`",
             **{name: _describe_value(value) for name, value in asked.items() if value},
             "versions": describe_versions(graph.versions if graph else versions()),
         },
@@ -288,34 +406,90 @@ def _card(
     encoder: Encoder,
     bases: Sequence[Base],
     limits: Sequence[str],
+    *,
+    command: str,
+    title: str,
+    summary: str,
+    facts: Mapping[str, str],
+    data: Sequence[Dataset] = (),
+    languages: Sequence[str] = (),
+    scores: Scores | None = None,
+    recipe: str = "",
+    licence: str = UNKNOWN,
+    tags: Sequence[str] = (),
     graph: Facts | None = None,
     int8: bool = False,
-    languages: Sequence[str] = (),
-    **rest: Any,
 ) -> str:
-    """Return a card with usage and limits; general limits follow the model's own.
+    """Return a card; the same values give the same text.
 
-    `int8` says that the weights of a model with layers are in eight bits.
+    Args:
+        encoder: the model.
+        bases: encoders that it was made from.
+        limits: limits of its own, before those of all models.
+        command: command that made it.
+        title: first heading, and the name of the model beside its scores.
+        summary: one paragraph.
+        facts: name → value of each fact of how it was made; those in `LOCAL` are not shown.
+        data: data that it was trained and scored on.
+        languages: languages of the training data; empty if unknown.
+        scores: None if nothing was scored.
+        recipe: all settings as YAML.
+        licence: licence of the model as a whole; `unknown` until the user states it.
+        tags: further tags of the header.
+        graph: facts of the folder of an ONNX graph.
+        int8: whether the weights of a model with layers are in eight bits.
     """
     own = is_compressed(encoder) or (int8 and not is_static(encoder.model))
     library = "onnx" if graph else "metasearch" if own else "sentence-transformers"
+    family = "onnx" if graph else "sentence-transformers"
+    every = [family, "sentence-similarity", "semantic-search", "metasearch", *tags]
+    header = ModelCardData(
+        language=list(languages) or None,
+        license=licence,
+        library_name=library,
+        pipeline_tag="sentence-similarity",
+        base_model=sorted({base.hub for base in bases if base.hub}) or None,
+        tags=[*every, *(["multilingual"] if len(languages) > 1 else [])],
+        model_name=title if scores else None,
+        eval_results=scores.results() if scores else None,
+    )
+    unscored = "None were measured. `metasearch evaluate --task TASK --encoder MODEL` measures them."
+    licences = [*map(str, bases), *(f"- data `{each.name}`: {each.licence}" for each in data)]
+    made = {"command": f"`metasearch {command}`", **{k: v for k, v in facts.items() if k not in LOCAL}}
+    every_limit = [*limits, *_describe_limits(encoder, bases, languages, graph)]
+    parts = (
+        f"# {title}", summary,
+        "## Use", _describe_use(encoder, library, graph),
+        "## Scores", str(scores or unscored),
+        "## Data", "\n".join(map(str, data)) or "No data was read.",
+        "## Licence",
+        "The header of this card states the licence of the model as `license`; `unknown` means that nobody has "
+        "stated it. Licences of what the model was made from:", "\n".join(licences),
+        "## How it was made", fact_table("", {**made, "versions": made.get("versions", describe_versions(versions()))}),
+        f"All settings:\n\n```yaml\n{recipe.strip()}\n```" if recipe else "",
+        "## Limits", "\n".join(f"- {sentence}" for sentence in every_limit),
+    )  # fmt: skip
+    body = "\n\n".join(filter(None, parts))
+    # The library parses what it will have to read.
+    return str(ModelCard(f"---\n{header.to_yaml()}\n---\n{body}\n"))
+
+
+def _describe_limits(
+    encoder: Encoder, bases: Sequence[Base], languages: Sequence[str], graph: Facts | None
+) -> Iterator[str]:
+    """Yield the limits that every model has."""
     lengths = graph.lengths if graph else encoder.input.lengths
     cut = [int(getattr(lengths, role)) for role in get_args(Role) if getattr(lengths, role) != UNLIMITED]
-    more = []
     if languages:
-        more.append(
-            f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
-        )
+        yield f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
     if cut:
-        more.append(f"Texts are truncated to {max(cut)} tokens.")
+        yield f"Texts are truncated to {max(cut)} tokens."
     if is_neutral(encoder) and graph is None:
-        more.append(SERVERS)
+        yield SERVERS
     if bases:
         names = ", ".join(base.name for base in bases)
-        more.append(f"It has the errors and biases of {names}, unless training happened to change them.")
-    more.append("Questions may prefer answers in their own language; `metasearch report RUN` shows by how much.")
-    use = _describe_use(encoder, library, graph)
-    return str(Card(use=use, library=library, bases=bases, limits=[*limits, *more], languages=languages, **rest))
+        yield f"It has the errors and biases of {names}, unless training happened to change them."
+    yield "Questions may prefer answers in their own language; `metasearch report RUN` shows by how much."
 
 
 def _describe_use(encoder: Encoder, library: str, graph: Facts | None) -> str:

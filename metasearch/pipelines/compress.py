@@ -20,7 +20,7 @@ from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
 from metasearch.pipelines.cards import compressed_card
-from metasearch.pipelines.publish.card import CARD
+from metasearch.pipelines.publish import CARD
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 

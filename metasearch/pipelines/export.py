@@ -25,7 +25,7 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
 from metasearch.pipelines.cards import SERVERS, exported_card
-from metasearch.pipelines.publish.card import CARD
+from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language

@@ -15,7 +15,7 @@ from metasearch.io import atomic_write
 from metasearch.pipelines.cards import merged_card
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.factory import load_encoder
-from metasearch.pipelines.publish.card import CARD
+from metasearch.pipelines.publish import CARD
 from metasearch.runs.markdown import markdown
 
 

@@ -20,7 +20,7 @@ from metasearch.evaluation.report.charts import Picture, point_chart, standalone
 from metasearch.evaluation.study.bias import DEPTH, BiasFigures, measure_ranking_bias
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.neutral import vectors_of
-from metasearch.pipelines.publish.card import CARD
+from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import Row
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback

@@ -10,6 +10,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 from collections import Counter, deque
@@ -17,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -33,13 +34,12 @@ from metasearch.config.corpus import STAGE_SETTINGS, CorpusSettings
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag, primary_language
 from metasearch.config.library import Library
-from metasearch.config.run import DataConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.detect import detector
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.parallel.reading import Sides, clean, read_sides
-from metasearch.data.parallel.saved import REPORT, read_batches, write_table
+from metasearch.data.parallel.saved import COLUMNS, REPORT, read_batches, write_table
 from metasearch.data.report import Report
 from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write_all, require_room
@@ -50,21 +50,19 @@ LINES = 2**14
 """Lines of a block."""
 _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
-_KNOWN = 2**14
-"""Texts in the cache of test set lookups; many pairs share their source."""
 _SHOWN = 20
 """Dropped lines that the report shows."""
 
 
 class Block(NamedTuple):
-    """Lines of one part that were cleaned.
+    """Cleaned lines of one part.
 
     Attributes:
         part: number of the part.
-        lines: how many were read.
-        texts: sources and targets of the pairs that stay, and the numbers of their lines.
-        hashes: 128 bits of each of these pairs, as bytes.
-        dropped: number and reason of each line that does not stay.
+        lines: number of lines read.
+        texts: sources, targets and line numbers of the pairs that stay.
+        hashes: 16 bytes for each of these pairs.
+        dropped: number and reason of each other line.
     """
 
     part: int
@@ -74,38 +72,36 @@ class Block(NamedTuple):
     dropped: list[tuple[int, str]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cleaner:
     """Decides which lines stay; each process has one.
 
     Attributes:
-        settings: which pairs are read and how they are cleaned.
-        across: whether a pair that another file had before is a duplicate, too.
-        detect: languages among which that of a text is detected; `all`, or empty for no detection.
-        tests: texts that are dropped.
+        settings: how pairs are cleaned.
+        across: whether a pair of an earlier file is a duplicate, too.
+        detect: languages to detect among; `("all",)` for all, empty for no detection.
+        tests: test sets whose texts are dropped.
     """
 
     settings: CorpusSettings
     across: bool
     detect: tuple[str, ...]
     tests: tuple[TestSet, ...]
-    _language: Callable[[str], str] = field(init=False)
-    _excluded: Callable[[str], str] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _find_test_set(self) -> Callable[[str], str]:
         indices = [Index(test) for test in self.tests]
 
-        @lru_cache(_KNOWN)
-        def excluded(text: str) -> str:
+        @lru_cache(LINES)  # many pairs share their source
+        def found(text: str) -> str:
             normalised = key(text)
             return next((index.name for index in indices if index.find(normalised)), "")
 
-        object.__setattr__(self, "_excluded", excluded)
-        if self.detect:
-            object.__setattr__(self, "_language", detector(() if self.detect == ("all",) else self.detect))
+        return found
 
-    def __reduce__(self) -> tuple[type["Cleaner"], tuple[Any, ...]]:
-        return Cleaner, (self.settings, self.across, self.detect, self.tests)
+    @cached_property
+    def _detect_language(self) -> Callable[[str], str]:
+        return detector(() if self.detect == ("all",) else self.detect)
 
     def block(self, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> Block:
         """Clean lines of a part, numbered from `first`; `codes` are the languages of both sides."""
@@ -130,30 +126,19 @@ class Cleaner:
     def _reason(self, texts: tuple[str, str], codes: tuple[str, str]) -> str:
         """Return the reason to drop a pair; the empty text where it stays."""
         for text in texts if self.tests else ():
-            if name := self._excluded(text):
+            if name := self._find_test_set(text):
                 return f"in the test set {name}"
         for text, language, side in zip(texts, codes, ("source", "translation"), strict=True):
             # Detection knows no region or script, as in zh-CN.
-            if self.detect and self._language(text) != primary_language(language):
+            if self.detect and self._detect_language(text) != primary_language(language):
                 return f"{side} in another language"
         return ""
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """A prepared corpus, and what became of the lines of each file.
+    """A prepared corpus: its files with their numbers of pairs, and a count of lines for each."""
 
-    Attributes:
-        folder: of the corpus.
-        parts: the files, with the number of their pairs.
-        reports: counts of the lines of each.
-        ignored: files that are no training text.
-        exclude: names of the test sets whose texts were dropped.
-        sha256: hash of the data file.
-        size: its bytes.
-    """
-
-    folder: Path
     parts: tuple[Part, ...]
     reports: tuple[Report, ...]
     ignored: tuple[str, ...]
@@ -185,15 +170,15 @@ class Preparation:
         return f"lines read: {sizes['lines read']:,}\ndropped: {reasons}\npairs: {sizes['pairs kept']:,}"
 
     def files(self, folder: Path) -> dict[Path, str]:
-        """Return the report as Markdown and as JSON, each by its path in a folder."""
+        """Return path → text of the report, as Markdown and as JSON."""
         examples = [line for report in self.reports for line in report.examples]
         rows, parts = [], []
         for part, report in zip(self.parts, self.reports, strict=True):
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
-            languages = f"{part.pivot}-{part.language}"
-            rows.append([part.corpus, languages, f"{report.read:,}", f"{part.pairs:,}", reasons])
-            counts = {"read": report.read, "pairs": part.pairs, "dropped": dict(report.dropped)}
-            parts.append({"paths": [str(path) for path in part.paths], **counts})
+            counts = [f"{report.read:,}", f"{part.pairs:,}", reasons]
+            rows.append([part.corpus, f"{part.pivot}-{part.language}", *counts])
+            tree = {"read": report.read, "pairs": part.pairs, "dropped": dict(report.dropped)}
+            parts.append({"paths": [str(path) for path in part.paths], **tree})
         tests = ", ".join(self.exclude) or "none; pass --exclude TASK or FILE"
         text = [
             "# Prepared corpus",
@@ -205,13 +190,11 @@ class Preparation:
             text += ["Examples of dropped lines:", "\n".join(f"- `{line}`" for line in examples[:_SHOWN])]
         if self.ignored:
             text.append(f"Files without training text: {', '.join(self.ignored[:_SHOWN])}")
-        tree = {**self.totals(), "dropped": dict(self.dropped), "parts": parts, "examples": examples}
-        tree |= {"ignored": list(self.ignored), "exclude": list(self.exclude)}
-        tree["sha256"] = {"data-00000-of-00001.arrow": self.sha256}
-        return {
-            folder / "report.md": "\n\n".join(text) + "\n",
-            folder / REPORT: json.dumps(tree, ensure_ascii=False, indent=1) + "\n",
-        }
+        whole = {**self.totals(), "dropped": dict(self.dropped), "parts": parts, "examples": examples}
+        whole |= {"ignored": self.ignored, "exclude": self.exclude}
+        whole["sha256"] = {"data-00000-of-00001.arrow": self.sha256}
+        content = json.dumps(whole, ensure_ascii=False, indent=1)
+        return {folder / "report.md": "\n\n".join(text) + "\n", folder / REPORT: f"{content}\n"}
 
 
 def prepare_corpus(
@@ -230,15 +213,15 @@ def prepare_corpus(
 
     Args:
         paths: files, folders and hub names of parallel text.
-        folder: of the corpus; new or empty.
+        folder: folder of the corpus; new or empty.
         settings: keys of `CorpusSettings` except `STAGE_SETTINGS`, which a stage of a distillation has.
-        across: drop a pair that another file had before, too.
+        across: also drop a pair of an earlier file.
         detect: drop pairs with a side in another language, detected among these; `("all",)` among all.
         exclude: tasks and files whose texts are dropped.
         data: folder of the tasks' files.
         include: folders with further tasks.
         processes: number of processes; the result has the same bits for any number.
-        callback: hears of the progress.
+        callback: called with the lines read and the pairs written.
 
     Raises:
         ConfigError: a name or a setting is wrong, or pyarrow is not installed.
@@ -272,18 +255,13 @@ def prepare_corpus(
         counted = scan.finish()
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
         excluded = tuple(test.name for test in tests)
-        done = Preparation(folder, counted, tuple(scan.reports), ignored, excluded, sha256, size)
+        done = Preparation(counted, tuple(scan.reports), ignored, excluded, sha256, size)
         atomic_write_all(done.files(new))
     return done
 
 
 class _Scan:
-    """Cleaned lines in files of their own, until duplicates are known.
-
-    Args:
-        folder: for these files.
-        parts: the files that lines are from.
-    """
+    """Keeps cleaned lines in files in `folder` until duplicates are known."""
 
     def __init__(self, folder: Path, parts: Sequence[Part]) -> None:
         import pyarrow
@@ -294,9 +272,8 @@ class _Scan:
         self._texts, self._hashes = folder / "texts.arrow", folder / "hashes"
         kinds = {"source": pyarrow.string(), "target": pyarrow.string(), "line": pyarrow.int64()}
         self._schema = pyarrow.schema(kinds)
-        self._file = self._texts.open("wb")
+        self._file, self._hash_file = self._texts.open("wb"), self._hashes.open("wb")
         self._writer = pyarrow.ipc.new_stream(self._file, self._schema)
-        self._hash_file = self._hashes.open("wb")
         self._blocks: list[int] = []
         self.reports = [Report() for _ in parts]
         self._kept = [0] * len(parts)
@@ -332,28 +309,25 @@ class _Scan:
             self._kept[part] += int(stays.sum())
             done += len(batch)
             callback.on_prepare("pairs written", done, len(first))
-            yield self._labelled(batch.filter(self._arrow.array(stays)), self._parts[part])
+            yield self._add_labels(batch.filter(self._arrow.array(stays)), self._parts[part])
 
-    def _labelled(self, batch: Any, part: Part) -> Any:
+    def _add_labels(self, batch: Any, part: Part) -> Any:
         labels = [self._arrow.repeat(text, len(batch)) for text in (part.pivot, part.language, part.corpus)]
-        names = ["source", "target", "source_language", "target_language", "corpus"]
-        return self._arrow.record_batch([batch.column("source"), batch.column("target"), *labels], names)
+        return self._arrow.record_batch([batch.column("source"), batch.column("target"), *labels], list(COLUMNS))
 
     def finish(self) -> tuple[Part, ...]:
-        """Remove the files; returns the parts with the numbers of their pairs. `DataError` where one has none."""
+        """Remove the files; return the parts with their numbers of pairs. `DataError` if one has none."""
         for part, report in zip(self._parts, self.reports, strict=True):
             report.require_pairs(part.path)
-        for path in (self._texts, self._hashes):
-            path.unlink()
-        self._folder.rmdir()
+        shutil.rmtree(self._folder)
         return tuple(replace(part, pairs=pairs) for part, pairs in zip(self._parts, self._kept, strict=True))
 
 
 def find_first(path: Path) -> NDArray[np.bool_]:
-    """Return which of N hashes in a file have no equal one before them `(N,)`.
+    """Return whether each of N hashes in a file is the first of its value `(N,)`.
 
-    Hashes have 128 bits: that two of a billion different pairs share one has a probability of 1.5e-21. They are
-    compared a bucket at a time, so that memory grows by one byte a pair.
+    Two of a billion different pairs share a hash of 128 bits with a probability of 1.5e-21. Hashes are compared in
+    buckets, so that memory grows by one byte a pair.
     """
     count = path.stat().st_size // 16
     first = np.ones(count, np.bool_)
@@ -386,12 +360,12 @@ def _blocks(parts: Sequence[Part]) -> Iterator[tuple[list[Sides | None], int, in
 
 def _test_set(name: str, data: str | None, include: Sequence[str]) -> TestSet:
     """Return the texts of a task or of a file."""
-    tasks = Library(include).names("task")
+    library = Library(include)
+    tasks = library.names("task")
     if name in tasks:
-        # `data` is the folder of all tasks; a task with data in its own folder ignores it.
-        beside = Library(include).task(name).data
-        ref = DataConfig(task=name, data=None if beside else data, include=tuple(include))
-        return set_of(name, load_benchmark(ref).data)
+        # A task with data in its own folder ignores the folder of all tasks.
+        where = None if library.task(name).data else data
+        return set_of(name, load_benchmark(name, data=where, include=tuple(include)).data)
     if not Path(name).exists():
         raise ConfigError(f"--exclude {name}: neither a file nor a task.{nearest(name, tasks)}")
     return set_of_file(Path(name))
@@ -413,7 +387,7 @@ _cleaner: Cleaner
 
 
 def _begin(cleaner: Cleaner) -> None:
-    """Make this process a worker; it ends with the process that started it, however that ends."""
+    """Make this process a worker that ends with its parent, however that ends."""
     global _cleaner
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -434,7 +408,7 @@ def _clean(arguments: tuple[Any, ...]) -> Block:
 
 @contextmanager
 def _pool(cleaner: Cleaner, processes: int) -> Iterator[Callable[[Iterable[tuple[Any, ...]]], Iterator[Block]]]:
-    """Give a function that cleans blocks in several processes and yields them in order; with one, in this process."""
+    """Yield a function that cleans blocks in order; with one process, in this one."""
     if processes == 1:
         yield lambda calls: (cleaner.block(*arguments) for arguments in calls)
         return
@@ -442,7 +416,7 @@ def _pool(cleaner: Cleaner, processes: int) -> Iterator[Callable[[Iterable[tuple
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, (cleaner,))
 
     def each(calls: Iterable[tuple[Any, ...]]) -> Iterator[Block]:
-        # Few calls are taken ahead, so that little is held in memory.
+        # Few blocks are read ahead, to save memory.
         waiting: deque[Future[Block]] = deque()
         for arguments in calls:
             waiting.append(pool.submit(_clean, arguments))

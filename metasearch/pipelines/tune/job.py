@@ -34,7 +34,7 @@ from metasearch.pipelines.cards import tuned_card
 from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.neutralise import neutralise_encoder
-from metasearch.pipelines.publish.card import CARD, read_licence
+from metasearch.pipelines.publish import CARD, read_licence
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, stopped
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import OPTIONS, Choice, fold_label, read_choice

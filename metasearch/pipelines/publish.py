@@ -1,9 +1,10 @@
-"""Publishes a model on a model hub with `huggingface_hub`: all files in one commit, or none.
+"""Reads model cards, and publishes a model on a model hub: all files in one commit, or none. Never imports torch.
 
 `HfApi.upload_folder` may spread a folder over several commits, so the commit is made by `HfApi.create_commit`.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,20 +13,22 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from httpx2 import HTTPError
-from huggingface_hub import CommitOperationAdd, HfApi, constants, get_token
+from huggingface_hub import CommitOperationAdd, HfApi, ModelCard, constants, get_token
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 from huggingface_hub.utils._validators import validate_repo_id
 from safetensors import safe_open
 
 from metasearch.config.extras import LOADER
-from metasearch.errors import ConfigError, EncoderError, HubError, MetasearchError, first_line
+from metasearch.errors import ConfigError, DataError, EncoderError, HubError, MetasearchError, first_line
 from metasearch.io import read_bytes
-from metasearch.pipelines.publish.card import CARD, load_card, missing_card, read_licence, read_title
 from metasearch.runs import checksums
 from metasearch.runs.folder import CONFIG
 from metasearch.runs.markdown import markdown
 from metasearch.runs.signals import interrupted
 
+CARD = "README.md"
+UNKNOWN = "unknown"
+"""Licence of a model until its owner states one; model hubs know the word."""
 MAIN = "main"
 MODULES = "modules.json"
 GRAPH = "metasearch.json"
@@ -40,23 +43,61 @@ _NAMES = (
 )  # fmt: skip
 """Names of files that make a model of any family, and of what metasearch writes beside them."""
 _AGAIN = "Run the same command again: it sends only what is missing"
+_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.+-]{1,63}")
+
+
+# Cards.
+
+
+def load_card(path: Path) -> ModelCard:
+    """Return a card; `DataError` if it cannot be read as one. Uses no network."""
+    try:
+        # ModelCard.load would look for a missing file on the hub.
+        return ModelCard(read_bytes(path).decode("utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except Exception as error:  # the YAML library and the card raise errors of their own
+        raise DataError(f"{path}: no model card: its header cannot be read: {first_line(error)}") from None
+
+
+def missing_card(folder: Path) -> str:
+    """Return the error text for a model without a card."""
+    how = "write the file: the lines '---', 'license: ID' and '---', and below them a description of the model"
+    return f"{folder} has no {CARD}, its model card; {how}"
+
+
+def read_title(path: Path) -> str:
+    """Return the first heading of a card, or an empty text; `DataError` as `load_card`."""
+    found = re.search(r"^# +(.+?) *$", load_card(path).text, re.M)
+    return found[1] if found else ""
+
+
+def read_licence(path: Path) -> str:
+    """Return the licences that a card states; `unknown` if there are none or the card is damaged."""
+    try:
+        stated = load_card(path).data.get("license") if path.is_file() else None
+    except MetasearchError:
+        return UNKNOWN
+    named = stated if isinstance(stated, list) else [stated]
+    return ", ".join(each for each in named if isinstance(each, str) and each) or UNKNOWN
+
+
+def require_identifier(licence: str) -> None:
+    """Raise `ConfigError` for text that cannot be a licence identifier of model hubs."""
+    if not _IDENTIFIER.fullmatch(licence):
+        near = re.sub(r"[\s_]+", "-", licence.strip().lower())
+        hint = f" Did you mean '{near}'?" if _IDENTIFIER.fullmatch(near) else ""
+        raise ConfigError(
+            f"licence '{licence}': expected an identifier of model hubs, such as apache-2.0 or cc-by-sa-4.0.{hint}"
+        )
+
+
+# Push.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A model, and where it is to be published.
-
-    Attributes:
-        folder: of the model.
-        sizes: path in the folder → bytes of each file that is sent.
-        skipped: files of the folder that are not sent.
-        name: `OWNER/NAME` on the hub.
-        private: whether a new repository is private.
-        revision: branch; made if it does not exist.
-        endpoint: address of the hub.
-        title: title of the model's card.
-        licence: licence that the card states.
-    """
+    """A model, and where it is to be published; `sizes` has the bytes of each file to send, by its path."""
 
     folder: Path
     sizes: dict[str, int]
@@ -95,33 +136,22 @@ class Plan:
 
 @dataclass(frozen=True)
 class PushResult:
-    """The result of a push.
-
-    Attributes:
-        address: of the model.
-        commit: hash of the commit.
-        changed: whether the commit changed anything.
-        others: files of the branch that do not belong to the model; they stay.
-    """
+    """The result of a push; `others` are files of the branch that do not belong to the model, and stay."""
 
     address: str
     commit: str
     changed: bool
     others: tuple[str, ...]
 
-    def tree(self) -> dict[str, Any]:
-        """Return the result as JSON."""
-        return {"address": self.address, "commit": self.commit, "changed": self.changed, "others": list(self.others)}
-
 
 def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, allow: Sequence[str] = ()) -> Plan:
     """Return what would be sent where, after checking the model; uses no network.
 
     Args:
-        folder: of a model, or of a run with one.
+        folder: folder of a model, or of a run with one.
         name: `OWNER/NAME` on the hub.
         private: whether a new repository is private.
-        revision: branch.
+        revision: branch; created if it is new.
         allow: patterns of further files to send, such as `*.png` or `eval/*`.
 
     Raises:
@@ -148,9 +178,7 @@ def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, a
 
 
 def push(plan: Plan) -> PushResult:
-    """Publish a model as planned.
-
-    The token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`.
+    """Publish a model as planned; the token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`.
 
     Raises:
         ConfigError: the hub refuses the card.
@@ -209,7 +237,10 @@ def _one_line_errors(plan: Plan, token: str) -> Iterator[None]:
     except MetasearchError:
         raise
     except (HTTPError, OSError, RuntimeError) as error:
-        cause = _network_error(error)
+        # An upload wraps the errors of the network.
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, HTTPError | OSError):
+            cause = cause.__cause__
         if cause is None:
             raise
         text = _refusal(cause, plan) if isinstance(cause, HfHubHTTPError) else None
@@ -231,26 +262,18 @@ def _refusal(error: HfHubHTTPError, plan: Plan) -> str:
     return known.get(code, f"{plan.endpoint} answers {code}{said}")
 
 
-def _network_error(error: BaseException | None) -> Exception | None:
-    """Return the first network error in a chain of causes, as an upload wraps its errors; None if there is none."""
-    while error is not None and not isinstance(error, HTTPError | OSError):
-        error = error.__cause__
-    return error
-
-
 def find_model(folder: Path) -> Path:
     """Return the folder of a model that a path names: itself, or the model of a run."""
     return folder / "model" if (folder / CONFIG).is_file() else folder
 
 
 def _require_name(name: str) -> None:
-    owner, slash, _ = name.partition("/")
     try:
         validate_repo_id(name)
     except HFValidationError as error:
         raise ConfigError(f"'{name}' is no name on a hub: {str(error).splitlines()[0]}") from None
-    if not slash:
-        raise ConfigError(f"'{owner}' has no owner; write OWNER/{owner}")
+    if "/" not in name:
+        raise ConfigError(f"'{name}' has no owner; write OWNER/{name}")
 
 
 def _module_folders(folder: Path) -> set[str]:
