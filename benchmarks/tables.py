@@ -121,6 +121,10 @@ def similarity() -> str:
 LAREQA, STSB = "lareqa-sentences", "stsb"
 THROUGH = ("neutral+fine-tune", "neutral+maml", "neutral+maml-align", "neutral+reptile")
 BIAS = ("zero-shot", "fine-tune", "fine-tune+neutral", "neutral", "neutral+fine-tune", "aligned", "aligned+best")
+SMALL = (
+    "three-stages", "without-mcl", "bool", "ce-hard", "without-both", "same-start", "pre-distilled", "similarity",
+    "ema-fast", "ema-paper",
+)  # fmt: skip
 LARGER = [f"align {form} share=0.3 fall=0.3" for form in ("gap", "scores", "embeddings")]
 TABLES: dict[str, Callable[[], str]] = {
     "lareqa-summary": lambda: study_tables.summary_table(study(LAREQA)),
@@ -210,6 +214,13 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "short-ablations": lambda: short(
         arm_table(taught_by("e5"), "e5"), "arm", "", "Tatoeba", "STS 2017", "LAReQA", "sentences/s",
+    ),
+    "short-ablation-mini": lambda: short(
+        difference_table(taught_by("mini"), "mini"),
+        "arm", "description, baseline", "Δ STS 2017", "Δ Tatoeba", rows=SMALL,
+    ),
+    "short-export-scores": lambda: short(
+        only(score_table(rows_of("exports")), task=[LAREQA]), "encoder", "form", "map@20 before", "after",
     ),
     "short-checkpointing": lambda: short(
         checkpointing_table(rows_of("checkpointing")),
