@@ -150,7 +150,12 @@ class EpisodeLearner(Learner):
 
     Each episode is computed alone. `losses` yields a scalar, and its gradient is taken before the next scalar is
     computed. So memory does not grow with the number of episodes, and two scalars must not share a graph.
+
+    Attributes:
+        adapts: whether `losses` uses more of the model than a call; if not, all episodes may be encoded in one pass.
     """
+
+    adapts = True
 
     @abstractmethod
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterable[tuple[str, Tensor]]:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values, contiguous
-from metasearch.algorithms.inner_loop import Model
-from metasearch.algorithms.sets import Prepared
+from metasearch.algorithms.sets import Forward, Prepared
 from metasearch.config.base import FrozenConfig
 from metasearch.episodes.episode import Episode, LabelledSet
 
@@ -23,8 +22,9 @@ class FineTune(EpisodeLearner):
 
     links = (1, 2, 3)
     second_order = False
+    adapts = False
 
-    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
+    def losses(self, model: Forward, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
         """Yield each set's loss, summed over examples."""
         for examples in sets:
             yield "task", len(examples) * self.loss(model, examples)

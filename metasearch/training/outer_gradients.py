@@ -26,7 +26,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Gradient, Model
-from metasearch.algorithms.sets import Prepared, prepare, texts_of
+from metasearch.algorithms.sets import Prepared, numbered, prepare, texts_of
 from metasearch.algorithms.texts import Reading, TextLearner
 from metasearch.config.run import Checkpointing
 from metasearch.config.seeding import seed_of
@@ -34,7 +34,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import OutOfMemory, first_line
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.packing import Network, PackedEncoder, PackedModule, Parts
+from metasearch.training.packing import Network, PackedBatch, PackedEncoder, PackedModule, Parts
 from metasearch.training.tree_reduce import GradientSum, TreeSum, added
 
 log = logging.getLogger(__name__)
@@ -107,12 +107,15 @@ class OuterGradients:
 
     Attributes:
         notes: what is done in a slower way for this encoder and why.
+        one_pass: whether a learner without inner steps encodes all texts of a shard in one pass.
     """
 
     def __init__(self, encoder: Encoder, workers: int | None = None, checkpointing: Checkpointing = "auto") -> None:
         self.packed = PackedEncoder(encoder, workers)
         self.notes = self.packed.plan.notes
         self.checkpointing = checkpointing
+        # Calls of a few texts leave a GPU waiting for their launches; on a CPU, threads share the episodes.
+        self.one_pass = encoder.device.type != "cpu"
 
     def __call__(
         self, learner: Learner, episodes: Sequence[Episode], shards: int = 1, processes: ProcessGroup = SINGLE_PROCESS
@@ -143,11 +146,11 @@ class OuterGradients:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Forget at the end what was found to need less memory."""
-        before = self.checkpointing, self.packed.most_workers
+        before = self.checkpointing, self.packed.most_workers, self.one_pass
         try:
             yield
         finally:
-            self.checkpointing, self.packed.most_workers = before
+            self.checkpointing, self.packed.most_workers, self.one_pass = before
 
     def _take(
         self, learner: Learner, episodes: Sequence[Episode], shards: int, processes: ProcessGroup, bf16: bool
@@ -174,6 +177,8 @@ class OuterGradients:
         if isinstance(learner, TextLearner):
             return _of_texts(learner, shard, self.packed, bf16)
         assert isinstance(learner, EpisodeLearner)
+        if self.one_pass and not learner.adapts:
+            return _of_sets(learner, shard, self.packed, bf16)
         return _of_episodes(learner, shard, self.packed, bf16)
 
     def _fitting(self, device: torch.device, work: Callable[[], Result], again: bool = True) -> Result:
@@ -196,8 +201,8 @@ class OuterGradients:
 
     def _need_less(self) -> str | None:
         """Choose a method with less memory for this and later steps; return it, or None."""
-        if self.packed.workers > 1:
-            self.packed.most_workers = 1
+        if self.packed.workers > 1 or self.one_pass:
+            self.packed.most_workers, self.one_pass = 1, False
             return "one episode is computed at a time"
         if self.checkpointing == "auto":
             self.checkpointing = "layers"
@@ -210,8 +215,8 @@ def _of_episodes(
 ) -> ShardGradient:
     """Compute the losses of a shard's episodes, and a gradient sum per name."""
     sets = [examples for episode in shard for examples in episode]
-    if not sets:  # the last batch of an epoch may have fewer examples than there are shards
-        return ShardGradient({}, lambda pulled: [None for _ in learner.named_parameters()])
+    if not sets:
+        return _nothing(learner)
     batch = packed.lay_out([texts_of(examples) for examples in sets])
     ready = iter([prepare(packed.encoder, *pair) for pair in zip(sets, batch.texts, strict=True)])
     episodes = [[next(ready) for _ in episode] for episode in shard]
@@ -243,14 +248,59 @@ def _of_episodes(
         for name, gradient in gradients.items():
             sums.setdefault(name, GradientSum(len(parameters))).add(gradient)
 
+    values = {name: torch.stack([loss for losses in found for loss in losses.get(name, [])]) for name in sums}
+    return ShardGradient(values, _finish(learner, parameters, batch, sums))
+
+
+def _of_sets(
+    learner: EpisodeLearner, shard: Sequence[Sequence[LabelledSet]], packed: PackedEncoder, bf16: bool
+) -> ShardGradient:
+    """Compute the same for a learner without inner steps: one pass of all texts, one backward pass per name."""
+    sets = [examples for episode in shard for examples in episode]
+    if not sets:
+        return _nothing(learner)
+    row_of = numbered(text for examples in sets for text in texts_of(examples))
+    batch = packed.lay_out([list(row_of)])
+
+    def work(network: Network, _: int) -> tuple[Losses, dict[str, GradientSum]]:
+        module = PackedModule(network, batch.cut(packed.weights), bf16)
+        vectors = module(batch.texts[0])
+        losses: Losses = {}
+        for episode in shard:
+            rows = [[row_of[text] for text in texts_of(examples)] for examples in episode]
+            prepared = [prepare(packed.encoder, *pair) for pair in zip(episode, rows, strict=True)]
+            # Without inner steps a model is only called.
+            for name, loss in learner.losses(vectors.__getitem__, prepared):  # type: ignore[arg-type]
+                losses.setdefault(name, []).append(loss)
+        sums = {name: GradientSum(len(packed.weights)) for name in losses}
+        for name, own in losses.items():
+            # The graph is that of all names.
+            total, weights = torch.stack(own).sum(), [*module.parameters()]
+            sums[name].add(torch.autograd.grad(total, weights, allow_unused=True, retain_graph=len(losses) > 1))
+        return losses, sums
+
+    ((losses, sums),) = packed.each([0], work)
+    values = {name: torch.stack(own).detach() for name, own in losses.items()}
+    return ShardGradient(values, _finish(learner, packed.weights, batch, sums))
+
+
+def _nothing(learner: Learner) -> ShardGradient:
+    """The last batch of an epoch may have fewer examples than there are shards."""
+    return ShardGradient({}, lambda pulled: [None for _ in learner.named_parameters()])
+
+
+def _finish(
+    learner: Learner, parameters: Sequence[Tensor], batch: PackedBatch, sums: dict[str, GradientSum]
+) -> Callable[[Pulled], Gradient]:
+    """Return what multiplies the sum of each name with ∂L/∂v, once."""
+
     def finish(pulled: Pulled) -> Gradient:
         total = GradientSum(len(parameters))
         for name in list(sums):
             total.add(sums.pop(name).gradient, _factor(learner, name, pulled[name]))
         return _by_parameter(learner, parameters, batch.spread(total.gradient))
 
-    values = {name: torch.stack([loss for losses in found for loss in losses.get(name, [])]) for name in sums}
-    return ShardGradient(values, finish)
+    return finish
 
 
 def _tokens(examples: Prepared) -> int:

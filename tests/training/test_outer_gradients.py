@@ -99,6 +99,20 @@ def test_another_number_of_steps_or_another_order_is_another_gradient(family):
     assert error(gradient(1, False), first) > 1e-2
 
 
+@ON_EVERY_DEVICE
+@pytest.mark.parametrize("family", LAYOUTS)
+def test_without_inner_steps_all_texts_of_a_meta_batch_in_one_pass(family, device):
+    """As on a GPU; texts stand in several sets and episodes."""
+    case = PLAIN[0]
+    learner = case.learn(encoder_of(family, device=device))
+    gradients = OuterGradients(learner.encoder)
+    assert gradients.one_pass == (device != "cpu")
+    gradients.one_pass = True
+    assert_same(outer(learner, case.episodes(3), gradients), outer(learner, case.episodes(3)), torch.float64)
+    gradients.one_pass = False
+    assert_same(outer(learner, case.episodes(3), gradients), outer(learner, case.episodes(3)), torch.float64)
+
+
 def test_every_learner_is_here():
     assert {case.learner for case in (*STEPPING, REPTILE, *PLAIN)} == set(registry.names("learners"))
 
