@@ -226,6 +226,9 @@ TABLES: dict[str, Callable[[], str]] = {
         checkpointing_table(rows_of("checkpointing")),
         "encoder", "k", "recomputed", "precision", "tensors, MiB", "CPU time",
     ),
+    "short-speed": lambda: only(
+        comparison_table(rows_of("throughput")), peer=["learn2learn", "authors", "plain", "st-live"],
+    ),
     "short-exports": lambda: short(
         speed_table(rows_of("exports")), "encoder", "form", "MB", "largest difference", "torch takes, 1 thread",
     ),
