@@ -15,7 +15,7 @@ from metasearch.evaluation.study.read import STUDY_FILE, find_study
 from metasearch.pipelines.environment import Finding, Section, bad, note
 from metasearch.pipelines.resume import KINDS, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.retrieval.index.folder import exists, read_state
+from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import read_complete_rows

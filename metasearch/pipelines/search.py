@@ -13,7 +13,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines import factory
 from metasearch.retrieval.index import qdrant
-from metasearch.retrieval.index.folder import read_kind
+from metasearch.retrieval.index.database import read_kind
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address
 from metasearch.retrieval.index.qdrant_copy import CopyResult, copy_to_qdrant

@@ -121,7 +121,7 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
     plain, moved = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--expand"]))
     assert {hit["text"] for hit in moved} == {hit["text"] for hit in plain}
     assert {hit["score"] for hit in moved} != {hit["score"] for hit in plain}
-    assert list(docs.parent.glob("faq.index/expansion/*.json"))
+    assert list(docs.parent.glob("faq.index/expansion/*/*.safetensors"))
     assert error(*asked, "--expand", "--language=fr", code=2).startswith("no passage is in")
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.distill_run import TargetType
 from metasearch.config.recipe import Role
-from metasearch.data.formats.arrays import NAME, SUFFIX, ArrayFile, ArraySpec, MappedArrays, open_arrays, write
+from metasearch.data.formats.arrays import SUFFIX, LoadedArrays, open_arrays, write
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import NonFiniteError, RunFolderError
@@ -76,7 +76,7 @@ class TargetCache:
         # The key has the fingerprint of the weights and not the encoder's name, which may come to stand for others.
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
         self.folder, self._about = folder / key, {"encoder": encoder.name, **about}
-        self._files: dict[str, MappedArrays] = {}
+        self._files: dict[str, LoadedArrays] = {}
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return vectors `(B, D)` in order; `KeyError` for a text that was not requested before.
@@ -85,12 +85,12 @@ class TargetCache:
         """
         found, keys = np.empty((len(texts), self.dimension), np.float32), _sortable(compute_digests(texts))
         known = np.zeros(len(texts), np.bool_)
-        for mapped in self._files.values():
-            at, here = _found_in(_sortable(mapped.arrays["keys"]), keys)
+        for arrays in self._files.values():
+            at, here = _found_in(_sortable(arrays["keys"]), keys)
             if here.any():
-                values = mapped.arrays["vectors"][at[here]].astype(np.float32)
+                values = arrays["vectors"][at[here]].astype(np.float32)
                 if self.kind == "int8":
-                    values *= mapped.arrays["steps"][at[here], None]
+                    values *= arrays["steps"][at[here], None]
                 found[here] = values
                 known |= here
         if not known.all():
@@ -169,28 +169,21 @@ class TargetCache:
     def _find(self, repair: bool) -> None:
         """Open files that are new here. With `repair`, under the lock, delete damaged ones."""
         for path in sorted((self.folder / _TEXTS).glob(f"*{SUFFIX}")):
-            if path.stem in self._files or not NAME.fullmatch(path.stem):
+            if path.stem in self._files:
                 continue
             try:
-                stored = ArrayFile(path.stem, path.stat().st_size)
-                mapped = open_arrays(path.parent, stored, self._arrays(), "computed again")
-                mapped.check()
-                self._files[path.stem] = mapped
+                self._files[path.stem] = open_arrays(path)
             except RunFolderError as error:
                 if repair:
-                    log.warning("%s", error)
+                    log.warning("%s; its vectors are computed again", error)
                     path.unlink()
-
-    def _arrays(self) -> ArraySpec:
-        found: ArraySpec = {"keys": (np.uint64, (-1, 2)), "vectors": (_TYPES[self.kind], (-1, self.dimension))}
-        return {**found, "steps": (np.float32, (-1,))} if self.kind == "int8" else found
 
     def _missing(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct texts that have no vector yet, in their order."""
         distinct = list(dict.fromkeys(texts))
         keys, known = _sortable(compute_digests(distinct)), np.zeros(len(distinct), np.bool_)
-        for mapped in self._files.values():
-            known |= _found_in(_sortable(mapped.arrays["keys"]), keys)[1]
+        for arrays in self._files.values():
+            known |= _found_in(_sortable(arrays["keys"]), keys)[1]
         return [distinct[i] for i in np.flatnonzero(~known).tolist()]
 
 

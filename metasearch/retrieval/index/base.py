@@ -105,6 +105,12 @@ class Kind:
                 )
 
 
+def key_words(keys: Keys) -> NDArray[np.bytes_]:
+    """Return keys as one word each, which can be sorted and compared, `(n,)`."""
+    words: NDArray[np.bytes_] = np.ascontiguousarray(keys).view(f"S{KEY_BYTES}").reshape(len(keys))
+    return words
+
+
 def fields_to_json(fields: Mapping[str, Any]) -> str:
     """Return further fields as JSON, names in alphabetical order; the empty text for no fields."""
     return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if fields else ""

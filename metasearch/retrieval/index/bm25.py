@@ -1,7 +1,6 @@
 """BM25 (Robertson et al. 1994, as Lucene has it) over the texts of an index: finds names, numbers and rare words.
 
-What it is made of is kept in the index's folder, for these texts and this way to cut them into words, and made anew
-where it does not fit: it can be deleted at any time.
+Its weights are cached in the index's folder.
 """
 
 import hashlib
@@ -13,20 +12,14 @@ import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import ArraySpec, LoadedArrays, json_array
-from metasearch.retrieval.index import derived_arrays
+from metasearch.data.formats.arrays import LoadedArrays
 from metasearch.retrieval.index.base import Rows, Scores
+from metasearch.retrieval.index.derived_arrays import derive
 from metasearch.retrieval.index.exact_search import Best
 from metasearch.retrieval.index.local import LocalStore
 
 FOLDER = "bm25"
 _AT_ONCE = 4096
-_PARTS: ArraySpec = {
-    "data": (np.float32, (-1,)),
-    "indices": (np.int32, (-1,)),
-    "indptr": (np.int64, (-1,)),
-    "words": (np.uint8, (-1,)),
-}
 
 Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Cuts texts into words, by number; an encoder's own tokenizer does so in every language that it knows."""
@@ -38,22 +31,22 @@ class Bm25:
     Args:
         store: whose rows are searched.
         words: cuts texts.
-        parts: `data`, `indices` and `indptr` of the weights by word, and the numbers of the `words` in JSON.
+        parts: `data`, `indices` and `indptr` of the weights by word, and the `words`.
     """
 
     def __init__(self, store: LocalStore, words: Words, parts: LoadedArrays) -> None:
         self.store = store
         self.words = words
-        self._numbers = {word: i for i, word in enumerate(json.loads(parts["words"].tobytes()))}
+        self._numbers = {word: i for i, word in enumerate(parts["words"].tolist())}
         self._weights = bm25s.BM25(method="lucene")
         weights = {name: parts[name] for name in ("data", "indices", "indptr")}
         self._weights.scores = {**weights, "num_docs": len(store)}
-        # What its own `load` sets for the method.
+        # Its own `load` sets this for the method.
         self._weights.nonoccurrence_array = None
 
     @classmethod
     def of(cls, store: LocalStore, words: Words, name: str) -> "Bm25":
-        """Return BM25 over an index, as it was kept or made anew.
+        """Return BM25 over an index, from its cache if possible.
 
         Args:
             store: whose rows are searched.
@@ -63,13 +56,8 @@ class Bm25:
         Raises:
             RunFolderError: a text is damaged.
         """
-        key = hashlib.sha256(json.dumps([2, store.contents, name]).encode()).hexdigest()
-        folder = store.folder / FOLDER
-        kept = derived_arrays.kept(folder, key, _PARTS)
-        if kept is None:
-            kept = _made(store, words)
-            derived_arrays.keep(folder, key, kept, "the words of the index are counted again the next time")
-        return cls(store, words, kept)
+        key = hashlib.sha256(json.dumps([3, store.contents, name]).encode()).hexdigest()
+        return cls(store, words, derive(store.folder / FOLDER, key, lambda: _count(store, words)))
 
     def search(
         self, queries: Sequence[str], top: int, languages: Collection[str] = (), where: Sequence[str] = ()
@@ -100,7 +88,7 @@ class Bm25:
         return found
 
 
-def _made(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
+def _count(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
     """Return the weights for all words in an index's texts."""
     numbers: dict[int, int] = {}
     ids: list[list[int]] = []
@@ -117,4 +105,4 @@ def _made(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
         model = bm25s.BM25(method="lucene")
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
-    return {**found, "words": json_array(list(numbers))}
+    return {**found, "words": np.array(list(numbers), np.int64)}

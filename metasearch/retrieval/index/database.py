@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
 from metasearch.io import require_file, write_error
-from metasearch.retrieval.index.base import KEY_BYTES, SourceFile
+from metasearch.retrieval.index.base import KEY_BYTES, Kind, SourceFile
 
 FILE = "index.sqlite"
 FORMAT = "metasearch index"
@@ -29,8 +29,7 @@ SCHEMA = 4
 """Changes whenever an index of this release cannot be read by the one before, or the other way round."""
 ROW = np.dtype([("id", "<i8"), ("key", "u1", (KEY_BYTES,)), ("language", "<i4"), ("step", "<f4")])
 """A passage in a block: its number in the table of passages, -1 of a deleted one; key; language; step of its codes."""
-REMEDY = "Put the file back, or call metasearch index with its documents again, which makes anew what is damaged"
-WHOLE = "Put the file back, or delete it and call metasearch index with its documents again"
+REMEDY = "Restore the file, or delete it and run metasearch index with its documents again"
 _PAGE = 2**14
 _FETCHED = 4096
 _TABLES = """
@@ -112,7 +111,7 @@ class Database:
             return {}
         found = self._value(_STATE)
         if found is None and self._select("SELECT 1 FROM block LIMIT 1"):
-            raise self.damaged("the index", WHOLE)
+            raise self.damaged("the index")
         return {} if found is None else dict(json.loads(found))
 
     def write_state(self, state: Mapping[str, Any]) -> None:
@@ -132,7 +131,7 @@ class Database:
         found = []
         for number, facts, ids, lines, crc in self._select("SELECT * FROM file ORDER BY number"):
             if not _sound(number, (facts, ids, lines), crc):
-                raise self.damaged("the list of documents", WHOLE)
+                raise self.damaged("the list of documents")
             found.append(
                 (SourceFile(**json.loads(facts)), np.frombuffer(ids, np.int64), np.frombuffer(lines, np.int32))
             )
@@ -147,11 +146,10 @@ class Database:
         self._run("DELETE FROM file")
         self._run_each("INSERT INTO file VALUES (?, ?, ?, ?, ?)", rows)
 
-    def blocks(self) -> Iterator[tuple[int, Block | RunFolderError]]:
-        """Yield the blocks in their order: number and rows, or the error of a damaged one."""
+    def blocks(self) -> Iterator[tuple[int, Block | None]]:
+        """Yield each block's number and rows, in order; None for the rows of a damaged block."""
         for number, rows, crc in self._select("SELECT * FROM block ORDER BY number"):
-            sound = _sound(number, (rows,), crc)
-            yield number, np.frombuffer(rows, ROW) if sound else self.damaged(f"block {number}")
+            yield number, np.frombuffer(rows, ROW) if _sound(number, (rows,), crc) else None
 
     def write_block(self, number: int, rows: Block) -> None:
         """Replace a block's rows."""
@@ -189,19 +187,17 @@ class Database:
             with self._lock, self._errors():
                 some = rows.fetchmany(_FETCHED)
             for number, tag, text, fields, crc in some:
-                if not _sound_passage(number, tag, text, fields, crc):
+                if not _sound(number, (tag, text, fields), crc):
                     raise self.damaged(f"passage {number}")
                 yield number, _read_fields(fields)
             if not some:
                 return
 
     def sound_passages(self) -> NDArray[np.int64]:
-        """Return the numbers of all undamaged passages, ascending."""
+        """Return the numbers of all undamaged passages."""
         with self._errors():
-            rows = self._connection.execute("SELECT * FROM passage ORDER BY id")
-            return np.array(
-                [i for i, tag, text, more, crc in rows if _sound_passage(i, tag, text, more, crc)], np.int64
-            )
+            rows = self._connection.execute("SELECT * FROM passage")
+            return np.array([number for number, *values, crc in rows if _sound(number, tuple(values), crc)], np.int64)
 
     def write_passages(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
         """Write new passages: number, language, text and further fields as JSON."""
@@ -214,27 +210,22 @@ class Database:
         """Delete passages by their numbers."""
         self._run_each("DELETE FROM passage WHERE id = ?", ((number,) for number in ids))
 
-    def delete_other_passages(self, kept: NDArray[np.int64]) -> None:
-        """Delete all passages but those with some numbers."""
-        there = np.array([number for (number,) in self._select("SELECT id FROM passage")], np.int64)
-        self.delete_passages(np.setdiff1d(there, kept).tolist())
-
     def shrink(self) -> None:
         """Return unused space to the disk if it is a quarter of the file or more."""
         free, pages = (self._select(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_count"))
         if 4 * free > pages:
             self._run("VACUUM")
 
-    def damaged(self, what: str, remedy: str = REMEDY) -> RunFolderError:
-        """Return the error for a damaged value, with a remedy."""
-        return RunFolderError(f"{self.path}: {what} is damaged. {remedy}")
+    def damaged(self, what: str) -> RunFolderError:
+        """Return the error for a damaged value."""
+        return RunFolderError(f"{self.path}: {what} is damaged. {REMEDY}")
 
     def _value(self, number: int) -> bytes | None:
         found = self._select("SELECT value, crc FROM state WHERE number = ?", (number,))
         if not found:
             return None
         if not _sound(number, found[0][:1], found[0][1]):
-            raise self.damaged("the index", WHOLE)
+            raise self.damaged("the index")
         return bytes(found[0][0])
 
     def _put(self, number: int, value: bytes) -> None:
@@ -266,7 +257,7 @@ class Database:
                 raise write_error(self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from None
             if code in _UNWRITABLE:
                 raise RunFolderError(f"{self.path} cannot be read or written: {error}") from None
-            raise RunFolderError(f"{self.path}: {error}: the index is damaged. {WHOLE}") from None
+            raise RunFolderError(f"{self.path}: {error}: the index is damaged. {REMEDY}") from None
 
 
 def _crc(number: int, *values: bytes) -> int:
@@ -281,14 +272,51 @@ def _sound(number: Any, values: tuple[Any, ...], crc: Any) -> bool:
     return typed and _crc(number, *values) == crc
 
 
-def _sound_passage(number: int, tag: Any, text: Any, fields: Any, crc: Any) -> bool:
-    """Return the same as `_sound`, in a third of the time: an update checks each passage."""
-    try:
-        content = b"%d,%b%d,%b%d,%b" % (len(tag), tag, len(text), text, len(fields), fields)
-        return bool(zlib.crc32(content, number & 0xFFFFFFFF) == crc)
-    except TypeError:  # a damaged type
-        return False
-
-
 def _read_fields(content: bytes) -> dict[str, Any]:
     return dict(json.loads(content.decode())) if content else {}
+
+
+# An index folder: whether it exists, and its kind.
+
+
+def exists(folder: Path) -> bool:
+    """Return whether a folder is an index."""
+    return (folder / FILE).exists()
+
+
+def read_kind(folder: Path) -> Kind | None:
+    """Return an index's encoder and settings; None if there is no index. `RunFolderError` if it is damaged."""
+    state = read_state(folder) if exists(folder) else None
+    return Kind(**state["kind"]) if state else None
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """Return an index's current facts on disk; empty if a writer died before its first transaction.
+
+    Raises:
+        RunFolderError: it is no index, damaged, or of another schema.
+    """
+    require_index(folder)
+    database = Database(folder / FILE)
+    try:
+        return checked_state(database)
+    finally:
+        database.close()
+
+
+def require_index(folder: Path) -> None:
+    """Raise `RunFolderError` unless a folder is an index."""
+    if not exists(folder):
+        what = f"is no index: it has no {FILE}" if folder.exists() else "does not exist"
+        raise RunFolderError(f"{folder} {what}; make one with metasearch index DOCS -o {folder}")
+
+
+def checked_state(database: Database) -> dict[str, Any]:
+    """Return an index's facts; `RunFolderError` if another release wrote them."""
+    found = database.state()
+    if found and (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
+        raise RunFolderError(
+            f"{database.path}: it has schema {found.get('schema')}, and this release of metasearch reads schema "
+            f"{SCHEMA}; use the release that made it, or make the index again in another folder"
+        )
+    return found

@@ -1,6 +1,7 @@
 """An index in a folder, to be searched: passages in SQLite, and an exact search of all vectors in memory."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -14,12 +15,62 @@ from metasearch.config.conditions import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SourceFile
-from metasearch.retrieval.index.contents import Contents, is_in
-from metasearch.retrieval.index.database import FILE, WHOLE, Block, Database
+from metasearch.retrieval.index.database import FILE, Block, Database, checked_state, read_state, require_index
 from metasearch.retrieval.index.exact_search import Groups, processors, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
-from metasearch.retrieval.index.folder import checked_state, read_state, require_index
 from metasearch.retrieval.index.quantise import Quantised, Queries
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The documents' passages: R rows at P places, files in order.
+
+    Attributes:
+        files: of the documents.
+        ends: file i has the places from `ends[i - 1]` up to `ends[i]`.
+        lines: of each place, `(P,)`.
+        ids: number of the passage at each place, `(P,)`.
+        sorted: numbers of the passages, ascending, `(R,)`.
+        rows: row of each of `sorted`, `(R,)`.
+        first: first place of each row, `(R,)`.
+        counts: how many places each row has, `(R,)`.
+    """
+
+    files: Sequence[SourceFile]
+    ends: Rows
+    lines: NDArray[np.int32]
+    ids: Rows
+    sorted: Rows
+    rows: Rows
+    first: Rows
+    counts: Rows
+
+    @classmethod
+    def read(cls, database: Database, count: int) -> "Contents":
+        """Read `count` documents; `RunFolderError` for another number."""
+        found = database.files()
+        if len(found) != count:
+            raise database.damaged("the list of documents")
+        ids = np.concatenate([np.zeros(0, np.int64), *(part for _, part, _ in found)])
+        lines = np.concatenate([np.zeros(0, np.int32), *(part for *_, part in found)])
+        numbers, first, counts = np.unique(ids, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        rows = np.empty(len(order), np.int64)
+        rows[order] = np.arange(len(order))
+        ends = np.cumsum([len(part) for _, part, _ in found], dtype=np.int64)
+        return cls([file for file, *_ in found], ends, lines, ids, numbers, rows, first[order], counts[order])
+
+    def parts(self) -> Iterator[tuple[SourceFile, slice]]:
+        """Yield the files with their places."""
+        ends = self.ends.tolist()
+        yield from zip(self.files, map(slice, [0, *ends], ends), strict=True)
+
+    def rows_of(self, ids: Rows) -> Rows:
+        """Return each passage's row, -1 without a place."""
+        if not len(self.sorted):
+            return np.full(len(ids), -1, np.int64)
+        place = np.minimum(np.searchsorted(self.sorted, ids), len(self.sorted) - 1)
+        return np.where(self.sorted[place] == ids, self.rows[place], -1)
 
 
 class LocalStore:
@@ -43,7 +94,7 @@ class LocalStore:
         self.kind = Kind(**state["kind"])
         content = database.arrays()
         if bool(content) != self.state["arrays"]:
-            raise database.damaged("the index", WHOLE)
+            raise database.damaged("the index")
         self.arrays: Mapping[str, NDArray[Any]] = load(content) if content else {}
         """Arrays that belong to the vectors, such as a map that all of them went through."""
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
@@ -114,7 +165,16 @@ class LocalStore:
 
     def verify(self) -> None:
         """Compare everything with its checksum; `RunFolderError` names all that is damaged."""
-        problems = [str(error) for error in self._damaged_blocks().values()]
+        sound, problems = self._database.sound_passages(), []
+        for number, block in self._database.blocks():
+            try:
+                if block is None:
+                    raise self._database.damaged(f"block {number}")
+                self._codes(number, block)
+                missing = np.setdiff1d(block["id"][block["id"] >= 0], sound)
+                problems += [str(self._database.damaged(f"passage {i}")) for i in missing.tolist()]
+            except RunFolderError as error:
+                problems.append(str(error))
         if problems:
             raise RunFolderError("; ".join(problems))
 
@@ -279,8 +339,8 @@ class LocalStore:
         """The blocks by number; the first damaged one is an error."""
         found = {}
         for number, block in self._database.blocks():
-            if isinstance(block, RunFolderError):
-                raise block
+            if block is None:
+                raise self._database.damaged(f"block {number}")
             found[number] = block
         return found
 
@@ -302,18 +362,3 @@ class LocalStore:
 
     def _codes(self, number: int, block: Block) -> NDArray[np.int8]:
         return self._database.codes(number).reshape(len(block), self.kind.dimension)
-
-    def _damaged_blocks(self) -> dict[int, RunFolderError]:
-        """Return the damaged blocks, or ones with damaged passages."""
-        sound, found = self._database.sound_passages(), {}
-        for number, block in self._database.blocks():
-            try:
-                if isinstance(block, RunFolderError):
-                    raise block
-                self._codes(number, block)
-                live = block["id"][block["id"] >= 0]
-                if len(missing := live[~is_in(live, sound)]):
-                    raise self._database.damaged(f"passage {missing.min()}")
-            except RunFolderError as error:
-                found[number] = error
-        return found

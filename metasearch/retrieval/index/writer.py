@@ -6,8 +6,6 @@ documents change in one moment, when `finish` has written them all.
 
 import hashlib
 import json
-import logging
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,10 +20,8 @@ from safetensors.numpy import save
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import LOCK, held
-from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json
-from metasearch.retrieval.index.contents import is_in, key_words
-from metasearch.retrieval.index.database import FILE, FORMAT, ROW, SCHEMA, Block, Database
-from metasearch.retrieval.index.folder import OLD_FILE, OLD_FOLDERS, checked_state, exists
+from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json, key_words
+from metasearch.retrieval.index.database import FILE, FORMAT, ROW, SCHEMA, Block, Database, checked_state, exists
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import to_int8
 
@@ -37,8 +33,6 @@ _DEAD = 0.25
 """Share of the passages of a block that may be deleted before it is written anew."""
 _EMPTY: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
 """How many files the documents are, None before they are finished; hash of all places; and whether there are arrays."""
-
-log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -59,8 +53,6 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
         if others:
             raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
     with held(folder, f"{folder}: another process writes this index; wait for it to end"):
-        if not (folder / FILE).exists() and (folder / OLD_FILE).exists():
-            log.warning("%s has an earlier format: it is made again from the named documents", folder)
         database = Database(folder / FILE, write=True)
         try:
             yield IndexWriter(folder, database, kind)
@@ -93,7 +85,7 @@ class IndexWriter(LocalStore):
     @cached_property
     def places_by_file(self) -> dict[str, FilePlaces]:
         """The index's passages by file path."""
-        blocks = np.concatenate([np.zeros(0, ROW), *self._written.values()])
+        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
         blocks = blocks[np.argsort(blocks["id"], kind="stable")]
         keys = blocks["key"][np.searchsorted(blocks["id"], self._contents.ids)]
         lines = self._contents.lines
@@ -109,7 +101,7 @@ class IndexWriter(LocalStore):
         Raises:
             RunFolderError: the index has vectors, which were made with what it keeps now; or it cannot be written.
         """
-        if self._written:
+        if self._blocks:
             raise RunFolderError(f"{self.folder}: the index has vectors already; make another one in another folder")
         state = {**self.state, "arrays": True}
         with self._database.transaction():
@@ -164,22 +156,19 @@ class IndexWriter(LocalStore):
         content = hashlib.sha256(keys.tobytes())
         content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
         state = {**self.state, "files": len(files), "contents": content.hexdigest()}
-        blocks, kept = dict(self._written), _distinct(ids)
+        blocks = dict(self._blocks)
         with self._database.transaction():
             self._database.write_files(
                 (each.file, ids[start:end], each.lines.astype(np.int32))
                 for each, start, end in zip(files, ends, ends[1:], strict=False)
             )
-            self._remove(blocks, kept)
+            self._remove(blocks, ids)
             self._repack(blocks)
             self._database.write_state(state)
         for name in _OF_CONTENTS:
             self.__dict__.pop(name, None)
         self.state, self._last = self._database.state(), None
         self._database.shrink()
-        (self.folder / OLD_FILE).unlink(missing_ok=True)
-        for name in OLD_FOLDERS:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def delete(self, keys: Keys) -> None:
         """Remove passages from all documents; keys `(n, 16)` that are not there are ignored."""
@@ -190,31 +179,9 @@ class IndexWriter(LocalStore):
         self.finish(left)
 
     @cached_property
-    def sound(self) -> bool:
-        """Whether everything is as it was written; damaged blocks are dropped, with a warning for each.
-
-        The passages of a damaged block are known no more, so that their files are read, and they are encoded, again.
-        """
-        found = self._damaged_blocks()
-        if found:
-            with self._database.transaction():
-                for number, error in found.items():
-                    log.warning("%s; its passages are encoded again", error)
-                    self._database.delete_block(number)
-                ids = [block["id"] for block in self._blocks.values()]
-                self._database.delete_other_passages(np.unique(np.concatenate([np.zeros(0, np.int64), *ids])))
-        return not found
-
-    @cached_property
-    def _written(self) -> dict[int, Block]:
-        """The blocks that a writer may rely on, by number."""
-        assert self.sound is not None
-        return self._blocks
-
-    @cached_property
     def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
         """Passage keys when the index was opened, ascending, their numbers; and later additions."""
-        blocks = np.concatenate([np.zeros(0, ROW), *self._written.values()])
+        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
         live = blocks[blocks["id"] >= 0]
         words = key_words(np.ascontiguousarray(live["key"]))
         order = np.argsort(words)
@@ -236,7 +203,7 @@ class IndexWriter(LocalStore):
     def _find_places(self, each: FilePlaces) -> Rows:
         """Return the passage number at each place in a file, or -1."""
         # Most files of an update are as they were.
-        unchanged = self.sound and self.places_by_file.get(each.file.path) is each
+        unchanged = self.places_by_file.get(each.file.path) is each
         return self._ids_by_file[each.file.path] if unchanged else self._find(each.keys)
 
     def _add(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> None:
@@ -247,7 +214,7 @@ class IndexWriter(LocalStore):
         codes, block["step"] = to_int8(vectors)
         block["id"], block["key"] = self._next_id + np.arange(len(block)), keys
         block["language"] = [numbers[each.language] for each in passages]
-        blocks, ids = dict(self._written), block["id"].tolist()
+        blocks, ids = dict(self._blocks), block["id"].tolist()
         with self._database.transaction():
             self._database.write_state(state)
             self._write_block(blocks, block, codes)
@@ -256,20 +223,20 @@ class IndexWriter(LocalStore):
                 for number, each in zip(ids, passages, strict=True)
             )
         self.state = state
-        self._written.update(blocks)
+        self._blocks.update(blocks)
         self._next_id += len(block)
         self._known[2].update(zip((key.tobytes() for key in keys), ids, strict=True))
 
     @cached_property
     def _next_id(self) -> int:
-        # Also above the numbers of a dropped damaged block, which places still have.
-        numbers = [self._contents.ids, *(block["id"] for block in self._written.values())]
-        return 1 + max(int(part.max(initial=-1)) for part in numbers)
+        return 1 + max((int(block["id"].max(initial=-1)) for block in self._blocks.values()), default=-1)
 
     def _remove(self, blocks: dict[int, Block], kept: Rows) -> None:
-        """Delete all passages but some, whose numbers are given in ascending order."""
+        """Delete all passages but those with some numbers."""
+        stays = np.zeros(self._next_id, np.bool_)
+        stays[kept] = True
         for number, block in blocks.items():
-            gone = (block["id"] >= 0) & ~is_in(block["id"], kept)
+            gone = (block["id"] >= 0) & ~stays[block["id"]]
             if gone.any():
                 self._database.delete_passages(block["id"][gone].tolist())
                 blocks[number] = block = block.copy()
@@ -302,13 +269,7 @@ class IndexWriter(LocalStore):
 
 
 _OF_CONTENTS = (
-    "files", "languages", "quantised", "_contents", "_rows", "_row_languages", "_blocks", "_written", "_known",
+    "files", "languages", "quantised", "_contents", "_rows", "_row_languages", "_blocks", "_known",
     "_next_id", "places_by_file", "_ids_by_file", "_columns",
 )  # fmt: skip
 """Cached properties of a store that change with its documents."""
-
-
-def _distinct(ids: Rows) -> Rows:
-    """Return distinct numbers, ascending."""
-    found = np.sort(ids)
-    return found[np.diff(found, prepend=-1) > 0]

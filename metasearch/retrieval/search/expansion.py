@@ -1,7 +1,7 @@
 """Document expansion in an index: passages are searched by second vectors, moved towards other languages.
 
-The vectors (`metasearch.encoders.pool_scores`) are computed at the first search that needs them and kept in the index's
-folder; they can be deleted at any time.
+The vectors (`metasearch.encoders.pool_scores`) are computed at the first search that needs them and cached in the
+index's folder.
 """
 
 import hashlib
@@ -11,10 +11,9 @@ import logging
 import numpy as np
 
 from metasearch.config.languages import UNKNOWN
-from metasearch.data.formats.arrays import ArraySpec
 from metasearch.encoders.pool_scores import ALPHA, expanded
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index import derived_arrays
+from metasearch.retrieval.index.derived_arrays import derive
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import Quantised, to_int8
 
@@ -26,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def expand(store: LocalStore) -> None:
-    """Give a store the second vectors of its passages, as they were kept or made anew.
+    """Give a store the second vectors of its passages, from their cache if possible.
 
     Raises:
         ConfigError: the index has more than `MOST` passages, or passages of one language alone.
@@ -36,14 +35,8 @@ def expand(store: LocalStore) -> None:
     known = require_expandable(store)
     if UNKNOWN in store.languages:
         log.warning("not expanded, language unknown: %s passages", f"{store.languages[UNKNOWN]:,}")
-    shape: ArraySpec = {"codes": (np.int8, (len(store), store.kind.dimension)), "steps": (np.float32, (len(store),))}
-    key = hashlib.sha256(json.dumps([2, ALPHA, store.contents]).encode()).hexdigest()
-    kept = derived_arrays.kept(store.folder / FOLDER, key, shape)
-    if kept is None:
-        log.info("comparing %s passages with each other, once", f"{len(store):,}")
-        kept = _expanded(store, known)._asdict()
-        derived_arrays.keep(store.folder / FOLDER, key, kept, "passages are compared again the next time")
-    store.expanded = Quantised(kept["codes"], kept["steps"])
+    key = hashlib.sha256(json.dumps([3, ALPHA, store.contents]).encode()).hexdigest()
+    store.expanded = Quantised(**derive(store.folder / FOLDER, key, lambda: _expanded(store, known)._asdict()))
 
 
 def require_expandable(store: LocalStore) -> list[str]:
@@ -61,6 +54,7 @@ def require_expandable(store: LocalStore) -> list[str]:
 
 def _expanded(store: LocalStore, known: list[str]) -> Quantised:
     """Return all passages' vectors, expanded if their language is known."""
+    log.info("comparing %s passages with each other, once", f"{len(store):,}")
     vectors, languages = store.vectors(), np.full(len(store), -1, np.int64)
     for number, tag in enumerate(known):
         languages[store.rows_in([tag])] = number

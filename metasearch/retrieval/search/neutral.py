@@ -9,11 +9,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.postprocessing import LEAST
-from metasearch.data.formats.arrays import json_array
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, estimate, require_none
 from metasearch.encoders.protocols import TextEncoder
@@ -58,9 +58,8 @@ def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMa
 
 def to_arrays(neutral: NeutralMap) -> dict[str, NDArray[Any]]:
     """Return a map as the arrays that an index keeps."""
-    return {
-        "centre": neutral.centre, "directions": neutral.directions, "languages": json_array(neutral.languages),
-    }  # fmt: skip
+    languages = np.frombuffer(json.dumps(neutral.languages, ensure_ascii=False).encode(), np.uint8)
+    return {"centre": neutral.centre, "directions": neutral.directions, "languages": languages}
 
 
 def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:

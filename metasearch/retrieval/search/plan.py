@@ -103,7 +103,7 @@ def plan(
     errors: list[str] = []
     for number, source in enumerate(sources, 1):
         try:
-            before = store.files.get(source.file) if store.sound else None
+            before = store.files.get(source.file)
             told = source.language if settings.names else ""
             if before and not strict and (before.sha256, before.language) == (source.digest, told):
                 found.files.append(store.places_by_file[source.file])
@@ -133,8 +133,6 @@ def _say(found: Plan) -> None:
 
 def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
     """Skip an unreadable document or folder; its indexed documents stay unchanged."""
-    if indexed and not store.sound:
-        raise DataError(f"{message}; the index is damaged and cannot keep what it has of '{indexed[0]}'")
     found.files += [store.places_by_file[path] for path in indexed]
     found.kept += len(indexed)
     found.skipped += not indexed

@@ -1,6 +1,5 @@
 """An index in a folder: what `upsert` kept stays, and what readers see changes in one moment."""
 
-import json
 import multiprocessing
 import os
 import sqlite3
@@ -26,7 +25,6 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.base import passage_keys
-from metasearch.retrieval.index.folder import read_kind
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 
@@ -209,22 +207,6 @@ def test_two_writers_exclude_each_other_and_readers_go_on(tmp_path):
         other.join(60)
         assert "another process writes this index" in said.get()
         assert len(LocalStore.open(tmp_path)) == 20
-
-
-def test_an_index_of_an_earlier_format_is_refused_to_readers_and_made_anew_by_a_writer(tmp_path, caplog):
-    old = {"kind": {"encoder": "mini", "fingerprint": "f1", "dimension": 4, "settings": {"words": 9}}, "schema": 2}
-    (tmp_path / "manifest.json").write_text(json.dumps(old))
-    (tmp_path / "segments").mkdir()
-    (tmp_path / "segments" / "one.safetensors").touch()
-    with pytest.raises(
-        RunFolderError, match=f"an earlier format; make it again .* metasearch index DOCS -o {tmp_path}"
-    ):
-        LocalStore.open(tmp_path)
-    assert read_kind(tmp_path).settings == {"words": 9}
-    write_index(tmp_path, made(20))
-    assert "it is made again from the named documents" in caplog.text
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "index.sqlite"]
-    assert len(LocalStore.open(tmp_path)) == 20
 
 
 def test_a_key_is_of_text_and_language_and_not_of_the_place():

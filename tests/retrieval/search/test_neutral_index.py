@@ -89,10 +89,10 @@ def test_a_server_of_it_projects_embeddings_of_queries_and_documents_alone(docs,
     assert np.abs(expected["document"] - expected[None]).max() > 1e-2
 
 
-def test_a_damaged_map_cannot_be_made_again_which_its_error_says(docs, encoder):
+def test_a_damaged_map_is_named(docs, encoder):
     index(docs, encoder)
     with sqlite3.connect(docs / "index" / "index.sqlite") as file:
         file.execute("UPDATE state SET crc = crc + 1 WHERE number = 1")
     for use in (lambda: index(docs, encoder), lambda: LocalStore.open(docs / "index")):
-        with pytest.raises(RunFolderError, match=r"index.sqlite: the index is damaged\. Put the file back"):
+        with pytest.raises(RunFolderError, match=r"index.sqlite: the index is damaged\. Restore the file"):
             use()

@@ -1,6 +1,5 @@
 """One bad document does not stop an index, and none leaves it because it cannot be read for a while."""
 
-import sqlite3
 from functools import cache
 from pathlib import Path
 
@@ -98,17 +97,6 @@ def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all
     ]
     assert texts(tmp_path) == before
     assert index().skipped == 2
-
-
-def test_a_damaged_index_cannot_keep_a_document_and_says_so_instead_of_dropping_it(docs, tmp_path):
-    index()
-    with sqlite3.connect(tmp_path / "one" / "index.sqlite") as file:
-        file.execute("UPDATE codes SET crc = crc + 1")
-    (docs / "a.de.jsonl").write_bytes(b"\xff")
-    with pytest.raises(
-        DataError, match=r"a\.de\.jsonl:1: .*; the index is damaged and cannot keep what it has of 'docs/a"
-    ):
-        index()
 
 
 MATTER = "---\ntitle: Keys: where\n---\nUnder the mat.\n"

@@ -1,7 +1,6 @@
 """Documents go into an index: what is new is encoded, what is gone is found no more, all else stays."""
 
 import json
-import sqlite3
 from functools import cache
 
 import pytest
@@ -115,16 +114,6 @@ def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatc
     ):
         index(docs, "news")
     assert index(docs, "news", drop=True).dropped == 2
-
-
-def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs):
-    index(docs)
-    with sqlite3.connect(docs.parent / "one" / "index.sqlite") as file:
-        file.execute("UPDATE passage SET text = 'other' WHERE id = 1")
-    with pytest.raises(ConfigError, match="1 existing documents that were not named"):
-        index(docs, "docs/faq.de.jsonl")
-    assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
-    assert index(docs).documents == 2
 
 
 def test_another_encoder_is_refused_to_write_and_to_search(docs):
