@@ -181,11 +181,7 @@ def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
 
 
 def with_fold_seed(task: Task, seed: int | None) -> Task:
-    """Return a task whose articles or rows are shuffled with a seed before folds are cut; None changes nothing.
-
-    Raises:
-        ConfigError: the task comes split or is all test.
-    """
+    """Return a task whose articles or rows are shuffled with a seed before folds are cut; None changes nothing."""
     if seed is None:
         return task
     if task.folds.method != "kfold":

@@ -74,11 +74,7 @@ class Entailments:
         return fingerprint_of((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs)
 
     def hold_out(self, dev: int, seed: int = 0) -> tuple["Entailments", "Entailments"]:
-        """Return train and dev; dev has at least the given number of pairs, and all pairs of a premise are on one side.
-
-        Raises:
-            DataError: no premise would be left to train on.
-        """
+        """Return train and dev, which has at least `dev` pairs; all pairs of a premise are on one side."""
         counts = Counter(pair.premise for pair in self.pairs)
         premises = list(counts)
         held: set[str] = set()
@@ -98,11 +94,7 @@ class Entailments:
 
 
 def read_entailment(paths: Sequence[Path]) -> Entailments:
-    """Return the labelled pairs in files of the formats above, in order.
-
-    Raises:
-        DataError: a file is missing, of another kind, lacks a column, holds an unknown label, or has no pair to use.
-    """
+    """Return the labelled pairs in files of the formats above, in order."""
     pairs: list[EntailmentPair] = []
     whole = Report()
     for path in paths:

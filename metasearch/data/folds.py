@@ -26,12 +26,7 @@ class Split:
 
 
 def split(data: Data, folds: Folds, fold: int) -> Split:
-    """Return one fold; its test set is the run of groups with that number, from 0.
-
-    Raises:
-        ConfigError: the fold is out of range.
-        DataError: there are too few groups, or the data does not come split.
-    """
+    """Return one fold; its test set is the run of groups with that number, from 0."""
     if folds.method == "kfold":
         parts = _kfold(data.groups, folds, fold)
     elif fold != 0:
@@ -43,12 +38,7 @@ def split(data: Data, folds: Folds, fold: int) -> Split:
 
 
 def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
-    """Split dev into a part for meta-valid episodes and a part for the dev score.
-
-    Args:
-        dev: dev part of one fold.
-        share: share of the groups that give the dev score. 0 uses all of dev for both, as the paper does.
-    """
+    """Split dev into a part for meta-valid episodes and a share for the dev score; 0 uses all of dev for both."""
     if share == 0:
         return dev, dev
     if len(dev.groups) < 2:

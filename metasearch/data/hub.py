@@ -15,14 +15,7 @@ def is_hub_name(source: object) -> bool:
 
 
 def fetch(name: str) -> Path:
-    """Return a data set's local folder or file.
-
-    Args:
-        name: `hub:ORG/NAME`, optionally followed by a file or folder in it, such as `hub:org/name/data/train.parquet`.
-
-    Raises:
-        HubError: the name is wrong, the hub cannot be reached, or it has no such data set or file.
-    """
+    """Return the local path of `hub:ORG/NAME`, or of a file or folder in it: `hub:org/name/data/train.parquet`."""
     from huggingface_hub import snapshot_download  # takes a second, which other data need not wait for
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 

@@ -23,15 +23,6 @@ def with_labels(train: Labelled, count: int, seed: int, asked: Collection[str]) 
     They are drawn by the seed, all in one order: where languages have the same questions, translations are chosen
     together, and what is chosen of a smaller number is chosen of a larger one, too. All candidates stay, as texts that
     may be mined negatives.
-
-    Args:
-        train: all of it.
-        count: of each language, or of each language pair.
-        seed: of the order.
-        asked: languages that are asked in; questions of others are left out. Of pairs all languages are.
-
-    Raises:
-        DataError: a language that is asked in has fewer questions with answers, or a language pair fewer rows.
     """
     if isinstance(train, SimilarityData):
         return _scored(train, count, seed)

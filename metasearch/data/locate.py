@@ -17,11 +17,6 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
 
     Looks in `data` where the user named a folder, else beside the task's declaration, else in `METASEARCH_DATA`; each
     time in the folder itself and up to three levels below it.
-
-    Raises:
-        HubError: `data` is a name such as `hub:mteb/nfcorpus`, and the hub does not give it.
-        DataError: no folder holds them; the message says which files are missing, where to get them, their licence
-            and the folder that is expected.
     """
     names = ", ".join(expected[:3]) + (", ..." if len(expected) > 3 else "")
     source = f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"
@@ -50,9 +45,6 @@ def find_file(folder: Path, name: str) -> Path:
     """Return the file of a name below a folder; language tags in it may have any case, and `_` for `-`.
 
     A file with exactly this name comes first. If there is no such file, the path with this name is returned.
-
-    Raises:
-        DataError: several files differ in the case of their tags alone.
     """
     path = folder / name
     found = sorted(each for each in _list(path.parent) if _fold(each) == _fold(path.name))

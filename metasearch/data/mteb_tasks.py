@@ -50,16 +50,7 @@ def is_mteb_name(source: object) -> bool:
 
 
 def read(name: str) -> tuple[Task, Data]:
-    """Return a task of mteb, all in the test split, and its data.
-
-    Args:
-        name: `mteb:TASK` or `mteb:TASK/SUBSET`.
-
-    Raises:
-        ConfigError: the extra `mteb` is not installed, or mteb has no such task or subset, or it is of another type.
-        HubError: mteb cannot load the data.
-        DataError: a text or a score is damaged.
-    """
+    """Return a task of mteb, all in the test split, and its data."""
     task = _open(name)
     reader, measures = _READERS[task.metadata.type]
     tags = _tags(task)

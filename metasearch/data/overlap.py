@@ -48,11 +48,7 @@ def set_of(name: str, data: Data) -> TestSet:
 
 
 def set_of_file(path: Path) -> TestSet:
-    """Return a file's texts: its lines, or all cells in a `.tsv` or `.csv` file.
-
-    Raises:
-        DataError: it has none, or lines of it are no texts, as those of JSON.
-    """
+    """Return a file's texts: its lines, or all cells in a `.tsv` or `.csv` file."""
     suffix = suffix_of(path)
     if suffix in _NO_LINES:
         raise DataError(f"{path}: expected a file of texts, a line each, or a table in .tsv or .csv; got {suffix}")
@@ -87,11 +83,7 @@ def key(text: str) -> str:
 
 
 class Index:
-    """A searchable index of a test set's texts.
-
-    Args:
-        test: the test set.
-    """
+    """A searchable index of a test set's texts."""
 
     def __init__(self, test: TestSet) -> None:
         self.name = test.name

@@ -45,11 +45,7 @@ Row = tuple[str, str, float]
 
 
 def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
-    """Return the pairs in CSV and TSV files, in order.
-
-    Raises:
-        DataError: a file is missing or damaged, with file and line, or its name tells no language.
-    """
+    """Return the pairs in CSV and TSV files, in order."""
     pairs: list[ScoredPair] = []
     for path in paths:
         languages, series = read_name(path)
@@ -85,11 +81,7 @@ def scored_csv(rows: Iterable[Row]) -> str:
 def split_dev(
     pairs: Sequence[ScoredPair], count: int, seed: int = 0
 ) -> tuple[tuple[ScoredPair, ...], tuple[ScoredPair, ...]]:
-    """Return train and dev, in order; all translations of a row are in the same part.
-
-    Raises:
-        DataError: no row would be left to train on.
-    """
+    """Return train and dev, in order; all translations of a row are in the same part."""
     groups = list(dict.fromkeys(pair.group for pair in pairs))
     if count >= len(groups):
         raise DataError(f"dev: {count} rows of {len(groups)} leave none for training")
@@ -100,11 +92,7 @@ def split_dev(
 
 
 def read_name(path: Path) -> tuple[tuple[str, str], str]:
-    """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`.
-
-    Raises:
-        DataError: it tells no language, or can be read in several ways.
-    """
+    """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`."""
     words = re.findall(r"[^-_.]+", unpacked(path.name).rsplit(".", 1)[0])
     # The longest stretch, and of several readings those without a region in lower case, which could be a language.
     for size in range(len(words), 0, -1):

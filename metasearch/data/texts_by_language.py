@@ -33,16 +33,6 @@ def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()
     """Return the first texts per language from files; several files in a language alternate.
 
     Every other text is a question, the others are candidates, so that the prompts of both have their part.
-
-    Args:
-        paths: files, and folders that are searched at any depth; other files of a folder are passed over, and the log
-            names some of them.
-        limit: texts of a language, at most.
-        languages: that are read; empty takes all that are there.
-
-    Raises:
-        DataError: a path is missing, a name does not tell the language, a file is empty, damaged or not UTF-8, or there
-            are no files of a language that is asked for.
     """
     sources: dict[str, list[tuple[Path, int | None]]] = {}
     for path in paths:
@@ -59,16 +49,7 @@ def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()
 
 
 def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
-    """Return a task's texts by language, without labels, sampled evenly if there are too many.
-
-    Args:
-        data: such as the train part of a fold.
-        limit: texts of a language, at most.
-        languages: that are wanted; empty takes all.
-
-    Raises:
-        DataError: there are no texts of a language that is asked for.
-    """
+    """Return a task's texts by language, without labels, sampled evenly if there are too many."""
     found: dict[str, dict[tuple[Role, str], None]] = {}
     if isinstance(data, TranslationData):
         raise DataError("a translation task has no train part to take texts from")

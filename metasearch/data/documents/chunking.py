@@ -40,15 +40,7 @@ class Chunker:
         self.estimated = settings.length is not len
 
     def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:
-        """Yield the passages in a section in order, each with its offset.
-
-        Args:
-            section: the text.
-            notes: counts the words that are cut and the titles that are too long.
-
-        Raises:
-            ConfigError: the limit is below the length of one character.
-        """
+        """Yield the passages in a section in order, each with its offset."""
         title = f"{section.title}\n" if section.title and self.settings.titles else ""
         text, shift = section.text, 0
         if title and 2 * self.settings.length(title) > self.settings.limit:

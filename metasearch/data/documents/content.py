@@ -18,11 +18,7 @@ _MARKS = {
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Yield the text of a file in parts, with LF for every CR LF and CR, without a byte-order mark.
-
-    Raises:
-        DataError: the file cannot be read, is not UTF-8 or holds a NUL; the byte is counted from 0, the line from 1.
-    """
+    """Yield the text of a file in parts, with LF for every CR LF and CR, without a byte-order mark."""
     newlines = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     done, line = 0, 1
     with opened(path, lambda: f"{done:,} bytes") as file:

@@ -14,12 +14,6 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
     """Return a function from text to language tag, the likeliest of 97.
 
     Short texts are often taken for another language; fewer languages to choose from help.
-
-    Args:
-        languages: tags to choose from, whose scripts and regions are ignored; empty takes all.
-
-    Raises:
-        ConfigError: py3langid does not know one of the languages.
     """
     from py3langid import langid  # takes a while, and few commands detect
 
@@ -38,13 +32,8 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
 def detect_all(texts: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
     """Return each text's language.
 
-    Args:
-        texts: at least one.
-        languages: tags to choose from; where there are none, the languages of at least one text in twenty and the most
-            frequent one are detected first.
-
-    Raises:
-        ConfigError: py3langid does not know one of the languages.
+    Without tags to choose from, the languages of at least one text in twenty and the most frequent one are detected
+    first, and then chosen from.
     """
     distinct = list(dict.fromkeys(texts))
     if not languages:

@@ -44,11 +44,6 @@ def find_folder_language(name: str, untagged: Set[str], around: str) -> str:
     """Return the language that a folder tells: it is a tag, or ends in a dot and a tag, such as `pages.zh_TW`.
 
     `pages` beside `pages.zh_TW` tells that its files are in one language, which is `und`.
-
-    Args:
-        name: of the folder.
-        untagged: names beside it that others add a tag to, see `find_untagged`.
-        around: language that the folders around it tell, which it inherits.
     """
     tag = _read_tag(name) or _read_tag(name.rpartition(".")[2])
     return tag or (UNKNOWN if name in untagged else around)
@@ -61,11 +56,6 @@ def find_language(stem: str, told: str, siblings: Series) -> str:
     tags, too: `git-rm` is no Romansh. So in a folder that tells a language, a name counts only if its siblings have the
     same name with other tags. A tag that can be a word, such as that of `git-rm`, then needs a sibling in the language
     of the folder.
-
-    Args:
-        stem: name of the file without its suffix.
-        told: language that its folder tells, see `find_folder_language`.
-        siblings: of the names in its folder, see `find_series`.
     """
     end = _read_end(stem)
     if end is None or not told:

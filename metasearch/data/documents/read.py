@@ -24,10 +24,6 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
 
     A document that is found in a folder and cannot be read is skipped, from its damage on, with a warning.
 
-    Raises:
-        DataError: a document that is named cannot be read.
-        ConfigError: the limit is below the length of one character.
-
     Example:
         >>> from metasearch.data.documents.read import read
         >>> passages = list(read(["docs"]))
@@ -43,17 +39,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
 
 
 def passages(source: Source, settings: Settings, notes: Notes | None = None) -> Iterator[Passage]:
-    """Yield a document's passages in order.
-
-    Args:
-        source: the document.
-        settings: how it becomes passages.
-        notes: take what is skipped, changed or wrong; by default warnings say it at the end.
-
-    Raises:
-        DataError: the document cannot be read, is damaged or not UTF-8; names file and line.
-        ConfigError: the limit is below the length of one character.
-    """
+    """Yield a document's passages in order."""
     found = Notes() if notes is None else notes
     cutter = Chunker(settings)
     count = 0

@@ -24,9 +24,6 @@ class Settings:
         names: let the names of files and folders tell the language, such as `faq.de.md` and `de/faq.md`.
         language: of what neither a column, an attribute, front matter nor a name tells the language of.
         detect: tells the language of a text that still has none; see `metasearch.data.documents.detect`.
-
-    Raises:
-        ConfigError: a value is out of range, or the language is no tag.
     """
 
     limit: int = 1000
@@ -68,9 +65,6 @@ def estimator(length: Callable[[str], int]) -> Callable[[str], int]:
     """Return a function that sums the lengths of a text's words, with added special tokens counted once.
 
     Of a tokenizer whose tokens end at white space it is the length itself; of others it may be more or less.
-
-    Args:
-        length: counts a text.
     """
     added = length("")
     remembered = lru_cache(_WORDS)(length)

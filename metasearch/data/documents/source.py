@@ -74,16 +74,6 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
 
     In folders, hidden files and those of other kinds are left out, with one warning that counts them; so are pipes,
     devices and empty files, each with a warning of its own. A document that is reached twice is taken once.
-
-    Args:
-        paths: files and folders.
-        names: say which languages the names of files and folders tell, as where they count.
-        unreadable: takes files and folders below those that are named and cannot be read: name → what is wrong. By
-            default, warnings say it.
-
-    Raises:
-        DataError: a path that is named is not there or cannot be read, a file that is named is none of a known kind, or
-            there is no document at all.
     """
     search = _Search()
     named = [Path(path) for path in paths]

@@ -19,12 +19,7 @@ def unpacked(name: str) -> str:
 
 
 def open_packed(path: Path) -> BinaryIO:
-    """Open a file to read its content, unpacked where its name ends in `.gz` or `.zst`.
-
-    Raises:
-        OSError: it cannot be read.
-        DataError: it is packed with Zstandard, and no package is there that can read that.
-    """
+    """Open a file to read its content, unpacked where its name ends in `.gz` or `.zst`."""
     require_file(path)
     if path.suffix == ".gz":
         # Lines are cut faster by a buffered reader than by the gzip file itself.

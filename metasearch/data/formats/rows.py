@@ -66,18 +66,14 @@ def read_rows(
     damaged: Damage | None = None,
     lines: Lines | None = None,
 ) -> Iterator[Row]:
-    """Yield rows from a file, a folder or memory.
+    """Yield rows from a file, a folder or memory; see the table above.
 
     Args:
-        source: see the table above.
+        source: path, or rows in memory.
         columns: name that a value gets → its column, such as `{"query": "question"}`; other columns keep theirs.
         names: names of the columns of a CSV or TSV without a header; a TSV may then be called `.txt`, too.
-        damaged: hears of rows that cannot be read, which are skipped. By default the first of them is an error.
+        damaged: hears of rows that cannot be read, which are skipped; by default the first of them is a `DataError`.
         lines: gives the lines of a text file with their ends, in place of lines of any length.
-
-    Raises:
-        DataError: the source cannot be read, is of another kind, lacks one of `columns`, or a row is damaged; the
-            message names file, line and value.
 
     Example:
         >>> [row.values for row in read_rows([{"question": "where?", "id": 1}], {"query": "question"})]

@@ -11,13 +11,7 @@ class RepeatedKey(ValueError):
 
 
 def parse(text: str) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        RepeatedKey: a key is duplicated in an object.
-        ValueError: it is no JSON, or a number is too long.
-        RecursionError: it nests too deep.
-    """
+    """Return the value of a JSON text."""
     repeated: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

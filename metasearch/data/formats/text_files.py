@@ -40,11 +40,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
-    """Open a file to read, unpacked where its name ends in `.gz` or `.zst`.
-
-    Raises:
-        DataError: it cannot be read, or is a damaged packed file, of which the error says what was `reached` before.
-    """
+    """Open a file to read, unpacked where its name ends in `.gz` or `.zst`."""
     try:
         with open_packed(path) as file:
             yield file

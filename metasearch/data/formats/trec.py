@@ -27,12 +27,7 @@ class RunLine:
 
 
 def read_run(path: Path) -> dict[str, list[RunLine]]:
-    """Return query → lines, the highest score first; equal scores are in the order of the ranks, then of the lines.
-
-    Raises:
-        DataError: the file cannot be read or is empty, a line is malformed, a document is duplicated for a
-            query, or lines are of several systems; the message names file and line.
-    """
+    """Return query → lines, the highest score first; equal scores are in the order of the ranks, then of the lines."""
     found: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], str] = {}
     system = ""
@@ -53,12 +48,7 @@ def read_run(path: Path) -> dict[str, list[RunLine]]:
 
 
 def write_run(path: Path, lines: Iterable[RunLine]) -> None:
-    """Write a run file, whole or not at all.
-
-    Raises:
-        DataError: the name of a query, document or system holds white space.
-        RunFolderError: the file cannot be written.
-    """
+    """Write a run file, whole or not at all."""
     written = []
     for line in lines:
         for name in (line.query, line.document, line.system):

@@ -185,10 +185,6 @@ class Corpus(Sequence[Translation]):
 
         Sources are drawn once for all languages, so that those with translations into many of them serve them all. A
         source in dev takes all of its translations out of train, the ones that dev does not need, too.
-
-        Args:
-            dev: number of pairs of each language in dev; `DataError` where a language is left none to train on.
-            seed: seed of the run.
         """
         numbers = self.table.source_numbers()[self.rows]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)

@@ -84,17 +84,7 @@ class ParallelFile:
 
 
 def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> ParallelFile | None:
-    """Return what the name of a file says; None if it is no name of parallel text.
-
-    Args:
-        path: the file.
-        tables: whether tables with named columns count.
-        pivot: language that decides where a name can be read in several ways.
-        corpus: corpus of files without one in their name; by default the folder's name.
-
-    Raises:
-        DataError: a name can be read in several ways, none of which has the pivot language.
-    """
+    """Return what the name of a file says; None if it is no name of parallel text."""
     stem, _, kind = unpacked(path.name).rpartition(".")
     # Absolute, since a bare file name has a parent without a name.
     folder, table = path.absolute().parent, kind in _TABLES
@@ -212,15 +202,6 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
     """Return the parts to read, and the files that are no training text.
 
     In a folder, files of other names and those named `-dev` or `-test` are passed over; a file that is given is read.
-
-    Args:
-        paths: files, names such as `hub:ORG/NAME`, and folders that are searched at any depth; at least one.
-        settings: pivot, languages and corpora to read.
-
-    Raises:
-        DataError: a path is missing, a file is not named as parallel text or lacks the pivot, one side of two is
-            missing, the same text stands there twice, or a language or corpus that is asked for is not there.
-        HubError: the hub cannot be reached, or has no such data set.
     """
     files: list[ParallelFile] = []
     ignored: list[str] = []

@@ -42,12 +42,7 @@ class TokenCounter(NamedTuple):
 
 
 def read_sides(part: Part) -> Iterator[Sides | None]:
-    """Yield the pivot side and the translation of each line or row; None for a line without two columns.
-
-    Raises:
-        DataError: a file cannot be read or is damaged, or a table lacks a column of text.
-        ConfigError: a table needs pyarrow, which is not installed.
-    """
+    """Yield the pivot side and the translation of each line or row; None for a line without two columns."""
     if part.columns:
         yield from _table_rows(part)
     elif len(part.paths) == 2:

@@ -47,11 +47,7 @@ def is_prepared(folder: Path) -> bool:
 
 
 def prepared_folder(paths: Sequence[Path]) -> Path | None:
-    """Return the prepared corpus that is given in place of files; None where files are given.
-
-    Raises:
-        ConfigError: it is given together with something else.
-    """
+    """Return the prepared corpus that is given in place of files; None where files are given."""
     folders = [path for path in map(Path, paths) if is_prepared(path)]
     if folders and len(paths) > 1:
         raise ConfigError(
@@ -79,17 +75,7 @@ def write_table(folder: Path, batches: Iterator[Any]) -> str:
 
 
 class SavedTable:
-    """A saved table, mapped into memory.
-
-    Args:
-        folder: of the table.
-        normalised: whether texts are normalised when they are read; see `metasearch.data.normalise`.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-        DataError: a file cannot be read or a column is missing.
-        RunFolderError: a data file differs from the one that `metasearch prepare` wrote.
-    """
+    """A saved table, mapped into memory."""
 
     def __init__(self, folder: Path, normalised: bool = False) -> None:
         self.folder, self._normalised = folder, normalised

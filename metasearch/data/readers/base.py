@@ -34,11 +34,7 @@ def pair_languages(task: Task) -> list[tuple[str, str]]:
 
 
 def require_unique(ids: Iterable[tuple[str, str]]) -> None:
-    """Raise `DataError` for a duplicate id.
-
-    Args:
-        ids: each id with its place, such as `de.jsonl:3`.
-    """
+    """Raise `DataError` for a duplicate id."""
     first: dict[str, str] = {}
     for uid, place in ids:
         if uid in first:
@@ -47,12 +43,7 @@ def require_unique(ids: Iterable[tuple[str, str]]) -> None:
 
 
 def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:
-    """Log translations of one question in different articles, which `joined` merges.
-
-    Args:
-        folder: of the data.
-        articles: question → its articles, each with a language in which it is of that.
-    """
+    """Log translations of one question in different articles, which `joined` merges."""
     if several := {uid: named for uid, named in articles.items() if len(named) > 1}:
         uid, named = next(iter(several.items()))
         of = ", ".join(f"'{article}' in {language}" for article, language in named.items())
@@ -63,13 +54,7 @@ def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]])
 def joined(
     questions: Sequence[Question], candidates: Sequence[Candidate], same: Iterable[tuple[str, str]] = ()
 ) -> RetrievalData:
-    """Merge groups that share a question or an answer, so that folds separate them.
-
-    Args:
-        questions: of all languages; those with one id are translations.
-        candidates: with the ids of the questions that they answer.
-        same: further pairs of groups that are one.
-    """
+    """Merge groups that share a question or an answer, so that folds separate them."""
     root: dict[str, str] = {}
 
     # Union-find: follows a group to the one that stands for all that it was joined with.

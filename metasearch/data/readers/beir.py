@@ -52,9 +52,6 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
         folder: of the files.
         languages: language of rows that name none, or languages to detect it among; by default any.
         splits: whose judgements are read; with several, each query is of one. By default all, and in no split.
-
-    Raises:
-        DataError: a file is missing, or a row is damaged or names a query or document that is not there.
     """
     labels = list(_judgements(folder, splits))
     queries = _texts(folder, "queries", {label.query: label.place for label in labels})
@@ -69,19 +66,7 @@ def judged_data(
     name: str,
     splits: Sequence[str] = (),
 ) -> RetrievalData:
-    """Return the queries that have a relevant document, and all documents.
-
-    Args:
-        labels: judgements.
-        queries: by their ids.
-        corpus: documents by their ids.
-        languages: as for `read_folder`.
-        name: of the data, for messages.
-        splits: as for `read_folder`.
-
-    Raises:
-        DataError: a judgement names a query or a document that is not there, or a query is of two splits.
-    """
+    """Return the queries that have a relevant document, and all documents; `languages` and `splits` as above."""
     _complete([*queries.values(), *corpus.values()], languages, name)
     grades: dict[tuple[str, str], float] = {}
     answers: dict[str, list[str]] = {}
@@ -132,13 +117,7 @@ class JudgedText:
 
 
 def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> dict[str, JudgedText]:
-    """Return a file's texts by id, in order.
-
-    Args:
-        folder: of the file.
-        name: of the file without its suffix.
-        wanted: ids that have to be there, each with the place that names it; others are not returned. By default all.
-    """
+    """Return a file's texts by id, in order."""
     found: dict[str, JudgedText] = {}
     for row in read_rows(_table(folder, name)):
         uid = str(_value(row, "_id", "id"))

@@ -53,16 +53,7 @@ def rows_of(data: Data) -> Iterator[Row]:
 
 
 def apart(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[list[TranslatedRow], int]:
-    """Return rows that may be added to train, and the number of rows dropped because of held-out texts.
-
-    Args:
-        rows: to be added.
-        held: what stands in dev and test.
-        drop: whether a row whose text, or whose source's text, stands there is left out; else it is an error.
-
-    Raises:
-        DataError: a row has an id or an article of dev or test, whatever `drop` says, or such a text; it is named.
-    """
+    """Return rows that may be added to train, and the number of rows dropped because of held-out texts."""
     kept: list[TranslatedRow] = []
     left = 0
     for added in rows:

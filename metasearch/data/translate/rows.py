@@ -31,15 +31,7 @@ class TranslatedRow:
 def retrieval_rows(
     train: RetrievalData, source: str, into: Sequence[str], keep: bool, translate: Translate
 ) -> Iterator[TranslatedRow]:
-    """Yield the questions and candidates of a train part in other languages.
-
-    Args:
-        train: with the rows of the source language.
-        source: the language that is translated from.
-        into: languages that are translated into.
-        keep: whether what train has in these languages already is not translated.
-        translate: translates texts.
-    """
+    """Yield the questions and candidates of a train part in other languages."""
     for language in into:
         asked = {q.id for q in train.questions if q.language == language} if keep else set()
         answered = {q for q, found in train.answers.items() if language in found} if keep else set()

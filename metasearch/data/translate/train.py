@@ -29,12 +29,7 @@ _FILE = "translations.jsonl"
 
 
 def translations(translator: Translator, texts: Sequence[str], source: str, target: str) -> dict[str, str]:
-    """Return text → translation for each distinct text, from the cache if possible.
-
-    Raises:
-        DataError: the translator fails, or gives a blank text or another number of them.
-        EncoderError: the cache cannot be written.
-    """
+    """Return text → translation for each distinct text, from the cache if possible."""
     distinct = list(dict.fromkeys(texts))
     if not translator.kept:
         return _translated(translator, distinct, source, target)
@@ -119,11 +114,7 @@ def described(block: Translate) -> str:
 
 
 def translator_of(block: Translate, where: str, places: Places) -> Translator | None:
-    """Return a block's translator, None for an oracle.
-
-    Raises:
-        ConfigError: there is none of that name, or an option is wrong.
-    """
+    """Return a block's translator, None for an oracle."""
     if block.by == ORACLE:
         return None
     try:
@@ -142,18 +133,7 @@ def provenance(block: Translate, translator: Translator | None, source_rows: str
 
 
 def add_translations(parts: Split, task: Task, translator: Translator | None) -> tuple[Split, Translations]:
-    """Return the parts with the translations of train's rows in train, dev and test without the source's rows.
-
-    Args:
-        parts: of one fold, with the rows of the source language in all of them.
-        task: with a block `translate`.
-        translator: of the block; None for an oracle.
-
-    Raises:
-        ConfigError: the block does not say what becomes of rows that train has in the languages already.
-        DataError: a row that is to be added stands in dev or test, there is nothing to translate, or the translator
-            fails.
-    """
+    """Return the parts with the translations of train's rows in train, dev and test without the source's rows."""
     block = task.translate
     assert block is not None
     assert isinstance(parts.train, TrainedArm)

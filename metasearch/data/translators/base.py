@@ -35,11 +35,7 @@ class Translator(Protocol):
     def __init__(self, options: Any, places: Places) -> None: ...
 
     def fingerprint(self, source: str, target: str) -> str:
-        """Return a hash of everything known to affect translations between two languages.
-
-        Raises:
-            DataError: a file that they depend on is missing.
-        """
+        """Return a hash of everything known to affect translations between two languages."""
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str]:
         """Return the translation of each text, in order.

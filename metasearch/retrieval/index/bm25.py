@@ -26,13 +26,7 @@ Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 
 class Bm25:
-    """BM25 over an index's rows; created by `of`.
-
-    Args:
-        store: whose rows are searched.
-        words: cuts texts.
-        parts: `data`, `indices` and `indptr` of the weights by word, and the `words`.
-    """
+    """BM25 over an index's rows; created by `of`."""
 
     def __init__(self, store: LocalStore, words: Words, parts: LoadedArrays) -> None:
         self.store = store
@@ -46,16 +40,7 @@ class Bm25:
 
     @classmethod
     def of(cls, store: LocalStore, words: Words, name: str) -> "Bm25":
-        """Return BM25 over an index, from its cache if possible.
-
-        Args:
-            store: whose rows are searched.
-            words: cuts texts.
-            name: hash of everything that `words` depends on.
-
-        Raises:
-            RunFolderError: a text is damaged.
-        """
+        """Return BM25 over an index, from its cache if possible."""
         key = hashlib.sha256(json.dumps([3, store.contents, name]).encode()).hexdigest()
         return cls(store, words, derive(store.folder / FOLDER, key, lambda: _count(store, words)))
 

@@ -52,15 +52,7 @@ Block = NDArray[Any]
 
 
 class Database:
-    """An index's file. A reader sees the state at opening; a writer holds the folder's lock.
-
-    Args:
-        path: of the file.
-        write: whether to write it; it is made where it is missing.
-
-    Raises:
-        RunFolderError: it cannot be opened.
-    """
+    """An index's file. A reader sees the state at opening; a writer holds the folder's lock."""
 
     def __init__(self, path: Path, write: bool = False) -> None:
         self.path = path
@@ -291,11 +283,7 @@ def read_kind(folder: Path) -> Kind | None:
 
 
 def read_state(folder: Path) -> dict[str, Any]:
-    """Return an index's current facts on disk; empty if a writer died before its first transaction.
-
-    Raises:
-        RunFolderError: it is no index, damaged, or of another schema.
-    """
+    """Return an index's current facts on disk; empty if a writer died before its first transaction."""
     require_index(folder)
     database = Database(folder / FILE)
     try:

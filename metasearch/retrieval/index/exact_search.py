@@ -32,12 +32,7 @@ _Score = Callable[[_Chosen], Scores]
 
 
 class Best:
-    """The best rows so far for each of q queries.
-
-    Args:
-        queries: q.
-        top: how many of each are wanted.
-    """
+    """The best rows so far for each of q queries."""
 
     def __init__(self, queries: int, top: int) -> None:
         self.top = top

@@ -23,11 +23,7 @@ SHOWN = 100
 
 
 class Column:
-    """The values of one field. A row may have any number of values.
-
-    Args:
-        pairs: rows, and the value of the field in each.
-    """
+    """The values of one field. A row may have any number of values."""
 
     def __init__(self, pairs: Iterable[tuple[int, Any]]) -> None:
         codes: dict[str | int | float, int] = {}

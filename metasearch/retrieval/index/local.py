@@ -103,15 +103,7 @@ class LocalStore:
 
     @classmethod
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
-        """Open an index for searching, in its current state; all scored data is read and checked.
-
-        Args:
-            folder: of the index.
-            threads: that search at once; by default as many as this process has processors.
-
-        Raises:
-            RunFolderError: it is no index, never finished, damaged, or of another release's schema.
-        """
+        """Open an index for searching, in its current state; all scored data is read and checked."""
         require_index(folder)
         database = Database(folder / FILE)
         try:
@@ -224,12 +216,7 @@ class LocalStore:
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def groups(self, groups: Sequence[Collection[str]]) -> Groups:
-        """Return the group number of each row's language, or -1, `(R,)`.
-
-        Raises:
-            ConfigError: no row is in one of the languages.
-            ValueError: a language is in two groups.
-        """
+        """Return the group number of each row's language, or -1, `(R,)`."""
         # Read once: another thread may search other groups meanwhile.
         key, last = tuple(map(frozenset, groups)), self._last
         if last and last[0] == key:
@@ -246,11 +233,7 @@ class LocalStore:
         return found
 
     def rows_in(self, languages: Collection[str], where: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Return which rows are in some languages and meet all conditions, `(R,)`.
-
-        Raises:
-            ConfigError: no row is in one of the languages, or has one of the fields.
-        """
+        """Return which rows are in some languages and meet all conditions, `(R,)`."""
         inside = np.asarray(self.groups([languages]) >= 0)
         return inside & self._meets(where) if where else inside
 
@@ -290,11 +273,7 @@ class LocalStore:
         return self.quantised.codes * self.quantised.steps[:, None]
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
-        """Return the passages of rows at their first places, and how many places each has.
-
-        Raises:
-            RunFolderError: the text of a passage is damaged.
-        """
+        """Return the passages of rows at their first places, and how many places each has."""
         return [(self._passage(row, int(self._contents.first[row])), int(self._contents.counts[row])) for row in rows]
 
     def row_keys(self) -> Keys:

@@ -100,8 +100,7 @@ class Point:
 def numbers_of_keys(keys: Keys) -> Rows:
     """Return each key's point number, `(n,)`: its first 63 bits.
 
-    Raises:
-        ConfigError: two keys have the same number; of 100 million passages that happens once in 1,800 collections.
+    Two of 100 million passages have the same number in one of 1,800 collections, which is a `ConfigError`.
     """
     numbers = (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
     if len(np.unique(numbers)) < len(numbers):
@@ -114,15 +113,6 @@ class QdrantStore:
 
     Rows are the numbers of points. Hits come from Qdrant's own index (HNSW), which is approximate, so that they can
     differ from the exact hits of a local index.
-
-    Args:
-        address: of the collection.
-        client: of the server; by default a new one.
-
-    Raises:
-        ConfigError: the extra `qdrant` is not installed.
-        RunFolderError: the server cannot be reached, the collection does not exist or was never finished, or another
-            program made it.
     """
 
     def __init__(self, address: Address, client: Any = None) -> None:
@@ -215,11 +205,7 @@ class QdrantStore:
         return self._ranked(sparse, WORDS, top, languages, where)
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
-        """Return the passages of rows at their first places, and how many places each has.
-
-        Raises:
-            RunFolderError: a passage left the collection meanwhile; repeat the search.
-        """
+        """Return the passages of rows at their first places, and how many places each has."""
         wanted = [int(row) for row in rows]
         with errors(self.address):
             found = self._client.retrieve(self.address.collection, ids=wanted, with_payload=True)
@@ -286,11 +272,7 @@ def errors(address: Address) -> Iterator[None]:
 
 
 def read_state(client: Any, address: Address) -> dict[str, Any] | None:
-    """Return a collection's metadata, or None.
-
-    Raises:
-        RunFolderError: another program made the collection, or another release of metasearch.
-    """
+    """Return a collection's metadata, or None."""
     with errors(address):
         if not client.collection_exists(address.collection):
             return None

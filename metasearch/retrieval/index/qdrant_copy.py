@@ -46,19 +46,6 @@ def copy_to_qdrant(
     """Make a new or existing collection a copy of a local index.
 
     A call that is killed leaves a collection that can be searched if it could be before; the next call sends the rest.
-
-    Args:
-        store: the index; `store.expanded` is set where `expanded` is asked for.
-        address: of the collection.
-        words: cuts texts into words, for the search by words.
-        expanded: whether points have the second vectors, too.
-        on_sent: hears how many points are sent, and how many are to be.
-        client: of the server; by default a new one.
-
-    Raises:
-        ConfigError: the extra `qdrant` is not installed, or the collection has other settings.
-        EncoderError: the collection has vectors of another encoder.
-        RunFolderError: the server cannot be reached or refuses, or another program made the collection.
     """
     models = import_extra("qdrant_client.models", "qdrant", address.shown)
     client = client or qdrant.connect(address)

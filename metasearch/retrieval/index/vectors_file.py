@@ -42,19 +42,7 @@ def write_vectors(
     precision: Precision = "float16",
     on_written: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Write an index's passages with their vectors, group by group, atomically.
-
-    Args:
-        store: the index.
-        path: of the file.
-        precision: of the vectors.
-        on_written: hears how many passages are written, and how many there are.
-
-    Raises:
-        ConfigError: pyarrow is not installed, the name does not end in `.parquet`, or a number is too large for
-            float16.
-        RunFolderError: the file cannot be written, or the index is damaged.
-    """
+    """Write an index's passages with their vectors, group by group, atomically."""
     require_writable(path)
     parquet = import_extra("pyarrow.parquet", "corpora", f"--vectors {path}")
     width = np.dtype(precision).itemsize

@@ -61,13 +61,7 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
 
 
 class IndexWriter(LocalStore):
-    """A store that can be written; `writing` gives it.
-
-    Args:
-        folder: of the index.
-        database: its file.
-        kind: the encoder and settings of the vectors.
-    """
+    """A store that can be written; `writing` gives it."""
 
     def __init__(self, folder: Path, database: Database, kind: Kind) -> None:
         state = checked_state(database)
@@ -96,11 +90,7 @@ class IndexWriter(LocalStore):
         return {file.path: self._contents.ids[part] for file, part in self._contents.parts()}
 
     def keep(self, own: Mapping[str, NDArray[Any]]) -> None:
-        """Store arrays that belong to the vectors, such as a projection.
-
-        Raises:
-            RunFolderError: the index has vectors, which were made with what it keeps now; or it cannot be written.
-        """
+        """Store arrays that belong to the vectors, such as a projection."""
         if self._blocks:
             raise RunFolderError(f"{self.folder}: the index has vectors already; make another one in another folder")
         state = {**self.state, "arrays": True}

@@ -32,10 +32,6 @@ def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMa
     """Return the projection that removes the passages' languages from an encoder's vectors.
 
     Languages of fewer than 20 passages, and passages of unknown languages, have no part in it, which a line says.
-
-    Raises:
-        EncoderError: the encoder has such a map already.
-        DataError: fewer than two languages have enough passages.
     """
     require_none(encoder)
     enough = {tag: [text for _, text in drawn] for tag, drawn in sorted(sample.items()) if len(drawn) >= LEAST}

@@ -49,15 +49,7 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
 def encoding(
     encoder: Encoder, what: str, callback: Callback, done: int = 0, total: int | None = None
 ) -> Iterator[None]:
-    """Report encoding to a callback, and clear the token cache at the end.
-
-    Args:
-        encoder: that encodes.
-        what: it is for.
-        callback: hears.
-        done: texts that were encoded before.
-        total: texts there are; None where that is all that is encoded meanwhile.
-    """
+    """Report encoding to a callback, and clear the token cache at the end."""
     try:
         with report_progress(encoder, lambda now, all_now: callback.on_encode(what, done + now, total or all_now)):
             yield

@@ -76,21 +76,6 @@ def plan(
 
     A document that cannot be read is skipped, with a warning. If the index has it, it stays as it is there: it may be
     readable again soon.
-
-    Args:
-        store: of the index.
-        sources: the documents.
-        settings: how they become passages.
-        unreadable: files and folders that cannot be read → what is wrong.
-        sampled: passages of each language in the sample; 0 takes none.
-        drop: whether documents of the index that are still there, and were not named, leave it.
-        strict: whether everything that cannot be read is an error; documents that did not change are read again, too.
-        heard: hears after each document how many are read, and how many there are.
-
-    Raises:
-        ConfigError: a document of the index is not named and is still there, or none of them is named or there.
-        DataError: a document that was named cannot be read, or another one that the index has, where it is damaged, or
-            anything at all if `strict`. A line for each problem.
     """
     found = Plan()
     named = {source.file for source in sources}

@@ -59,12 +59,7 @@ class Searcher:
         self._alone: set[str] = set()
 
     def reopen(self) -> "Searcher | None":
-        """Return a searcher for the index's current state; None if unchanged.
-
-        Raises:
-            EncoderError: the index has vectors of another encoder now.
-            RunFolderError: the index is gone or damaged.
-        """
+        """Return a searcher for the index's current state; None if unchanged."""
         if not self.store.changed():
             return None
         found = Searcher(self.store.reopen(), self.encoder, self.reranker)

@@ -71,26 +71,9 @@ def update(
 ) -> UpdateResult:
     """Make a new or existing index contain exactly these documents.
 
-    A process that is killed has written down what was encoded, and the next call encodes the rest. Readers see the
-    documents of before until all is done.
-
-    Args:
-        folder: of the index.
-        paths: files and folders.
-        encoder: gives the vectors; the prompts of `settings` are its own already.
-        settings: how documents become passages and vectors.
-        name: by which the encoder is opened; by default its own.
-        drop: whether documents of the index that are still there, and were not named, leave it.
-        strict: whether a document, row or language that cannot be read is an error; else a warning.
-        callback: hears how many documents are read and how many passages encoded.
-
-    Raises:
-        ConfigError: a setting is out of range or another than that of the index; or a document of the index is not
-            named, is still there, and `drop` is not set.
-        DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
-            none with text; or too few passages for a neutral index.
-        EncoderError: the index has vectors of another encoder.
-        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
+    A killed process has saved what it encoded, and the next call encodes the rest. Readers see the old documents
+    until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
+    unreadable is an error. `name` is the name under which the index remembers the encoder.
     """
     settings = resolved(settings, encoder)
     cut = cutting(settings, encoder)

@@ -93,13 +93,7 @@ class JsonRoute(APIRoute):
 
 
 def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard:
-    """Return the application inside its guard.
-
-    Args:
-        service: answers requests.
-        hosts: the allowed names.
-        token: that requests must bring, if any.
-    """
+    """Return the application inside its guard."""
     app = FastAPI(
         title="metasearch",
         version=__version__,

@@ -51,13 +51,7 @@ Part = tuple[_Job, list[str]]
 
 
 class Batcher:
-    """Collects texts into batches and has them done; `run` must be running.
-
-    Args:
-        do: called in one thread, with the same work for all texts.
-        limits: size of a batch, how long texts wait for others, and how many requests may wait.
-        observe: called with the number of texts in each batch.
-    """
+    """Collects texts into batches and has them done; `run` must be running."""
 
     def __init__(self, do: Do, limits: Limits, observe: Callable[[int], None] = lambda count: None) -> None:
         self._do = do
@@ -75,16 +69,7 @@ class Batcher:
         return self._batch is not None and not self._batch.done()
 
     def submit(self, work: Hashable, texts: Sequence[str], max_tokens: int) -> asyncio.Future[list[Any]]:
-        """Queue texts; the future gets each text's result, or an exception of `do`. Cancel it to drop them.
-
-        Args:
-            work: passed to `do`; requests with equal work share batches.
-            texts: to work on.
-            max_tokens: tokens of a text that the encoder reads.
-
-        Raises:
-            RequestError: too many requests wait (429).
-        """
+        """Queue texts; the future gets each text's result, or an exception of `do`. Cancel it to drop them."""
         if self.waiting >= self._limits.waiting:
             message = f"{self.waiting} requests are waiting, the limit (--max-waiting); try again in a second"
             raise RequestError(429, "too_many_requests", message, headers={"retry-after": "1"})

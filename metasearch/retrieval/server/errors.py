@@ -16,15 +16,7 @@ _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 
 class RequestError(HTTPException):
-    """A request that cannot be answered.
-
-    Args:
-        status: HTTP status.
-        code: a word for programs.
-        message: one sentence for people: the value, the limit, and a valid choice.
-        param: key of the body.
-        headers: further headers of the answer.
-    """
+    """A request that cannot be answered."""
 
     def __init__(
         self, status: int, code: str, message: str, param: str | None = None, headers: Mapping[str, str] | None = None

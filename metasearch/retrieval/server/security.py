@@ -68,11 +68,7 @@ class Hosts:
 
     @classmethod
     def parse(cls, bound: str, allowed: Sequence[str]) -> "Hosts":
-        """Return `localhost`, the name that the server is bound to, and the allowed names.
-
-        Raises:
-            ConfigError: a name is invalid, for example with a port or a path.
-        """
+        """Return `localhost`, the name that the server is bound to, and the allowed names."""
         for name in allowed:
             if not _NAME.fullmatch(name) and not is_address(name):
                 raise ConfigError(f"--allow-host {name}: expected a name such as search.example.org or *.example.org")
@@ -90,11 +86,7 @@ class Hosts:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file of one line. The log warns if other users can read the file.
-
-    Raises:
-        ConfigError: the file cannot be read, or the token is too short or not visible ASCII characters.
-    """
+    """Return the token in a file of one line. The log warns if other users can read the file."""
     try:
         token = read_bytes(path).decode("ascii").strip()
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -116,14 +108,6 @@ class Guard:
     """ASGI middleware around the whole application: checks host and token, adds headers, counts answers.
 
     It checks before the body is read, and every path that is not open, so a new path is never open by mistake.
-
-    Args:
-        app: the application.
-        hosts: the allowed names.
-        token: that requests must bring, if any.
-        open_paths: paths that need no token.
-        counted_paths: paths that the metrics name.
-        metrics: where answers are counted.
     """
 
     def __init__(

@@ -30,15 +30,7 @@ _CONNECTIONS = 1000
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; nobody can connect until something listens.
-
-    Args:
-        host: a name or address of this machine.
-        port: 0 takes a free one.
-
-    Raises:
-        ConfigError: the address is not this machine's, or the port is taken or reserved.
-    """
+    """Return a socket at an address; nobody can connect until something listens."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -62,13 +54,7 @@ def format_address(bound: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that ends like a metasearch command and closes silent connections.
-
-    Args:
-        app: the application.
-        limits: `grace` and `timeout` of the server.
-        ready: called when the server answers.
-    """
+    """A uvicorn server that ends like a metasearch command and closes silent connections."""
 
     def __init__(self, app: Guard, limits: Limits, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__(
@@ -94,11 +80,7 @@ class Server(uvicorn.Server):
         self._idle: dict[tuple[Any, Any], float] = {}
 
     def run_on(self, bound: socket.socket) -> None:
-        """Serve on a socket until a signal comes.
-
-        Raises:
-            Interrupted: requests were given up, because the grace period was over or a second signal came.
-        """
+        """Serve on a socket until a signal comes."""
         self.run(sockets=[bound])
         if unfinished := self._app.unfinished:
             requests = "1 request was" if unfinished == 1 else f"{unfinished} requests were"

@@ -58,14 +58,7 @@ class Result:
 
 
 class Service:
-    """Answers requests with one index and its encoder.
-
-    Args:
-        searcher: the index and its encoder.
-        limits: of requests.
-        name: of the model; by default the encoder's, without the path of a local folder.
-        rerank_top: passages of a query that a request may rerank.
-    """
+    """Answers requests with one index and its encoder."""
 
     def __init__(
         self, searcher: Searcher, limits: Limits, name: str | None = None, rerank_top: int = RERANK_TOP

@@ -17,11 +17,7 @@ _BLOCK = re.compile(r"</(?:p|h[1-6]|li|tr)>")
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield a file's text, without images.
-
-    Raises:
-        DataError: the file is damaged, or the extra `documents` is not installed.
-    """
+    """Yield a file's text, without images."""
     mammoth = import_extra("mammoth", "documents", f"{path}: a DOCX file", DataError)
     with opened(path, lambda: "the beginning") as file:
         content = io.BytesIO(file.read())

@@ -16,11 +16,7 @@ NO_TEXT = "pages without text, which may be scanned"
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of all pages as one section.
-
-    Raises:
-        DataError: the file is damaged or needs a password, or the extra `documents` is not installed.
-    """
+    """Yield the text of all pages as one section."""
     pypdf = import_extra("pypdf", "documents", f"{path}: a PDF", DataError)
     with opened(path, lambda: "the beginning") as file:
         content = io.BytesIO(file.read())

@@ -35,14 +35,7 @@ _COUNTED = 20
 
 
 def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: Notes) -> Section | None:
-    """Return a row's section; None if it has no text or cannot be read, as the notes explain.
-
-    Args:
-        row: its fields; None for a missing field.
-        where: file and line.
-        settings: name the field with the text.
-        notes: of the document.
-    """
+    """Return a row's section; None if it has no text or cannot be read, as the notes explain."""
     try:
         text, title, language = (_field(row, name) for name in (settings.column, "title", "language"))
     except ValueError as error:
