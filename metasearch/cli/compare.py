@@ -140,9 +140,9 @@ def report(
 
     \b
     Files:
-      report.html     scores, comparison, transfer modes, languages, language
-                      bias, learning curves, single questions, run facts; one
-                      file that needs no network
+      report.html     scores, comparison, languages and language bias, learning
+                      curves, single questions, run facts; one file that needs
+                      no network
       report.md       the same words and tables
       tables.json     all tables in full precision
       tables/         each table as Markdown, LaTeX (booktabs) and CSV

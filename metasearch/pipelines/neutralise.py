@@ -7,16 +7,12 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from metasearch.compress.output import claim, whole
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts_by_language import Tagged
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, require_none
-from metasearch.evaluation.report.charts import Picture, point_chart, standalone
 from metasearch.evaluation.study.bias import DEPTH, BiasFigures, measure_ranking_bias
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.neutral import vectors_of
@@ -27,9 +23,6 @@ from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language, markdown, percent
 
 BEFORE, AFTER = "before", "after"
-PICTURE = "languages.svg"
-_POINTS = 60
-"""Points of a language in the picture; more would cover each other."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ def neutralise_encoder(
         encoder: what is changed, in place.
         texts: texts of each language, for the estimate.
         settings: how it is estimated.
-        folder: new or empty; gets the model, a report and a picture of the vectors' two principal axes.
+        folder: new or empty; gets the model and a report.
         tasks: what to score on: benchmarks and the name of a part.
         callback: hears how many texts are encoded.
 
@@ -134,7 +127,6 @@ def neutralise_encoder(
     with whole(folder) as partial:
         encoder.write(partial)
         (partial / CARD).write_text(_card(encoder, done, [benchmark for benchmark, _ in tasks]), encoding="utf-8")
-        (partial / PICTURE).write_text(picture(vectors, neutral), encoding="utf-8")
         (partial / "neutral.json").write_text(json.dumps(done.tree(), ensure_ascii=False, indent=1), encoding="utf-8")
     return done
 
@@ -144,25 +136,7 @@ def _card(encoder: Encoder, done: NeutraliseResult, tasks: Sequence[Benchmark]) 
         "directions taken out": str(len(done.neutral.directions)),
         "texts in the estimate": str(sum(done.counts.values())),
     }
-    shown = f"{done.report()}\n![Vectors before and after, coloured by language]({PICTURE})"
-    return neutral_card(encoder, encoder.name, facts, done.counts, done.rows, tasks, shown)
-
-
-def picture(vectors: Mapping[str, NDArray[np.float32]], neutral: NeutralMap) -> str:
-    """Return an SVG file of vectors on their two principal axes, coloured by language, before and after the map."""
-    few = {language: found[:_POINTS].astype(np.float64) for language, found in vectors.items()}
-    after = {language: neutral(found) for language, found in few.items()}
-    parts = [Picture(title, _on_axes(each)) for title, each in (("before", few), ("after", after))]
-    words = f"Vectors of texts in {', '.join(few)}, before and after the language was taken out of them."
-    return standalone(point_chart("Two principal axes of the vectors", words, parts))
-
-
-def _on_axes(vectors: Mapping[str, NDArray[np.float64]]) -> dict[str, list[tuple[float, float]]]:
-    mean = np.concatenate(list(vectors.values())).mean(0)
-    _, _, axes = np.linalg.svd(np.concatenate(list(vectors.values())) - mean, full_matrices=False)
-    return {
-        language: [(float(x), float(y)) for x, y in (found - mean) @ axes[:2].T] for language, found in vectors.items()
-    }
+    return neutral_card(encoder, encoder.name, facts, done.counts, done.rows, tasks, done.report())
 
 
 def _scores(

@@ -39,7 +39,7 @@ _NAMES = (
     "preprocessor_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt",
     "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
-    "neutral.json", "languages.svg", GRAPH, LOADER,
+    "neutral.json", GRAPH, LOADER,
 )  # fmt: skip
 """Names of files that make a model of any family, and of what metasearch writes beside them."""
 _AGAIN = "Run the same command again: it sends only what is missing"

@@ -8,15 +8,20 @@ tables/         each table as KEY.md, KEY.tex (booktabs) and KEY.csv
 
 import json
 from dataclasses import asdict, replace
+from functools import cache
+from importlib.resources import files as resources
 from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from metasearch import __version__
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.evaluation.report import formats
 from metasearch.evaluation.report.comparison import verdict
 from metasearch.evaluation.report.main_table import ordered
-from metasearch.evaluation.report.page import Report, page
-from metasearch.evaluation.report.section import Inputs
+from metasearch.evaluation.report.section import Inputs, Report
 from metasearch.evaluation.report.sections import all_sections
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm
@@ -37,7 +42,7 @@ def build(
 ) -> Report:
     """Return the report of a study; arguments and errors as `study.compare.compare`, in the task's main pool.
 
-    Where there is nothing to compare with, the report says so.
+    If there is nothing to compare with, the report says so.
     """
     bootstrap.check(level, resamples)
     selection = study.select(measure)
@@ -87,8 +92,45 @@ def _compared(
         return None, [f"Nothing is compared: {baseline.label} has no results of each question."]
     try:
         return compare(study, baseline, selection.measure, selection.pool, level, resamples, seed), []
-    except ConfigError as error:  # all that was asked for is checked before: there is nothing to compare with
+    except ConfigError as error:  # the arguments are checked: there is nothing to compare with
         return None, [f"Nothing is compared: {str(error).removesuffix('.')}."]
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates of this package; they escape all values, and an unknown name is an error."""
+    made = Environment(
+        loader=PackageLoader("metasearch.evaluation.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_clean,
+    )
+    made.filters["minus"] = formats.minus
+    return made
+
+
+def page(report: Report) -> str:
+    """Return a report as an HTML file that needs no network, no script and no other file.
+
+    Raises:
+        ValueError: two sections, charts or tables have the same key.
+    """
+    keys = ["content"]
+    for section in report.sections:
+        keys += [section.key, *(chart.values.key for chart in section.charts)]
+        keys += [table.key for table in section.tables_below]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise ValueError(f"duplicate report section '{twice[0]}'")
+    templates = resources(__package__) / "templates"
+    style = Markup("".join((templates / name).read_text(encoding="utf-8") for name in ("style.css", "charts.css")))
+    return environment().get_template("report.html.j2").render(report=report, style=style)
+
+
+def _clean(value: Any) -> Any:
+    """Return a value without characters forbidden in HTML; escaped text stays."""
+    return formats.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def files(report: Report) -> dict[str, str]:
@@ -107,20 +149,17 @@ def _markdown(report: Report) -> str:
     parts = [f"# {formats.plain(report.title)}", *map(formats.plain, report.intro)]
     parts.append("\n".join(f"- {formats.plain(name)}: {formats.plain(value)}" for name, value in report.facts))
     for section in report.sections:
-        if section.tables or section.paragraphs:
-            parts += [f"## {formats.plain(section.heading)}", *map(formats.plain, section.paragraphs)]
-            parts += [formats.markdown(table).rstrip("\n") for table in section.tables]
-    parts += [formats.plain(report.footer), f"Charts and single questions: {PAGE}"]
+        parts += [f"## {formats.plain(section.heading)}", *map(formats.plain, section.paragraphs)]
+        parts += [formats.markdown(table).rstrip("\n") for table in section.tables]
+    parts += [formats.plain(report.footer), f"Charts: {PAGE}"]
     return "\n\n".join(parts) + "\n"
 
 
 def write(report: Report, folder: Path) -> list[Path]:
     """Write a report, whole or not at all, and return the paths of its files, the page first.
 
-    The folder is new, empty or that of a former report, which is replaced.
-
     Raises:
-        RunFolderError: the folder holds something else, or cannot be written; a former report stays as it was.
+        RunFolderError: the folder holds something else, or cannot be written; a former report stays unchanged.
     """
     refuse(folder)
     former = _former(folder)

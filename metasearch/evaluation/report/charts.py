@@ -1,132 +1,175 @@
-"""Report charts: heat maps, intervals, lines and points, as SVG without a library."""
+"""Charts as SVG without a library: values with intervals, and lines over outer steps.
+
+Colours, dashes and fonts are classes of `templates/charts.css`, so a chart follows the reader's light or dark mode.
+"""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from xml.etree.ElementTree import Element, SubElement, tostring
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from metasearch.evaluation.report.svg import (
-    COLOURS,
-    FONT,
-    ROW,
-    Axis,
-    Drawing,
-    axis,
-    empty,
-    minus,
-    series_class,
-    shorten,
-    width,
-)
+from metasearch.evaluation.report.formats import clean, minus
 from metasearch.evaluation.report.table import Table
 
-# A table of values as coloured fields, with each value written in its field.
+FONT, ROW = 13, 19
+"""Pixels of the text, and from one line of text to the next."""
+COLOURS = 8
+_DASHES = 5
+_CHARACTER = 0.58 * FONT  # about the mean of Latin letters; the reader's font is not known
+# A chart is drawn for a phone, and shown this much larger where there is room.
+_LARGER = 1.15
+_SAMPLE, _GAP = 30, 20  # pixels of the sample of a legend's entry, and between entries
+_SHAPES = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # circle
+    "M-3.5-3.5h7v7h-7z",  # square
+    "M0-4.6L4.4 3.4h-8.8z",  # triangle
+    "M0-5L5 0L0 5L-5 0z",  # diamond
+    "M-4-4L4 4M-4 4L4-4",  # cross
+)
+_SAME = 1e-9
+"""Share of its values below which a range is rounding error."""
 
-# Colours of a palette; `templates/charts.css` has a colour and a readable text colour for each of them.
-SHADES = 9
-_HIGH = 34.0
-
-
-class Palette:
-    """The colours of values: from the lowest to the highest, or diverging, with 0 in the middle."""
-
-    def __init__(self, values: Sequence[float], diverging: bool) -> None:
-        furthest = max(map(abs, values))
-        self.low, self.high = (-furthest, furthest) if diverging else (min(values), max(values))
-        self._name, self._sign = ("v", "+") if diverging else ("q", "")
-
-    def css(self, shade: int) -> str:
-        """Return the CSS class of a colour, by number."""
-        return f"{self._name}{shade}"
-
-    def of(self, value: float) -> str:
-        """Return the class of a value's colour; where all values are one, it is the middle one."""
-        share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
-        # The highest value has share 1, one class beyond the last.
-        return self.css(min(SHADES - 1, int(SHADES * share)))
-
-    def text(self, value: float) -> str:
-        """Return a formatted value."""
-        # `z`: what rounds to 0 has no minus sign.
-        return minus(f"{value:{self._sign}z.1f}")
+Points = tuple[tuple[float, float], ...]
 
 
-def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: Sequence[float | None] = ()) -> Markup:
-    """Return a table's heat map; `row` and `column` name its axes, such as `questions` and `candidates`.
+def width(text: str) -> float:
+    """Return about how many pixels wide a text is."""
+    return _CHARACTER * len(text)
 
-    Where it is diverging, 0 is the middle colour, and values are written with their sign. The palette holds the values
-    of `also`, too, so that maps beside each other share colours.
+
+def shorten(text: str, pixels: float) -> str:
+    """Return a text on one line, cut where it would be wider than some pixels."""
+    line, most = " ".join(text.split()), max(1, int(pixels / _CHARACTER))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+class Drawing:
+    """A picture that grows downwards, with a name and a description for those who do not see it.
+
+    It is serialised at the end, so that no text can become markup.
     """
-    cells = {(i, j): cell.value for i, line in enumerate(table.lines) for j, cell in enumerate(line.cells)}
-    known = {at: table.scale * value for at, value in cells.items() if value is not None and math.isfinite(value)}
-    if not known:
-        return empty(table.title)
-    palette = Palette([*known.values(), *(table.scale * v for v in also if v is not None)], diverging)
-    names = [line.heads[0] for line in table.lines]
-    left = min(180.0, max(*map(width, names), 1.15 * width(row))) + 12
-    columns = (min(120, width(name) + 8) for name in table.columns)
-    wide = max(54.0, *(width(palette.text(value)) + 12 for value in known.values()), *columns)
-    top = 2.0 * ROW + 6
-    drawing = Drawing(
-        table.title, _words(table, known, palette, row, column), max(left + wide * len(table.columns), left + 260)
-    )
-    drawing.text(left, ROW - 5, shorten(column, drawing.wide - left), "axis-name")
-    drawing.text(left - 10, 2 * ROW - 1, shorten(row, left), "axis-name", "end")
-    for j, name in enumerate(table.columns):
-        drawing.text(left + wide * (j + 0.5), 2 * ROW - 1, shorten(name, wide), "label", "middle")
-    for i, name in enumerate(names):
-        drawing.text(left - 10, top + _HIGH * (i + 0.5) + FONT / 3, shorten(name, left), "label", "end")
-    for i, j in cells:
-        x, y, value = left + wide * j, top + _HIGH * i, known.get((i, j))
-        field, on, text = "none", "tick", "–"
-        if value is not None:
-            field, on, text = palette.of(value), f"on {palette.of(value)}", palette.text(value)
-        drawing.rect(x + 1, y + 1, wide - 2, _HIGH - 2, f"field {field}")
-        drawing.text(x + wide / 2, y + _HIGH / 2 + FONT / 3, text, on, "middle")
-    bottom = top + _HIGH * len(names) + 12
-    _draw_palette(drawing, palette, left, bottom)
-    return drawing.markup(bottom + 2 * ROW - 4)
+
+    def __init__(self, title: str, description: str, wide: float) -> None:
+        self.wide = wide
+        self._root = Element("svg", {"class": "chart", "role": "img"})
+        self._add("title", {}, title)
+        self._add("desc", {}, description)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, css: str) -> None:
+        """Draw a straight line."""
+        self._add("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": css})
+
+    def path(self, points: Iterable[tuple[float, float]], number: int) -> None:
+        """Draw the line of a series through points."""
+        through = "L".join(f"{_coordinate(x)} {_coordinate(y)}" for x, y in points)
+        self._add("path", {"d": f"M{through}", "class": _series(number)})
+
+    def marker(self, number: int, x: float, y: float, css: str = "") -> None:
+        """Draw the marker of a series."""
+        place = f"translate({_coordinate(x)} {_coordinate(y)})"
+        css = f"marker c{number % COLOURS} {css}".rstrip()
+        self._add("path", {"d": _SHAPES[number % len(_SHAPES)], "transform": place, "class": css})
+
+    def text(self, x: float, y: float, text: str, css: str = "", anchor: str = "start") -> None:
+        """Write a text on one line, from its start, middle or end on."""
+        self._add("text", {"x": x, "y": y, "text-anchor": anchor, "class": css}, " ".join(text.split()))
+
+    def legend(self, y: float, labels: Sequence[str], lines: bool, reference: str | None = None) -> float:
+        """Draw a sample of each series and its label, the reference last, and return the pixel below the legend."""
+        entries = [*enumerate(labels), *([(None, reference)] if reference is not None else [])]
+        x, base = 0.0, y + FONT + 1
+        for number, label in entries:
+            shown = shorten(label, self.wide - _SAMPLE)
+            if x and x + _SAMPLE + width(shown) > self.wide:
+                x, base = 0.0, base + ROW
+            if lines or number is None:
+                self.line(x, base - 4, x + _SAMPLE - 6, base - 4, "reference" if number is None else _series(number))
+            if number is not None:
+                self.marker(number, x + _SAMPLE / 2 - 3, base - 4)
+            self.text(x + _SAMPLE, base, shown, "tick")
+            x += _SAMPLE + width(shown) + _GAP
+        return base + 7 if entries else y
+
+    def markup(self, high: float) -> Markup:
+        """Return the drawing as an HTML element with a height in pixels."""
+        size = {"width": _coordinate(_LARGER * self.wide), "height": _coordinate(_LARGER * high)}
+        self._root.attrib |= {"viewBox": f"0 0 {_coordinate(self.wide)} {_coordinate(high)}", **size}
+        return Markup(tostring(self._root, encoding="unicode"))
+
+    def _add(self, tag: str, attributes: dict[str, str | float], text: str | None = None) -> None:
+        shown = {name: value if isinstance(value, str) else _coordinate(value) for name, value in attributes.items()}
+        SubElement(self._root, tag, {name: value for name, value in shown.items() if value}).text = text and clean(text)
 
 
-def _draw_palette(drawing: Drawing, palette: Palette, x: float, y: float) -> None:
-    """Draw the palette from the lowest to the highest value."""
-    start = x + width(palette.text(palette.low)) + 8
-    drawing.text(start - 8, y + FONT, palette.text(palette.low), "tick", "end")
-    for shade in range(SHADES):
-        drawing.rect(start + 14.0 * shade, y + 1, 14, 14, f"field {palette.css(shade)}")
-    drawing.text(start + 14 * SHADES + 8, y + FONT, palette.text(palette.high), "tick")
+def _series(number: int) -> str:
+    return f"mean c{number % COLOURS} d{number % _DASHES}"
 
 
-def _words(table: Table, known: Mapping[tuple[int, int], float], palette: Palette, row: str, column: str) -> str:
-    """Return what the map shows in words: its extremes, and, where rows and columns are the same, its diagonal."""
-    sentences = []
-    for what, (i, j) in (("Highest", max(known, key=known.__getitem__)), ("Lowest", min(known, key=known.__getitem__))):
-        at = f"{row} {table.lines[i].heads[0]}, {column} {table.columns[j]}"
-        sentences.append(f"{what}: {palette.text(known[i, j])}, {at}.")
-    same, other = (
-        [value for (i, j), value in known.items() if (table.lines[i].heads[0] == table.columns[j]) is equal]
-        for equal in (True, False)
-    )
-    if same and other:
-        means = (palette.text(sum(values) / len(values)) for values in (same, other))
-        sentences.append("Mean where both are the same: {}, where they are not: {}.".format(*means))
-    return " ".join(sentences)
+def _coordinate(value: float) -> str:
+    # `z` writes -0.0 as 0.0. Nobody sees a tenth of a pixel.
+    return f"{value:z.1f}".removesuffix(".0")
 
 
-# Values with their intervals on a level axis, in rows: differences of learners, or in each row a value of each.
+@dataclass(frozen=True)
+class Axis:
+    """A chart axis with at least two ticks, from the pixel `start` at the first to `end` at the last."""
 
-# Pixels of the chart, of a row's label, of each value below it, and of the gap to the next row.
-_WIDE, _LABEL, _VALUE, _GAP = 460.0, 22.0, 16.0, 8.0
+    ticks: tuple[float, ...]
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return a value's pixel."""
+        share = (value - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
+        return self.start + share * (self.end - self.start)
+
+    def label(self, tick: float) -> str:
+        """Return a tick as text."""
+        return minus(f"{tick:.12g}")
+
+    def draw_level(self, drawing: Drawing, bottom: float, name: str) -> float:
+        """Draw the axis level below the plot, and return the pixel below it."""
+        drawing.line(self.start, bottom, self.end, bottom, "axis")
+        for tick in self.ticks:
+            drawing.line(self.at(tick), bottom, self.at(tick), bottom + 4, "axis")
+            drawing.text(self.at(tick), bottom + ROW, self.label(tick), "tick", "middle")
+        drawing.text(self.end, bottom + 2 * ROW - 1, shorten(name, self.end), "axis-name", "end")
+        return bottom + 2 * ROW + 8
+
+
+def axis(values: Sequence[float], start: float, end: float, count: int = 5, least: float = 0.0) -> Axis:
+    """Return an axis that holds finite values, with about `count` spaces of 1, 2 or 5 times a power of ten.
+
+    `least` is the smallest distance of two ticks, such as 1 for steps.
+    """
+    low, high = min(values), max(values)
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        half = abs(low) / 10 or 1.0
+        low, high = low - half, high + half
+    size = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(size))
+    step = max(least, min((power * n for n in (1, 2, 5, 10)), key=lambda step: abs(math.log10(size / step))))
+    # A value that is beyond a tick by rounding adds no empty space.
+    first, last = math.floor(low / step + _SAME), math.ceil(high / step - _SAME)
+    return Axis(tuple(i * step for i in range(first, last + 1)), start, end)
+
+
+def _empty(title: str) -> Markup:
+    text = "There are no values to draw."
+    drawing = Drawing(title, text, _WIDE)
+    drawing.text(_WIDE / 2, 1.7 * ROW, text, "tick", "middle")
+    return drawing.markup(3 * ROW)
+
+
+# Pixels of a chart, of a row's label, of each value below it, and of the gap to the next row.
+_WIDE, _LABEL, _VALUE, _ROW_GAP = 460.0, 22.0, 16.0, 8.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A finite value in axis units, with its interval if known.
-
-    Its marker is hollow, such as where the interval holds the value that all are compared with.
-    """
+    """A finite value in axis units, with its interval if known; `hollow` where the interval holds the reference."""
 
     value: float
     low: float | None = None
@@ -146,23 +189,23 @@ class Row:
 def interval_chart(
     table: Table, rows: Sequence[Row], name: str, reference: tuple[str, float] | None, series: Sequence[str] = ()
 ) -> Markup:
-    """Return a chart of values with their intervals. The axis need not start at 0: only places have a meaning.
+    """Return a chart of values with their intervals, in rows. The axis need not start at 0.
 
     Args:
         table: values of the chart, whose title and words it takes over.
         rows: rows from above.
         name: name of the axis, with unit.
-        reference: label and value of a line that all are compared with.
+        reference: label and value of a vertical line.
         series: labels of the series, where a row has a value of each.
     """
     ends = [end for row in rows for e in row.estimates if e for end in (e.value, e.low, e.high) if end is not None]
     if not ends:
-        return empty(table.title)
+        return _empty(table.title)
     x = axis([*ends, *([reference[1]] if reference else [])], 20, _WIDE - 20, 6)
     drawing = Drawing(table.title, table.in_words(), _WIDE)
     top = 0.0
     for row in rows:
-        bottom = top + _LABEL + _VALUE * sum(e is not None for e in row.estimates) + _GAP
+        bottom = top + _LABEL + _VALUE * sum(e is not None for e in row.estimates) + _ROW_GAP
         for tick in x.ticks:
             drawing.line(x.at(tick), top + _LABEL, x.at(tick), bottom - 2, "grid")
         if reference:
@@ -177,7 +220,7 @@ def _draw_row(drawing: Drawing, row: Row, x: Axis, top: float) -> None:
     """Draw a row: label and values in words, below them intervals and markers."""
     drawing.text(_WIDE, top + FONT + 3, row.text, "value", "end")
     drawing.text(0, top + FONT + 3, shorten(row.label, _WIDE - width(row.text) - 10), "label")
-    # Numbered before those without a value are left out: a series keeps its colour and marker in all rows.
+    # Numbered before missing values are dropped: a series keeps its colour and marker in all rows.
     known = [(number, estimate) for number, estimate in enumerate(row.estimates) if estimate]
     for place, (number, estimate) in enumerate(known):
         y = top + _LABEL + _VALUE * (place + 0.6)
@@ -189,129 +232,35 @@ def _draw_row(drawing: Drawing, row: Row, x: Axis, top: float) -> None:
         drawing.marker(number, x.at(estimate.value), y, "hollow" if estimate.hollow else "")
 
 
-# Lines over outer steps, each with the thin lines that it sums up.
-
-Points = tuple[tuple[float, float], ...]
-# Up to this many points each has a marker; more would hide the line.
-_MARKED = 30
+_HIGH, _MARKED = 210.0, 30
+"""Pixels of a plot's height; up to this many points of a line have markers."""
 
 
-@dataclass(frozen=True)
-class Series:
-    """A chart line: legend label, and (step, finite value) points in order.
-
-    `thin` are lines drawn thin in the same colour, such as the runs that `points` is the mean of.
-    """
-
-    label: str
-    points: Points
-    thin: tuple[Points, ...] = ()
-
-
-def line_chart(
-    title: str,
-    words: str,
-    series: Sequence[Series],
-    name: str,
-    size: tuple[float, float] = (480, 210),
-    also: Sequence[float] = (),
-) -> Markup:
-    """Return a line chart.
+def line_chart(table: Table, series: Sequence[tuple[str, Points]], name: str) -> Markup:
+    """Return a chart of lines over outer steps.
 
     Args:
-        title: what it shows, in one line.
-        words: its values in words.
-        series: lines; those without points are left out.
-        name: name of the upright axis, with unit.
-        size: pixels of the chart's width and of the plot's height.
-        also: values that the upright axis holds beside those of the series, for charts beside each other.
+        table: values of the chart, whose title and words it takes over.
+        series: label and finite points (step, value) of each line, in order.
+        name: name of the vertical axis, with unit.
     """
-    drawn = [s for s in series if s.points or any(s.thin)]
-    points = [point for s in drawn for line in (s.points, *s.thin) for point in line]
-    wide, high = size
+    points = [point for _, line in series for point in line]
     if not points:
-        return empty(title, wide)
+        return _empty(table.title)
     top = ROW + 8.0
-    y = axis((*(value for _, value in points), *also), top + high, top)
-    left = y.label_width()
-    x = axis((step for step, _ in points), left + 2, wide - 22, max(2, round(wide / 95)), whole=True)
-    drawing = Drawing(title, words, wide)
-    y.draw_upright(drawing, left, wide - 10, name)
-    bottom = x.draw_level(drawing, top + high, "outer step")
-    _draw_lines(drawing, drawn, x, y)
-    # A single line has no legend: its `drawn[1:]` is empty.
-    return drawing.markup(drawing.legend(bottom, [s.label for s in drawn[1:] and drawn], lines=True))
-
-
-def _draw_lines(drawing: Drawing, series: Sequence[Series], x: Axis, y: Axis) -> None:
-    """Draw the thin lines of all series, then the others above them."""
-    for number, s in enumerate(series):
-        for line in s.thin:
-            if len(line) > 1:
-                drawing.path(((x.at(a), y.at(b)) for a, b in line), f"thin {series_class(number)}")
-    for number, s in enumerate(series):
-        if len(s.points) > 1:
-            drawing.path(((x.at(a), y.at(b)) for a, b in s.points), f"mean {series_class(number)}")
-        if len(s.points) <= _MARKED:
-            for a, b in s.points:
-                drawing.marker(number, x.at(a), y.at(b))
-
-
-# Points in a plane, coloured by group, in pictures of one scale beside each other; also as a file of its own.
-
-_SIDE, _SPACE = 300.0, 24.0
-"""Pixels of a picture, and between two."""
-_AFTER_COLOURS = "* { box-sizing"
-"""What follows the names of colours in the styles of a page."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A scatter plot: title, and finite points per group around 0."""
-
-    title: str
-    groups: Mapping[str, Sequence[tuple[float, float]]]
-
-
-def point_chart(title: str, words: str, pictures: Sequence[Picture]) -> Markup:
-    """Return pictures beside each other, with one legend; a unit is as long in all of them and in both directions.
-
-    Args:
-        title: what they show, in one line.
-        words: the same in words.
-        pictures: with the same groups.
-    """
-    groups = list(dict.fromkeys(group for picture in pictures for group in picture.groups))
-    values = [abs(x) for picture in pictures for points in picture.groups.values() for point in points for x in point]
-    if not values:
-        return empty(title)
-    reach = max(values) or 1.0
-    drawing = Drawing(title, words, len(pictures) * (_SIDE + _SPACE) - _SPACE)
-    top = ROW + 4.0
-    for i, picture in enumerate(pictures):
-        left = i * (_SIDE + _SPACE)
-        drawing.text(left, ROW - 5, shorten(picture.title, _SIDE), "axis-name")
-        drawing.rect(left, top, _SIDE, _SIDE, "field none")
-        # Points of all groups in turn, so that the last group does not cover the others.
-        for number, (x, y) in _in_turn([picture.groups.get(group, ()) for group in groups]):
-            half = _SIDE / 2
-            drawing.marker(number, left + half + x / reach * (half - 8), top + half - y / reach * (half - 8), "point")
-    return drawing.markup(drawing.legend(top + _SIDE + 8, groups, lines=False))
-
-
-def standalone(chart: Markup) -> str:
-    """Return a chart as an SVG file, with its styles in it."""
-    page, charts = (
-        (files("metasearch.evaluation.report") / "templates" / name).read_text(encoding="utf-8")
-        for name in ("style.css", "charts.css")
-    )
-    # Of the page, the names of its colours alone: its root is the drawing here.
-    styles = f"{page.partition(_AFTER_COLOURS)[0]}svg {{ background: var(--paper); }}\n{charts}"
-    head, end, rest = str(chart).partition(">")
-    file = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    return f"{file}{end}<style>{escape(styles)}</style>{rest}\n"
-
-
-def _in_turn(groups: Sequence[Sequence[tuple[float, float]]]) -> Iterable[tuple[int, tuple[float, float]]]:
-    longest = max(map(len, groups))
-    return ((number, points[i]) for i in range(longest) for number, points in enumerate(groups) if i < len(points))
+    y = axis([value for _, value in points], top + _HIGH, top)
+    left = max(width(y.label(tick)) for tick in y.ticks) + 10
+    x = axis([step for step, _ in points], left + 2, _WIDE - 22, least=1.0)
+    drawing = Drawing(table.title, table.in_words(), _WIDE)
+    for tick in y.ticks:
+        drawing.line(left, y.at(tick), _WIDE - 10, y.at(tick), "grid")
+        drawing.text(left - 6, y.at(tick) + FONT / 3, y.label(tick), "tick", "end")
+    drawing.text(0, top - ROW + 3, shorten(name, _WIDE), "axis-name")
+    bottom = x.draw_level(drawing, top + _HIGH, "outer step")
+    for number, (_, line) in enumerate(series):
+        if len(line) > 1:
+            drawing.path(((x.at(step), y.at(value)) for step, value in line), number)
+        for step, value in line if len(line) <= _MARKED else ():
+            drawing.marker(number, x.at(step), y.at(value))
+    # A single line has no legend: its `series[1:]` is empty.
+    return drawing.markup(drawing.legend(bottom, [label for label, _ in series[1:] and series], lines=True))

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.main_table import complete, over_languages
-from metasearch.evaluation.report.svg import minus
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
@@ -23,25 +23,22 @@ _SOURCES = {
 
 def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     """Return notes on figures, marks and missing data, one or two sentences each."""
-    level, alpha, arms = percent(comparison.level), f"{1 - comparison.level:.3g}", comparison.arms
-    without = [each.arm.label for each in arms if each.training is None]
+    level, arms = percent(comparison.level), comparison.arms
     undefined = max(
         i.undefined for each in arms for i in (each.interval, *(d.interval for d in each.languages.values()))
     )
     sizes = sorted({each.test.n for each in arms})
-    notes = [f"{_over(comparison)} Better in: languages in which the learner is above {comparison.baseline.label}."]
-    if len(without) < len(arms):
+    notes = [
+        f"{_over(comparison)} Better in: languages in which the learner is above {comparison.baseline.label}.",
+        mark_note(comparison),
+    ]
+    if any(each.training for each in arms):
         notes.append(
-            f"*: the {level} interval over {_sources(comparison)} excludes 0 (Student's t over fold means, averaged "
-            "over seeds). It does not account for training articles that folds share."
+            "The first interval is Student's t over fold means, averaged over seeds. It does not account for training "
+            f"articles that folds share. p (Holm) is corrected for {len(arms)} comparisons."
         )
-        if arms[1:]:
-            notes.append(f"†: p (Holm), corrected for {len(arms)} comparisons, is below {alpha}.")
-    if without:
-        notes.append(
-            f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining. °: the "
-            "interval of these models excludes 0."
-        )
+    if without := [each.arm.label for each in arms if each.training is None]:
+        notes.append(f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining.")
     notes += [
         f"These models: {level} interval of the trained models over other test questions (paired bootstrap over the "
         f"articles of each fold, percentiles of {comparison.resamples:,} resamples, seed {comparison.seed}). "
@@ -84,16 +81,12 @@ def _sources(comparison: Comparison) -> str:
 
 
 def _over(comparison: Comparison) -> str:
-    """Return what a figure is the mean over."""
+    """Return the data that a figure is averaged over."""
     folds = {each.folds for each in comparison.arms}
-    over = "the folds that both have"
-    if len(folds) == 1:
-        (own,) = folds
-        over = f"{'fold' if len(own) == 1 else 'folds'} {', '.join(map(str, own))}"
+    over = "the folds that both have" if len(folds) > 1 else f"fold {', '.join(map(str, *folds))}"
     spreads = {each.value.over for each in comparison.arms if each.value.sd is not None}
     deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
-    seeds = ", seeds averaged first" if any(len(each.seeds) > 1 for each in comparison.arms) else ""
-    return f"Mean over languages, then over {over}{seeds}{deviation}."
+    return f"Mean over languages, then over seeds, then over {over}{deviation}."
 
 
 # Tables of a comparison: a line for each arm, and for each arm and language.
@@ -209,26 +202,18 @@ def _number(value: float | None, how: str) -> Cell:
     return Cell(value, text="<0.0001" if small else format(value, how))
 
 
-# The results of a study in words: who wins, is it significant, and does fine-tuning do harm?
-
-FINE_TUNE = "fine-tune"
+# The results of a study in words: the best learner, and whether the difference is significant.
 
 
 def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | None) -> tuple[str, ...]:
-    """Return sentences that say who wins, by how much, whether it is significant, and how fine-tuning does.
-
-    The study has its arms in the order of the report; without a comparison nothing is said of differences.
-    """
+    """Return sentences on the ranking, and on the difference of the best learner from the baseline."""
     ranked = complete(study, study.arms, selection)
     means = {arm: over_languages(study, arm, selection) for arm in study.arms if arm in ranked}
     known = {arm: mean.mean for arm, mean in means.items() if mean}
     sentences = [_winner(known, selection), *_limits(study)]
-    if comparison is not None:
-        others = [each for each in comparison.arms if each.arm in known]
-        if others:
-            sentences.append(difference(max(others, key=lambda each: known[each.arm]), comparison.baseline))
-        plain = [each for each in comparison.arms if each.arm.learner == FINE_TUNE]
-        sentences += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
+    others = [each for each in comparison.arms if each.arm in known] if comparison else []
+    if comparison and others:
+        sentences.append(difference(max(others, key=lambda each: known[each.arm]), comparison.baseline))
     return tuple(sentences)
 
 
@@ -284,17 +269,6 @@ def _limits(study: Study) -> list[str]:
         apart = " apart from folds" if len(study.folds) > 1 else ""
         sentences.append(f"There is one seed: variation between seeds{apart} is not known.")
     return sentences
-
-
-def _fine_tuning(each: ArmComparison, baseline: Arm) -> str:
-    """Compare plain fine-tuning with zero-shot, as in table 1 of the MAML-Align paper."""
-    label, by = each.arm.label, _percent(abs(each.difference))
-    if not (each.training or each.interval).excludes(0.0):
-        return f"{label} and {baseline.label} are not significantly different; in the MAML-Align paper it is weaker."
-    so = "" if each.training else ", for these models"
-    if each.difference < 0:
-        return f"{label} is weaker than {baseline.label} by {by}{so}, as plain fine-tuning is in the MAML-Align paper."
-    return f"{label} is better than {baseline.label} by {by}{so}; in the MAML-Align paper plain fine-tuning is weaker."
 
 
 def _percent(value: float) -> str:

@@ -13,6 +13,8 @@ from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.runs.markdown import markdown as markdown_table
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
+# Forbidden by HTML and XML: control characters, lone surrogates and noncharacters.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _LATEX = {
     **{character: f"\\{character}" for character in "{}$&#_%"},
@@ -126,8 +128,7 @@ def _latex_line(table: Table, line: Line) -> list[str]:
 
 
 def _latex_cell(table: Table, cell: Cell) -> str:
-    # A hyphen before a digit is a minus sign, which is longer.
-    shown = escape(table.shown(cell) if cell.value is None else table.shown(cell).replace("-", "−"))
+    shown = escape(table.shown(cell) if cell.value is None else minus(table.shown(cell)))
     shown = {"best": rf"\textbf{{{shown}}}", "second": rf"\textit{{{shown}}}", "": shown}[cell.place]
     return shown + (rf"\textsuperscript{{{escape(cell.mark)}}}" if cell.mark else "")
 
@@ -141,6 +142,16 @@ def _markdown_cell(table: Table, cell: Cell) -> str:
 def plain(text: str) -> str:
     """Return a text as Markdown that shows it."""
     return _MARKDOWN.sub(r"\\\1", _CONTROL.sub(" ", text)).strip()
+
+
+def clean(text: str) -> str:
+    """Return a text with the replacement character for each character that HTML and XML forbid."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def minus(number: str) -> str:
+    """Return a number with a true minus sign, which is as wide as a digit."""
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
 def duration(seconds: float) -> str:

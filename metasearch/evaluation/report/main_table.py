@@ -12,10 +12,8 @@ from metasearch.evaluation.study.compare import over_folds
 from metasearch.evaluation.study.study import ScoreSelection, Study
 from metasearch.runs.rows import MEAN
 
-# Means of the scores of an arm, as the tables show them.
-#
-# Seeds are averaged first, within a fold; then folds. The standard deviation is that of the folds' means: how much they
-# differ with the data they are tested and trained on. Where a study has one fold, it is that of the seeds' means.
+# Means of the scores of an arm: seeds are averaged within a fold, then folds. The standard deviation is over folds, or
+# over the seeds of an only fold.
 
 Key = tuple[str, str]
 """Language of the questions and of the candidates."""

@@ -1,4 +1,4 @@
-"""Inputs and output types for report sections."""
+"""A report and its sections as values, and the inputs of a section."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,6 @@ from metasearch.evaluation.report.table import Table
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
-NO_HTML = Markup("")
 SCORES = "scores"
 """Key of the section whose first table is the main one of the report."""
 
@@ -17,8 +16,8 @@ SCORES = "scores"
 class Inputs:
     """A report's inputs: all scores, the main scores, and differences from the baseline.
 
-    The arms of the study are in the order of the report; `with_questions` is the part of it whose runs have the results
-    of each question. Where nothing can be compared `comparison` is None; `not_compared` says why, a sentence each.
+    The arms of the study are in the order of the report; `with_questions` is its part with per-query results.
+    `comparison` is None where nothing can be compared; `not_compared` says why, a sentence each.
     """
 
     study: Study
@@ -30,10 +29,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: one or more `<svg>` elements side by side, and the table behind them.
-
-    The table is for those who cannot see the picture or want to know exactly; its key, title and notes are the chart's.
-    """
+    """A chart as `<svg>` elements, and the table behind them, whose key, title and notes are the chart's."""
 
     values: Table
     svg: Markup
@@ -41,19 +37,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """A report section.
+    """A report section: plain text, then charts, then tables.
 
     Attributes:
         key: name for links; no other section has it.
-        heading: heading in plain text.
-        paragraphs: first part of the section, in plain text.
-        charts: second part of the section.
-        tables: tables that are written as files, too. On the page the table of a chart is folded below that chart, and
-            the others follow all charts.
-        html: further content, last, escaped already. The policy of the page forbids `<style>` and `style` in it, and
-            scripts that run.
-        style: further rules for it.
-        script: script that works on it, run when the page is there. No text from data belongs into it.
+        tables: tables that are written as files, too. The page folds the table of a chart below that chart.
     """
 
     key: str
@@ -61,12 +49,25 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
-    html: Markup = NO_HTML
-    style: str = ""
-    script: str = ""
 
     @property
     def tables_below(self) -> list[Table]:
-        """Tables that stand on the page by themselves."""
+        """Tables without a chart."""
         drawn = {chart.values.key for chart in self.charts}
         return [table for table in self.tables if table.key not in drawn]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report: results in words, facts that a reader must know first, and sections; one of them has the scores."""
+
+    title: str
+    intro: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    footer: str = ""
+
+    @property
+    def main(self) -> Table:
+        """The main table with the scores."""
+        return next(section for section in self.sections if section.key == SCORES).tables[0]

@@ -1,10 +1,11 @@
 """A table as values, before it is Markdown, LaTeX, CSV, JSON or HTML."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 Place = Literal["best", "second", ""]
+_SHADES = 9
+"""Colours of a palette in `templates/charts.css`."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,10 @@ class Table:
         key: name for files and links, such as `main`.
         heads: headings of the first columns, which say what a line is.
         columns: headings of the values.
-        lines: lines of values.
         notes: what the values, spreads and marks are, one sentence each.
         scale: factor by which values are shown.
-        decimals: number of decimals shown.
         unit: unit behind the title, such as `× 100`.
+        shades: lowest and highest value of the cells' colours, unscaled; 0 is neutral in a range such as -0.1 to 0.1.
     """
 
     key: str
@@ -59,6 +59,7 @@ class Table:
     scale: float = 100.0
     decimals: int = 2
     unit: str = ""
+    shades: tuple[float, float] | None = None
 
     @property
     def caption(self) -> str:
@@ -78,11 +79,19 @@ class Table:
         # A column of `–` alone has no word: it stays a column of numbers that are missing.
         return all(cell.value is None for cell in cells) and any(cell.text[:1].isalpha() for cell in cells)
 
-    def in_words(self, lines: Iterable[Line] | None = None) -> str:
-        """Return all lines, or some, in sentences: `maml: mono-bi 40.00 ± 2.00, trans –.`."""
+    def css(self, cell: Cell, column: int) -> str:
+        """Return the CSS class of a cell: `words`, the colour of its value such as `q3`, or nothing."""
+        if self.shades is None or cell.value is None:
+            return "words" if self.has_words(column) else ""
+        low, high = self.shades
+        share = (cell.value - low) / (high - low) if high > low else 0.5
+        return f"{'v' if low == -high else 'q'}{min(_SHADES - 1, int(_SHADES * share))}"
+
+    def in_words(self) -> str:
+        """Return all lines in sentences: `maml: mono-bi 40.00 ± 2.00, trans –.`."""
         return " ".join(
             f"{', '.join(line.heads)}: "
             + ", ".join(f"{name} {self.shown(cell)}" for name, cell in zip(self.columns, line.cells, strict=True))
             + "."
-            for line in (self.lines if lines is None else lines)
+            for line in self.lines
         )

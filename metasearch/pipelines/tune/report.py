@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from metasearch import __version__
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.charts import Estimate, Row, interval_chart
-from metasearch.evaluation.report.page import Report
-from metasearch.evaluation.report.section import SCORES, Chart, Section
+from metasearch.evaluation.report.section import SCORES, Chart, Report, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.tune.choice import Choice, interval

@@ -1,4 +1,4 @@
-"""Charts are well-formed, say their values in words, escape all text, and say where there is nothing to draw."""
+"""Charts are well-formed, say their values in words and escape all text; ticks stand at round values."""
 
 import math
 import re
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.report.charts import Estimate, Row, Series, heatmap, interval_chart, line_chart
-from metasearch.evaluation.report.svg import clean
+from metasearch.evaluation.report.charts import Estimate, Row, axis, interval_chart, line_chart
+from metasearch.evaluation.report.formats import clean
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 ANY = st.text(max_size=30) | st.sampled_from(
@@ -67,20 +67,13 @@ def intervals(rows, reference=("zero-shot", 0.0), series=(), title="t"):
     return drawn(interval_chart(table, [Row(*row) for row in rows], "difference × 100", reference, series))
 
 
-def matrix(*rows, diverging=False, also=()):
-    """Draw a heat map of questions by candidates."""
-    names = ("ar", "de", "el")
-    lines = tuple(Line((name,), tuple(map(Cell, row))) for name, row in zip(names, rows, strict=False))
-    table = Table("m", "t", ("Question",), names[: len(rows[0])], lines)
-    return drawn(heatmap(table, "questions", "candidates", diverging, also))
-
-
 # --- any text, any values ---------------------------------------------------------------------------------------------
 
 
 @given(ANY, ANY, st.lists(st.tuples(st.integers(0, 50), VALUE), max_size=6))
 def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
-    root = check(drawn(line_chart(title, label, [Series(label, tuple(sorted(points)), (tuple(points),))], label)))
+    table = Table("k", title, ("",), ("last",), (Line((label,), (Cell(text=label),)),))
+    root = check(drawn(line_chart(table, [(label, tuple(sorted(points)))] * 2, label)))
     # What is read of XML has \n for any line end (XML 1.0, section 2.11), and None for an empty text.
     assert root.find("title").text == (re.sub("\r\n?", "\n", clean(title)) or None)
 
@@ -89,17 +82,6 @@ def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
 def test_an_interval_chart_is_well_formed_whatever_is_in_it(text, rows):
     rows = [(label, (Estimate(*values), None), text) for label, *values in rows]
     check(intervals(rows, (text, 0.5), [text, text], text))
-
-
-@given(
-    ANY, st.lists(st.lists(MAYBE | st.just(math.nan), min_size=2, max_size=2), min_size=1, max_size=3), st.booleans()
-)
-def test_a_heat_map_is_well_formed_whatever_is_in_it(text, rows, diverging):
-    lines = tuple(Line((f"{text}{i}",), tuple(map(Cell, row))) for i, row in enumerate(rows))
-    check(drawn(heatmap(Table("m", text, (text,), (text, "b"), lines), text, text, diverging)))
-
-
-# --- lines ------------------------------------------------------------------------------------------------------------
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
@@ -131,15 +113,23 @@ def test_values_stand_at_their_places_with_the_ends_of_their_intervals_and_the_r
     assert root.find("desc").text == "a: difference 2.00. b: difference -4.00."
 
 
-# --- languages --------------------------------------------------------------------------------------------------------
+# --- axes -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_heat_map_writes_each_value_in_its_field():
-    root = matrix((0.9, 0.1), (0.5, None))
-    assert {"90.0", "10.0", "50.0", "–", "ar", "de", "questions", "candidates"} <= set(texts(root))
-    fields = [names[1] for names in classes(root, "rect")][:4]
-    assert fields == ["q8", "q0", "q4", "none"]
-    assert root.find("desc").text == (
-        "Highest: 90.0, questions ar, candidates ar. Lowest: 10.0, questions ar, candidates de. "
-        "Mean where both are the same: 90.0, where they are not: 30.0."
-    )
+SOME = st.lists(st.floats(-1e6, 1e6).filter(lambda v: v == 0 or abs(v) > 1e-6), min_size=1, max_size=9)
+
+
+@given(SOME, st.integers(2, 12))
+def test_an_axis_holds_all_values_with_round_ticks_evenly_spaced(values, count):
+    made = axis(values, 0, 100, count)
+    step = made.ticks[1] - made.ticks[0]
+    slack = 1e-6 * step
+    assert made.ticks[0] <= min(values) + slack
+    assert made.ticks[-1] >= max(values) - slack
+    assert round(step / 10.0 ** math.floor(math.log10(step) + 1e-6)) in (1, 2, 5)
+    for left, right in zip(made.ticks, made.ticks[1:], strict=False):
+        assert right - left == pytest.approx(step, rel=1e-4)
+    assert 2 <= len(made.ticks) <= 2 * count + 3
+    labels = [made.label(tick) for tick in made.ticks]
+    assert len(set(labels)) == len(labels)
+    assert [float(label.replace("−", "-")) for label in labels] == pytest.approx(list(made.ticks), abs=step / 100)

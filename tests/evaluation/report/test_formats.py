@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from metasearch.evaluation.report import formats
 from metasearch.evaluation.report.build import files
-from metasearch.evaluation.report.page import Report
-from metasearch.evaluation.report.section import Section
+from metasearch.evaluation.report.section import Report, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 SMALL = Table(

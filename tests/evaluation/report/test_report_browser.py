@@ -1,4 +1,4 @@
-"""The report in a real browser, wide and narrow, light and dark, with a keyboard, on paper, and without scripts."""
+"""The report in a real browser, wide and narrow, light and dark, and on paper."""
 
 import pytest
 from click.testing import CliRunner
@@ -39,29 +39,7 @@ def screen(request, browser, report):
         yield found
 
 
-@pytest.fixture(scope="module", params=(1280, 390))
-def page(request, browser, report):
-    """Return the report at both widths; tests share it, and start it again."""
-    with opened(browser, report, request.param) as found:
-        yield found
-
-
-@pytest.fixture
-def fresh(page):
-    """Return the report as it is when it was just opened."""
-    page.reload()
-    return page
-
-
-@pytest.fixture
-def explorer(fresh):
-    """Return the report with the focus on the first question of the explorer."""
-    fresh.page.locator("#explorer-list [tabindex='0']").focus()
-    return fresh
-
-
 class TestEveryScreen:
-    @pytest.mark.slow
     def test_nothing_is_complained_about_and_nothing_is_loaded(self, screen):
         assert screen.said == []
         assert screen.asked == []
@@ -75,62 +53,13 @@ class TestEveryScreen:
         assert screen.page.evaluate(CONTRAST) == []
 
 
-class TestTheKeyboard:
-    def test_an_arrow_shows_the_next_question_and_says_so(self, explorer):
-        before = explorer.text("#explorer-facts")
-        explorer.press("ArrowDown")
-        assert explorer.focused("it.dataset.index") == "1"
-        assert "Question 1 of 16" in before
-        assert "Question 2 of 16" in explorer.text("#explorer-facts")
-        assert "Question 2 of 16" in explorer.text("[role=status]")
-        assert explorer.focused("it.getAttribute('aria-selected')") == "true"
-
-    def test_enter_goes_to_the_languages_and_escape_goes_back(self, explorer):
-        explorer.press("ArrowDown", "Enter")
-        assert explorer.focused("it.getAttribute('role') + it.dataset.language") == "taben"
-        explorer.press("Escape")
-        assert explorer.focused("it.dataset.index") == "1"
-
-    def test_another_language_shows_the_translation_set_right_to_left(self, explorer):
-        explorer.press("Enter", "Home")
-        question = explorer.page.locator("#explorer-question > span")
-        assert explorer.focused("it.dataset.language") == "ar"
-        assert question.get_attribute("lang") == "ar"
-        assert question.evaluate("it => getComputedStyle(it).direction") == "rtl"
-        assert explorer.text("[role=status]").startswith("Arabic: zero-shot ")
-        explorer.press("ArrowRight")
-        assert question.get_attribute("lang") == "de"
-        assert question.evaluate("it => getComputedStyle(it).direction") == "ltr"
-
-    def test_the_filter_leaves_questions_with_the_text_in_any_language(self, explorer):
-        explorer.page.locator("#explorer-find").focus()
-        explorer.page.keyboard.type("ΦΆΡΟΣ; test1-article-3")  # Greek, in other case
-        assert explorer.text("[role=status]") == "1 of 16 questions."
-        assert "test1-article-3." in explorer.text("#explorer-facts")
-        explorer.page.keyboard.type("no such text")
-        assert explorer.page.locator("#explorer-none").is_visible()
-        assert not explorer.page.locator("#explorer-detail").is_visible()
-        explorer.page.locator("#explorer-find").fill("")
-        assert explorer.page.locator("#explorer-list [role=option]").count() == 16
-        assert explorer.said == []
-
-
-class TestElsewhere:
-    def test_paper_has_the_tables_and_one_question_and_no_controls(self, browser, report):
-        with opened(browser, report, 1280, "dark") as found:
-            found.page.emulate_media(media="print", color_scheme="dark")
-            tables = found.page.locator("main section > div > .scroll > table").all()
-            assert tables
-            assert all(table.is_visible() for table in tables)
-            assert found.page.locator(".explorer-ranking").first.is_visible()
-            for hidden in ("#explorer-list", "#explorer-find", "#explorer-pair", "nav"):
-                assert not found.page.locator(hidden).is_visible()
-            ink, paper = found.page.evaluate("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
-            assert max(map(int, ink[4:-1].split(", "))) < 64  # dark ink
-            assert paper == "rgba(0, 0, 0, 0)"
-
-    def test_without_scripts_the_questions_are_listed(self, browser, report):
-        with opened(browser, report, 390, scripts=False) as found:
-            assert not found.page.locator("#explorer-view").is_visible()
-            assert found.page.locator("noscript li").count() == 2 * 16  # pairs x questions
-            assert found.page.locator("noscript li").first.is_visible()
+def test_paper_has_the_tables_and_no_controls(browser, report):
+    with opened(browser, report, 1280, "dark") as found:
+        found.page.emulate_media(media="print", color_scheme="dark")
+        tables = found.page.locator("main section > div > .scroll > table").all()
+        assert tables
+        assert all(table.is_visible() for table in tables)
+        assert not found.page.locator("nav").is_visible()
+        ink, paper = found.page.evaluate("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
+        assert max(map(int, ink[4:-1].split(", "))) < 64  # dark ink
+        assert paper == "rgba(0, 0, 0, 0)"

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.tables import SELECTION, places, shown, study_of
 from metasearch.evaluation.report.main_table import main_table, over_languages
-from metasearch.evaluation.report.sections.scores import fold_table, seed_table
+from metasearch.evaluation.report.sections.scores import fold_table, mode_table
 
 
 def test_seeds_are_averaged_before_folds():
@@ -78,12 +78,11 @@ def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
     assert [line.rule for line in table.lines] == [False, True, False, False, False, False, True]
 
 
-def test_folds_and_seeds_have_tables_of_their_own():
-    found = study_of(
-        {("maml", "trans", fold, seed): {"ar": 0.1 * fold + 0.02 * seed} for fold in (1, 2) for seed in (0, 1)}
-    )
-    folds, seeds = fold_table(found, SELECTION), seed_table(found, SELECTION)
+def test_folds_and_modes_have_tables_of_their_own():
+    scores = {("maml", mode, fold, 0): {"ar": 0.1 * fold + i / 50} for fold in (1, 2) for i, mode in enumerate("ab")}
+    found = study_of(scores)
+    folds, modes = fold_table(found, SELECTION), mode_table(found, SELECTION)
     assert folds.columns == ("fold 1", "fold 2", "mean")
-    assert shown(folds, "maml", "trans") == ["11.00", "21.00", f"16.00 ± {stdev([11, 21]):.2f}"]
-    assert seeds.columns == ("seed 0", "seed 1", "mean")
-    assert shown(seeds, "maml", "trans") == ["15.00", "17.00", f"16.00 ± {stdev([15, 17]):.2f}"]
+    assert shown(folds, "maml", "b") == ["12.00", "22.00", f"17.00 ± {stdev([12, 22]):.2f}"]
+    assert modes.columns == ("a", "b")
+    assert shown(modes, "maml") == [f"15.00 ± {stdev([10, 20]):.2f}", f"17.00 ± {stdev([12, 22]):.2f}"]

@@ -82,18 +82,16 @@ def two_folds():
     return study_of({(*way, fold, 0): {"ar": value} for way, value in learners.items() for fold in (0, 1)})
 
 
-def test_the_verdict_names_the_winner_and_says_that_fine_tuning_is_weaker(two_folds):
+def test_the_verdict_names_the_winner_and_the_difference_of_the_best_learner(two_folds):
     said = words(two_folds, compared(two_folds.arms[1], -0.15, -0.05))
     assert said.startswith("zero-shot has the highest mean map@20 on the test data: 30.00, before fine-tune 20.00")
     assert "interval over other folds, seeds and questions −15.00 to −5.00, significant" in said
     assert "Holm-adjusted p = 0.0021; for these models alone −14.00 to −6.00" in said
-    assert "fine-tune is weaker than zero-shot by 10.00, as plain fine-tuning is in the MAML-Align paper." in said
 
 
 def test_the_verdict_says_when_it_cannot_be_told(two_folds):
     said = words(two_folds, compared(two_folds.arms[1], -0.25, 0.05))
     assert "−25.00 to +5.00, not significant" in said
-    assert "fine-tune and zero-shot are not significantly different; in the MAML-Align paper it is weaker." in said
 
 
 def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values_in_words(two_folds):
@@ -114,7 +112,6 @@ def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these
     assert found.mark == "°"
     assert "95% interval for these models alone −15.00 to −5.00, significant for them" in said
     assert "the effect of retraining is not known" in said
-    assert "fine-tune is weaker than zero-shot by 10.00, for these models, as plain" in said
 
 
 def test_the_verdict_on_one_fold_says_how_far_it_goes():

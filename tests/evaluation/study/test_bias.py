@@ -8,7 +8,7 @@ import pytest
 from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
-from metasearch.evaluation.report.sections.language_bias import NONE, bias_tables
+from metasearch.evaluation.report.sections.languages import NONE, bias_tables
 from metasearch.evaluation.study.bias import (
     measure_arm_bias,
     measure_bias,

@@ -1,31 +1,40 @@
-"""The language matrix: questions in one language search candidates in one language (LAReQA, section 4)."""
+"""Languages: scores of each question language in each candidate language (LAReQA, section 4), and language bias."""
 
-from metasearch.evaluation.report.charts import heatmap
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import UNIT, by_language, mean_notes
-from metasearch.evaluation.report.section import Chart, Inputs, Section
+from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.bias import DEPTH, Bias, measure_arm_bias
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 ORDER = 40
+NONE = "–"
 POOLS = ("bilingual", "monolingual")
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return question × candidate language per arm, as heat maps; None without such scores."""
-    tables = matrix_tables(inputs.study, inputs.selection.measure)
-    values = [cell.value for table in tables for line in table.lines for cell in line.cells]
-    charts = tuple(Chart(table, heatmap(table, "questions", "candidates", also=values)) for table in tables)
-    text = "Questions of one language search the candidates of one language; the diagonal is monolingual."
-    heading = "Languages of questions and candidates"
-    return Section("languages", heading, (text,), charts, tuple(tables)) if tables else None
+    """Return the language matrix and the language bias of each arm, cells shaded by value; None without either."""
+    matrices, bias = matrix_tables(inputs.study, inputs.selection.measure), bias_tables(inputs.with_questions)
+    scores, shares = _values(matrices), _values(bias[1:])
+    tables = [replace(table, shades=(min(scores), max(scores))) for table in matrices]
+    furthest = max(map(abs, shares), default=0.0)
+    tables += [*bias[:1], *(replace(table, shades=(-furthest, furthest)) for table in bias[1:])]
+    return Section("languages", "Languages of questions and candidates", tables=tuple(tables)) if tables else None
+
+
+def _values(tables: Sequence[Table]) -> list[float]:
+    cells = (cell for table in tables for line in table.lines for cell in line.cells)
+    return [cell.value for cell in cells if cell.value is not None]
 
 
 def matrix_tables(study: Study, measure: str) -> list[Table]:
-    """Return a table for each arm; none for a task whose questions do not search one language at a time."""
-    numbered = enumerate(study.arms, 1)
-    tables = [matrix_table(study, arm, measure, f"matrix-{number}-{slug(arm.label)}") for number, arm in numbered]
+    """Return question languages × candidate languages of each arm; none for a task without such scores."""
+    tables = [matrix_table(study, arm, measure, f"matrix-{i}-{slug(arm.label)}") for i, arm in enumerate(study.arms, 1)]
     return [table for table in tables if table.lines]
 
 
@@ -52,3 +61,70 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
         notes=("The diagonal is monolingual; a cell is a mean over questions, seeds and folds.", *notes),
         unit=UNIT,
     )
+
+
+def bias_tables(study: Study) -> list[Table]:
+    """Return a table for all arms, and each arm's language shares beyond an unbiased ranking.
+
+    A study without rankings of a multilingual pool has no such tables; errors as `measure_bias`.
+    """
+    biases = {arm: bias for arm in study.arms if (bias := measure_arm_bias(study, arm))}
+    if not biases:
+        return []
+    shares = (_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1))
+    return [_figures(biases, len(study.folds)), *shares]
+
+
+def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
+    k = DEPTH
+    columns = {
+        "bias": f"the share of the question's language in the top {k} beyond that of a ranker with as many hits that "
+        "ignores languages, divided by the largest possible excess; 0 is no bias",
+        f"mAP@{k} lost to own language": f"gain in mAP@{k} if the wrong candidates in the question's language are "
+        "removed",
+        "lost to another language": "the same for another language, mean over these; any wrong candidates cost some",
+        "excess": "lost to own language - lost to another language, the cost of the bias",
+        "uneven shares": f"the part of the top {k} that is in the wrong language, whichever is preferred; above 0 by "
+        "chance",
+        "rank correlation": f"Spearman's, of the top {k} of a question in two languages, mean over pairs of "
+        "translations; 100 for equal rankings, −86 for disjoint ones",
+    }
+    notes = [f"{name[:1].upper()}{name[1:]}: {meaning}." for name, meaning in columns.items()]
+    notes.append("All are means over the languages of the questions, then over folds.")
+    if any(bias.spread for bias in biases.values()):
+        notes.append("± is the sample standard deviation over folds.")
+    notes += [f"{arm.label}: {bias.folds} of {folds} folds." for arm, bias in biases.items() if bias.folds < folds]
+    return Table(
+        key="bias",
+        title="Language bias in the pool of all languages",
+        heads=("learner",),
+        columns=tuple(columns),
+        lines=tuple(
+            Line((arm.label,), tuple(map(_cell, bias.figures, bias.spread or [math.nan] * len(bias.figures))))
+            for arm, bias in biases.items()
+        ),
+        notes=tuple(notes),
+        unit=UNIT,
+    )
+
+
+def _shares(number: int, arm: Arm, bias: Bias) -> Table:
+    return Table(
+        key=f"bias-{number}-{slug(arm.label)}",
+        title=f"Languages in the top {bias.k} beyond an unbiased ranking, {arm.label}",
+        heads=("question",),
+        columns=bias.languages,
+        lines=tuple(
+            Line((a,), tuple(map(_cell, row))) for a, row in zip(bias.asked, bias.excess.tolist(), strict=True)
+        ),
+        notes=(
+            f"Share of each candidate language in the top {bias.k} - its share with a ranker that has as many hits but "
+            "ignores languages. A line sums to 0.",
+        ),
+        decimals=1,
+        unit=UNIT,
+    )
+
+
+def _cell(value: float, spread: float = math.nan) -> Cell:
+    return Cell(text=NONE) if math.isnan(value) else Cell(value, None if math.isnan(spread) else spread)

@@ -1,6 +1,5 @@
-"""The scores: the main table, other measures, groups of languages, folds, seeds, pools, and the dev scores."""
+"""The scores: the main table, other measures, transfer modes, groups of languages, folds, pools, and the dev scores."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
@@ -8,17 +7,21 @@ from metasearch.evaluation.report.comparison import mark_note
 from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import (
     BEST,
+    UNIT,
     arm_table,
     by_fold,
     complete,
     main_table,
     make_cell,
     mean_notes,
+    mode_rank,
     over_languages,
+    placed,
+    without_mode,
 )
 from metasearch.evaluation.report.section import SCORES, Inputs, Section
-from metasearch.evaluation.report.table import Cell, Table
-from metasearch.evaluation.statistics.paired import Over, summary
+from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.statistics.paired import summary
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import ScoreSelection, Study
 from metasearch.runs.rows import MEAN
@@ -38,10 +41,30 @@ def section(inputs: Inputs) -> Section:
         for name in study.measures
         if name != selection.measure
     ]
-    more = [make(study, selection) for make in (group_table, fold_table, seed_table, pool_table)]
+    more = [make(study, selection) for make in (mode_table, group_table, fold_table, pool_table)]
     dev = main_table(study, selection._replace(split="dev"), "dev")
     tables = tuple(table for table in (main, *others, *more, dev) if table and table.lines)
     return Section(SCORES, "Scores", tables=tables)
+
+
+def mode_table(study: Study, selection: ScoreSelection) -> Table | None:
+    """Return learners × transfer modes, as figure 4 of the MAML-Align paper; None where there are not two modes."""
+    arms = [arm for arm in study.arms if arm.mode and study.by_fold(arm, selection)]
+    modes = sorted({arm.mode for arm in arms if arm.mode}, key=mode_rank)
+    if len(modes) < 2:
+        return None
+    learners = list(dict.fromkeys(map(without_mode, arms)))
+    by_name = {(without_mode(arm), arm.mode): arm for arm in arms}
+    full = complete(study, arms, selection)
+    columns = []
+    for mode in modes:
+        own = [by_name.get((learner, mode)) for learner in learners]
+        cells = [make_cell(over_languages(study, arm, selection)) if arm else Cell() for arm in own]
+        columns.append(placed(cells, [arm in full for arm in own]))
+    lines = tuple(Line((learner,), tuple(column[i] for column in columns)) for i, learner in enumerate(learners))
+    notes = ("Mean over languages.", *mean_notes(study, arms, selection))
+    title = f"{study.task}: transfer modes, {selection}"
+    return Table("modes", title, ("Learner",), tuple(modes), lines, notes, unit=UNIT)
 
 
 def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
@@ -49,43 +72,21 @@ def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
     values = {
         arm: {fold: fmean(own.values()) for fold, own in by_fold(study, arm, selection).items()} for arm in study.arms
     }
-    return _numbered(study, selection, "folds", values, "Mean over languages; the seeds of a fold are averaged.")
-
-
-def seed_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × seeds, means over languages and folds; None for a single seed.
-
-    A seed that an arm lacks on any fold has no value: other folds have other questions.
-    """
-    values: dict[Arm, dict[int, float]] = {}
-    folds = sorted({fold for arm in study.arms for fold in study.by_fold(arm, selection)})
-    for arm in study.arms:
-        scores = {(scored.seed, scored.fold): scored.values(*selection) for scored in study.of(arm)}
-        values[arm] = {
-            seed: fmean(fmean(scores[seed, fold].values()) for fold in folds)
-            for seed in study.seeds
-            if all(scores.get((seed, fold)) for fold in folds)
-        }
-    return _numbered(study, selection, "seeds", values, "Mean over languages and folds.")
-
-
-def _numbered(
-    study: Study, selection: ScoreSelection, over: Over, values: Mapping[Arm, Mapping[int, float]], note: str
-) -> Table | None:
-    """Return learners × folds or seeds with means; None for a single one."""
-    columns = sorted({number for own in values.values() for number in own})
-    if len(columns) < 2:
+    folds = sorted({fold for own in values.values() for fold in own})
+    if len(folds) < 2:
         return None
     rows = {
-        arm: [*(Cell(own.get(number)) for number in columns), make_cell(summary([*own.values()], over))]
+        arm: [*(Cell(own.get(fold)) for fold in folds), make_cell(summary([*own.values()], "folds"))]
         for arm, own in values.items()
         if own
     }
-    full = {arm for arm in rows if len(values[arm]) == len(columns)}
-    notes = (note, f"The last column is the mean ± sample standard deviation over {over}.")
-    name = over.removesuffix("s")
-    headings = (*(f"{name} {number}" for number in columns), MEAN)
-    return arm_table(over, f"{study.task}: {selection} by {name}", rows, headings, full, notes)
+    ranked = {arm for arm, own in values.items() if len(own) == len(folds)}
+    names = [*(f"fold {fold}" for fold in folds), MEAN]
+    notes = (
+        "Mean over languages; the seeds of a fold are averaged.",
+        "The last column is the mean ± sample standard deviation over folds.",
+    )
+    return arm_table("folds", f"{study.task}: {selection} by fold", rows, names, ranked, notes)
 
 
 def pool_table(study: Study, selection: ScoreSelection) -> Table | None:

@@ -1,0 +1,168 @@
+"""Single questions, or pairs of texts, on which a learner and the baseline differ most."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.evaluation.report.section import Inputs, Section
+from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.statistics import weighted
+from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
+from metasearch.runs.per_query_results import Ranking
+
+ORDER = 70
+COUNT = 20
+"""Lines of a table."""
+POOL = "multilingual"
+_TEXT = 160
+"""Characters of a text that are shown."""
+
+Asked = tuple[str, str]
+"""Id and language of a question."""
+Pair = tuple[int, str, str]
+"""Fold, languages and id of a pair of texts; pairs with the same id are averaged."""
+
+
+def section(inputs: Inputs) -> Section | None:
+    """Return a table for the baseline and each other learner; None without per-query results of two learners."""
+    study, comparison = inputs.with_questions, inputs.comparison
+    if not study.arms:
+        return None
+    baseline = comparison.baseline if comparison else study.baseline
+    tables = []
+    for arm in study.arms:
+        if arm != baseline:
+            table = question_table(study, baseline, arm, inputs.selection.measure) or pair_table(study, baseline, arm)
+            tables += [table] if table else []
+    heading = "Questions that learners differ on"
+    return Section("questions", heading, tables=tuple(tables)) if tables else None
+
+
+def question_table(study: Study, baseline: Arm, other: Arm, measure: str, count: int = COUNT) -> Table | None:
+    """Return the questions with the largest difference, each in the language with its largest difference.
+
+    None where the task ranks nothing, or both learners have no fold in common.
+
+    Raises:
+        DataError: the results of the questions of a run are damaged.
+        RunFolderError: a run has no such results.
+    """
+    selection = ScoreSelection(study.select(measure).measure, POOL)
+    sides = [study.by_fold(arm, selection) for arm in (baseline, other)]
+    folds = sorted(sides[0].keys() & sides[1].keys())
+    if not folds or any(run.questions.ranking is None for side in sides for fold in folds for run in side[fold]):
+        return None
+    values = {fold: [_values(side[fold], selection) for side in sides] for fold in folds}
+    largest: dict[tuple[int, str], tuple[float, str]] = {}
+    for fold, (before, after) in values.items():
+        for unit, language in sorted(before.keys() & after.keys()):
+            size = abs(after[unit, language] - before[unit, language])
+            if size > largest.get((fold, unit), (-1.0, ""))[0]:
+                largest[fold, unit] = size, language
+    # Ties are broken by fold and id, so that the same study gives the same page.
+    chosen = sorted(largest, key=lambda key: (-largest[key][0], key))[:count]
+    lines = [
+        _question_line(fold, (unit, largest[fold, unit][1]), [side[fold][0] for side in sides], values[fold])
+        for fold, unit in chosen
+    ]
+    name = f"AP{measure.removeprefix('map')}" if measure.startswith("map") else measure
+    names = baseline.label, other.label
+    return Table(
+        key=f"questions-{study.arms.index(other)}",
+        title=f"Questions that {names[0]} and {names[1]} differ on most",
+        heads=("question", "language", "fold"),
+        columns=tuple(f"{what}, {label}" for what in (name, "answers at rank", "first candidate") for label in names),
+        lines=tuple(lines),
+        notes=(
+            f"The {len(lines)} questions of {len(largest)} with the largest difference of {name} (mean over seeds), "
+            "each in the language with its largest difference. The pool has candidates of all languages.",
+            f"Ranks and candidates are those of the first seed; ✓: an answer. Texts end after {_TEXT} characters.",
+        ),
+        unit="× 100",
+    )
+
+
+def _values(runs: Sequence[Scored], selection: ScoreSelection) -> dict[Asked, float]:
+    """Return each question's value per language, mean over seeds."""
+    values: dict[Asked, list[float]] = defaultdict(list)
+    for run in runs:
+        for cell, ids in run.questions.units.items():
+            if cell[0] == selection.pool:
+                for unit, value in zip(ids, run.questions.columns[selection.measure, *cell], strict=True):
+                    values[unit, cell[1]].append(float(value))
+    return {asked: float(np.mean(each)) for asked, each in values.items()}
+
+
+def _question_line(fold: int, asked: Asked, runs: Sequence[Scored], values: Sequence[Mapping[Asked, float]]) -> Line:
+    ranks, firsts = [], []
+    for run in runs:
+        ranking = run.questions.ranking
+        assert isinstance(ranking, Ranking)
+        row = next(i for i, text in enumerate(ranking.questions) if (text.id, text.language) == asked)
+        own = slice(int(ranking.offsets[row]), int(ranking.offsets[row + 1]))
+        ranks.append(Cell(text=", ".join(map(str, ranking.ranks[own].tolist()))))
+        first = int(ranking.top[row, 0])
+        mark = "✓ " if first in ranking.relevant[own] else ""
+        firsts.append(Cell(text=mark + _shorten(ranking.candidates[first].text)))
+        text = ranking.questions[row].text
+    heads = _shorten(text), asked[1], str(fold)
+    return Line(heads, (*(Cell(own[asked]) for own in values), *ranks, *firsts))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]}…"
+
+
+def pair_table(study: Study, baseline: Arm, other: Arm, count: int = COUNT) -> Table | None:
+    """Return the pairs whose distance to gold changes most, |rank(baseline) - rank(gold)| - |rank(other) - rank(gold)|.
+
+    Ranks and not cosines, since a learner that stretches all cosines places no pair differently. None where the task
+    correlates nothing, or both have no pair in common.
+    """
+    gold = _ranks(study.of(baseline), "gold")
+    before, after = (_ranks(study.of(arm), "predicted") for arm in (baseline, other))
+    both = before.keys() & after.keys()
+    nearer = {pair: abs(before[pair] - gold[pair]) - abs(after[pair] - gold[pair]) for pair in both}
+    if not nearer:
+        return None
+    chosen = sorted(nearer, key=lambda pair: (-abs(nearer[pair]), pair))[:count]
+    return Table(
+        key=f"pairs-{study.arms.index(other)}",
+        title=f"Pairs that {baseline.label} and {other.label} place most differently",
+        heads=("pair", "languages", "fold"),
+        columns=("gold", baseline.label, other.label, "nearer"),
+        lines=tuple(
+            Line(
+                (name, languages, str(fold)),
+                tuple(Cell(values[fold, languages, name]) for values in (gold, before, after, nearer)),
+            )
+            for fold, languages, name in chosen
+        ),
+        notes=(
+            "The rank of a pair among the pairs of its languages, from 0 to 1 (ties in the middle), mean over seeds.",
+            "Nearer: how much nearer to the rank of gold the second learner places the pair; negative: farther.",
+        ),
+        scale=1.0,
+        decimals=3,
+    )
+
+
+def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
+    """Return each pair's rank among pairs with the same languages, from 0 to 1, mean over seeds."""
+    listed: dict[Pair, list[float]] = defaultdict(list)
+    for run in runs:
+        for cell, ids in run.questions.units.items():
+            values = run.questions.columns.get((column, *cell))
+            if values is not None:
+                for name, rank in zip(ids, _share(values), strict=True):
+                    listed[run.fold, cell[1], name].append(float(rank))
+    return {pair: float(np.mean(ranks)) for pair, ranks in listed.items()}
+
+
+def _share(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return midranks, from 0 to 1, `(N,)` → `(N,)`."""
+    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0][0]
+    return (ranks - 1) / max(len(values) - 1, 1)
