@@ -73,8 +73,11 @@ def question_table(study: Study, baseline: Arm, other: Arm, measure: str, count:
     return Table(
         key=f"questions-{study.arms.index(other)}",
         title=f"Questions that {names[0]} and {names[1]} differ on most",
-        heads=("question", "language", "fold"),
-        columns=tuple(f"{what}, {label}" for what in (name, "answers at rank", "first candidate") for label in names),
+        heads=("language", "fold"),
+        columns=(
+            "question",
+            *(f"{what}, {label}" for what in (name, "answers at rank", "first candidate") for label in names),
+        ),
         lines=tuple(lines),
         notes=(
             f"The {len(lines)} questions of {len(largest)} with the largest difference of {name} (mean over seeds), "
@@ -108,8 +111,8 @@ def _question_line(fold: int, asked: Asked, runs: Sequence[Scored], values: Sequ
         mark = "✓ " if first in ranking.relevant[own] else ""
         firsts.append(Cell(text=mark + _shorten(ranking.candidates[first].text)))
         text = ranking.questions[row].text
-    heads = _shorten(text), asked[1], str(fold)
-    return Line(heads, (*(Cell(own[asked]) for own in values), *ranks, *firsts))
+    cells = (Cell(text=_shorten(text)), *(Cell(own[asked]) for own in values), *ranks, *firsts)
+    return Line((asked[1], str(fold)), cells)
 
 
 def _shorten(text: str) -> str:
