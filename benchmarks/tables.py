@@ -223,7 +223,7 @@ TABLES: dict[str, Callable[[], str]] = {
         only(score_table(rows_of("exports")), task=[LAREQA]), "encoder", "form", "map@20 before", "after",
     ),
     "short-checkpointing": lambda: short(
-        checkpointing_table(rows_of("checkpointing")),
+        only(checkpointing_table(rows_of("checkpointing")), k=["64", "2"]),
         "encoder", "k", "recomputed", "precision", "tensors, MiB", "CPU time",
     ),
     "short-speed": lambda: only(
