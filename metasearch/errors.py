@@ -12,12 +12,12 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 4 | `NonFiniteError` | a loss, gradient or score is NaN or infinite |
 | 5 | `RunFolderError` | a run folder exists, a file cannot be read or written, or files of a run are damaged |
 | 6 | `EncoderError` | an encoder cannot be loaded or used |
-| 7 | `CellsFailed` | cells of a study failed; the others are done |
-| 8 | `OutOfMemory` | memory does not suffice for an outer step, in whatever way it is taken |
-| 9 | `HubError` | a model hub cannot be reached, or refuses what it is asked |
+| 7 | `CellsFailed` | runs of a study failed; the others are done |
+| 8 | `OutOfMemory` | an outer step does not fit into memory |
+| 9 | `HubError` | a model hub cannot be reached, or refuses a request |
 | 10 | `ProcessLost` | another process of the run has ended |
-| 130 | `Interrupted` | Ctrl-C; what was reached is saved, and the message says how to go on |
-| 143 | `Terminated` | SIGTERM, as of a scheduler; likewise |
+| 130 | `Interrupted` | Ctrl-C; progress is saved, and the message says how to continue |
+| 143 | `Terminated` | SIGTERM, for example from a scheduler; the same |
 """
 
 import difflib
