@@ -120,6 +120,11 @@ def similarity() -> str:
 
 LAREQA, STSB = "lareqa-sentences", "stsb"
 THROUGH = ("neutral+fine-tune", "neutral+maml", "neutral+maml-align", "neutral+reptile")
+NULLS = "true nulls rejected at 5 %, in %"
+DESIGNS = (
+    "5 folds × 1 seed", "5 folds × 3 seeds", "3 folds × 3 seeds",
+    "1 fold × 3 seeds, of other seeds and questions on it", "5 folds × 3 seeds, fold effects correlate with 0.3",
+)  # fmt: skip
 BIAS = ("zero-shot", "fine-tune", "fine-tune+neutral", "neutral", "neutral+fine-tune", "aligned", "aligned+best")
 SMALL = (
     "three-stages", "without-mcl", "bool", "ce-hard", "without-both", "same-start", "pre-distilled", "similarity",
@@ -166,6 +171,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "rates": lambda: rates_table(small_study()),
     "maml-changes": lambda: changes_table(small_study("maml")),
     "calibration": lambda: calibration_table(rows_of("calibration")),
+    "short-calibration": lambda: short(
+        calibration_table(rows_of("calibration")), NULLS, "main", "these models", "t-test over fold × language",
+        rows=DESIGNS, left=1,
+    ),
     "ablation-arms": lambda: arm_table(taught_by("minilm")),
     "ablation-orderings": lambda: ordering_table(taught_by("minilm")),
     "ablation-e5-arms": lambda: arm_table(taught_by("e5"), "e5"),
