@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.compressed_files import unpacked
-from metasearch.data.formats.text_files import text_lines
+from metasearch.data.formats.text_files import text_lines, unpacked
 from metasearch.data.parallel.files import recognise
 from metasearch.errors import DataError
 

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from metasearch.config.languages import parse_name
 from metasearch.config.seeding import stream
-from metasearch.data.formats.compressed_files import unpacked
 from metasearch.data.formats.rows import read_rows
-from metasearch.data.formats.text_files import sentence_of
+from metasearch.data.formats.text_files import sentence_of, unpacked
 from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from metasearch.config.languages import parse_name
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.compressed_files import unpacked
-from metasearch.data.formats.text_files import text_lines
+from metasearch.data.formats.text_files import text_lines, unpacked
 from metasearch.data.parallel.files import recognise
 from metasearch.data.records import Data, texts_of
 from metasearch.data.translation import TranslationData

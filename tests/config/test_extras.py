@@ -12,7 +12,7 @@ import pytest
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.launchers import LauncherConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.formats import compressed_files
+from metasearch.data.formats import text_files
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.study.launchers.base import open_launcher
@@ -63,10 +63,10 @@ def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypat
 
 
 def test_zstandard_needs_an_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr(compressed_files, "_zstd", lambda: None)
+    monkeypatch.setattr(text_files, "_zstd", lambda: None)
     (tmp_path / "a.zst").write_bytes(b"")
     with pytest.raises(DataError, match=re.escape(install_line("corpora"))):
-        compressed_files.open_packed(tmp_path / "a.zst")
+        list(text_files.byte_lines(tmp_path / "a.zst"))
 
 
 def test_every_extra_that_the_code_names_is_declared():

@@ -90,6 +90,7 @@ def refusal(folder, *languages):
     ("form", "name", "damage", "place", "expected"),
     [
         ("xquad-r", "el.json", lambda sound: b"[]", ": top level", "input should be"),
+        ("xquad-r", "el.json", lambda sound: b'{"data": [], "data": []}', "", "the key 'data' is duplicated"),
         ("xquad-r", "el.json", lambda sound: b'{"data": []}', ": data", "expected articles with questions, found none"),
         ("xquad-r", "ar.json", swap('"question"', '"ask"'), f": {FIRST_QUESTION}.question", "field required"),
         ("xquad-r", "ar.json", swap('"question": "', '"question": "\\ud800'), f": {FIRST_QUESTION}.question", "U+D800"),

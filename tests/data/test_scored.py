@@ -14,7 +14,7 @@ from metasearch.errors import DataError
 ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
 
 sentences = (
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
     .map(lambda text: with_line_feeds(text).strip())
     .filter(lambda text: not blank(text))
 )

@@ -52,7 +52,7 @@ def _anywhere(form: str) -> list[Row]:
             form,
             "a file of NUL characters",
             spoil(name, "\0\0"),
-            f"{either}(:1)?: (not JSON|not CSV|expected|the file is empty)",
+            f"{either}:1: (not JSON|not UTF-8 text: it has a NUL character)",
         ),
     ]
 

@@ -21,19 +21,28 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.extras import import_extra
-from metasearch.data.formats import strict_json
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import byte_lines, column_names, csv_rows, rows_of, suffix_of, with_line_feeds
+from metasearch.data.formats.text_files import (
+    RepeatedKey,
+    bare_lines,
+    column_names,
+    csv_rows,
+    parse_json,
+    suffix_of,
+    tsv_rows,
+    with_line_feeds,
+)
 from metasearch.errors import DataError, nearest
 from metasearch.io import read_bytes, require_file
 
 Values = Mapping[str, Any]
 Source = str | Path | Iterable[Values] | Any
 """A file, a folder, or rows in memory; `Any` is a table of an optional library."""
-Lines = Callable[[Path], Iterable[str]]
 Damage = Callable[[str, str], None]
 """Called for an unreadable row with its place and the error."""
 
+STATE = "state.json"
+"""File in every folder that `datasets.Dataset.save_to_disk` writes."""
 _BATCH = 4096
 """Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -64,7 +73,6 @@ def read_rows(
     *,
     names: Sequence[str] = (),
     damaged: Damage | None = None,
-    lines: Lines | None = None,
 ) -> Iterator[Row]:
     """Yield rows from a file, a folder or memory; see the table above.
 
@@ -73,7 +81,6 @@ def read_rows(
         columns: name that a value gets → its column, such as `{"query": "question"}`; other columns keep theirs.
         names: names of the columns of a CSV or TSV without a header; a TSV may then be called `.txt`, too.
         damaged: hears of rows that cannot be read, which are skipped; by default the first of them is a `DataError`.
-        lines: gives the lines of a text file with their ends, in place of lines of any length.
 
     Example:
         >>> [row.values for row in read_rows([{"question": "where?", "id": 1}], {"query": "question"})]
@@ -82,7 +89,7 @@ def read_rows(
     report = damaged or _refuse
     wanted = dict(columns or {})
     if isinstance(source, str | Path):
-        yield from _renamed(_file_rows(Path(source), wanted, _Reading(tuple(names), report, lines)), wanted)
+        yield from _renamed(_file_rows(Path(source), wanted, names, report), wanted)
     else:
         yield from _renamed(_memory_rows(source, report), wanted)
 
@@ -112,52 +119,18 @@ def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
             raise missing_column(first, name, seen)
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """How text files are read; see `read_rows`."""
-
-    names: tuple[str, ...]
-    damaged: Damage
-    lines: Lines | None
-
-    def decoded(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Yield number and text for each UTF-8 line, without its end; `DataError` for an empty file."""
-        if self.lines is not None:
-            yield from ((number, text.rstrip("\n")) for number, text in enumerate(self.lines(path), 1))
-            return
-        line = 0
-        for line, content in enumerate(byte_lines(path), 1):
-            try:
-                text = content.decode()
-            except UnicodeDecodeError as error:
-                self.damaged(f"{path}:{line}", f"not UTF-8: byte {content[error.start]:#04x}")
-            else:
-                yield line, text.removesuffix("\n").removesuffix("\r")
-        if not line:
-            raise DataError(f"{path}: the file is empty")
-
-    def cells(self, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """Yield line number and cells for each non-blank row in a CSV or TSV."""
-        if suffix_of(path) != ".csv":
-            yield from ((line, [] if blank(text) else text.split("\t")) for line, text in self.decoded(path))
-        elif self.lines is not None:
-            yield from rows_of(self.lines(path), path)
-        else:
-            yield from csv_rows(path)
-
-
-def _file_rows(path: Path, columns: Mapping[str, str], reading: _Reading) -> Iterator[Row]:
+def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
     kind = suffix_of(path)
     # Of a name that is too long, pathlib raises an error.
     if os.path.isdir(path) and kind not in (*_SUFFIXES, ".txt"):
         shards = _shards(path)
         if not shards:
             return _batches(path, _arrow_batches(path))
-        return (row for shard in shards for row in _file_rows(shard, columns, reading))
-    if kind in (".csv", ".tsv") or (reading.names and kind == ".txt"):
-        return _table(path, columns, reading)
+        return (row for shard in shards for row in _file_rows(shard, columns, names, damaged))
+    if kind in (".csv", ".tsv") or (names and kind == ".txt"):
+        return _table(path, columns, names, damaged)
     if kind in (".jsonl", ".ndjson"):
-        return _json_rows(path, reading)
+        return _json_rows(path, damaged)
     if kind == ".parquet":
         return _batches(path, _parquet_batches(path))
     if kind == ".arrow":
@@ -176,7 +149,7 @@ def _shards(folder: Path) -> list[Path]:
     A hub data set has its tables in the folder `data`.
     """
     names = sorted(os.listdir(folder))
-    if {"dataset_dict.json", "state.json"} & set(names):
+    if {"dataset_dict.json", STATE} & set(names):
         return []
     shards = [name for name in names if suffix_of(Path(name)) in _SUFFIXES]
     if not shards and os.path.isdir(folder / "data"):
@@ -190,19 +163,18 @@ def _shards(folder: Path) -> list[Path]:
 # Text files.
 
 
-def _table(path: Path, columns: Mapping[str, str], reading: _Reading) -> Iterator[Row]:
+def _table(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
     """Yield cells by the names in the header; blank lines have none and are passed over."""
-    header = list(reading.names)
-    for line, cells in reading.cells(path):
+    header = list(names)
+    for line, cells in csv_rows(path) if suffix_of(path) == ".csv" else tsv_rows(path):
         if not cells:
             continue
         if not header:
             header = column_names(cells, path, line)
             _check_header(path, line, header, columns)
         elif len(cells) != len(header):
-            expected = f"{', '.join(reading.names)};" if reading.names else f"{len(header)} columns,"
-            more = " columns" if reading.names else ""
-            reading.damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{more}")
+            expected = f"{', '.join(names)};" if names else f"{len(header)} columns,"
+            damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{' columns' if names else ''}")
         else:
             # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
             named = ((name, with_line_feeds(cell)) for name, cell in zip(header, cells, strict=True) if name)
@@ -217,24 +189,24 @@ def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping
             raise missing_column(f"{path}:{line}", name, header)
 
 
-def _json_rows(path: Path, reading: _Reading) -> Iterator[Row]:
-    for line, text in reading.decoded(path):
+def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
+    for line, text in bare_lines(path):
         if blank(text):
             continue
         place = f"{path}:{line}"
         try:
-            value = strict_json.parse(text)
+            value = parse_json(text)
         except json.JSONDecodeError as error:
-            reading.damaged(place, f"not JSON: {error.msg} at column {error.colno}")
-        except strict_json.RepeatedKey as error:
-            reading.damaged(place, str(error))
+            damaged(place, f"not JSON: {error.msg} at column {error.colno}")
+        except RepeatedKey as error:
+            damaged(place, str(error))
         except (ValueError, RecursionError) as error:
-            reading.damaged(place, f"not readable JSON: {error}")
+            damaged(place, f"not readable JSON: {error}")
         else:
             if isinstance(value, dict):
                 yield Row(place, line, value)
             else:
-                reading.damaged(place, f"expected an object in braces, got {text[:_SHOWN]}")
+                damaged(place, f"expected an object in braces, got {text[:_SHOWN]}")
 
 
 # Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.
@@ -270,10 +242,19 @@ def _arrow_batches(folder: Path) -> Iterator[Any]:
         if len(splits) != 1:
             raise DataError(f"{folder}: has the splits {', '.join(splits)}; name one of them: {folder / splits[0]}")
         folder /= splits[0]
-    if not (folder / "state.json").is_file():
-        raise DataError(f"{folder}: no rows in this folder: neither a table nor a state.json from save_to_disk")
-    for file in read_json_file(folder / "state.json", "_data_files"):
-        yield from _arrow_stream(folder / file["filename"])
+    if not (folder / STATE).is_file():
+        raise DataError(f"{folder}: no rows in this folder: neither a table nor a {STATE} from save_to_disk")
+    for path in data_files(folder):
+        yield from _arrow_stream(path)
+
+
+def data_files(folder: Path) -> list[Path]:
+    """Return the files of a saved table, in order; `DataError` if the list cannot be read."""
+    found = read_json_file(folder / STATE, "_data_files")
+    try:
+        return [folder / each["filename"] for each in found]
+    except (KeyError, TypeError):
+        raise DataError(f"{folder / STATE}: expected a 'filename' for each of _data_files, got {found}") from None
 
 
 def _arrow_stream(path: Path) -> Iterator[Any]:
@@ -287,7 +268,7 @@ def _arrow_stream(path: Path) -> Iterator[Any]:
 def read_json_file(path: Path, key: str, kind: type = list) -> Any:
     """Return the value of a key in a JSON file of a table; `DataError` where it is missing or of another type."""
     try:
-        found = strict_json.parse(read_bytes(path).decode())[key]
+        found = parse_json(read_bytes(path).decode())[key]
         if not isinstance(found, kind):
             raise TypeError(f"it is {type(found).__name__}, not {kind.__name__}")
         return found

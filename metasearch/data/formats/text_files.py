@@ -2,24 +2,33 @@
 
 import codecs
 import csv
+import gzip
 import io
 import json
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from metasearch.data.formats import strict_json
+from metasearch.config.extras import install_line
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.compressed_files import damage, open_packed, unpacked
 from metasearch.errors import DataError
+from metasearch.io import require_file
 
+PACKED = (".gz", ".zst")
 LONGEST_ROW = 2**24
-"""Characters that a line of rows, or a cell of a CSV, may have."""
+"""Bytes of a line, and characters of a cell of a CSV, at most."""
 
-# The limit is one of the whole process; by itself it is 131,072 characters, less than an article in one cell.
+# The limit holds for the whole process; the default of 131,072 characters is less than an article in one cell.
 csv.field_size_limit(LONGEST_ROW)
+
+
+def unpacked(name: str) -> str:
+    """Return a file's name without `.gz` or `.zst`: `pairs.tsv` for `pairs.tsv.gz`."""
+    return next((name.removesuffix(suffix) for suffix in PACKED if name.endswith(suffix)), name)
 
 
 def suffix_of(path: Path) -> str:
@@ -27,79 +36,130 @@ def suffix_of(path: Path) -> str:
     return Path(unpacked(path.name)).suffix.lower()
 
 
-def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends, without a byte-order mark; `.gz` and `.zst` are decompressed.
-
-    Of a damaged packed file, the error names the last whole line.
-    """
-    number = 0
-    with opened(path, lambda: f"line {number}") as file:
-        for number, line in enumerate(file, 1):
-            yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-
-
 @contextmanager
 def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
-    """Open a file to read, unpacked where its name ends in `.gz` or `.zst`."""
+    """Open a file to read, unpacked where its name ends in `.gz` or `.zst`.
+
+    `DataError` if it cannot be read, or is a damaged packed file; the message says what was `reached` before.
+    """
+    zstd = _zstd()
+    damage = (EOFError, gzip.BadGzipFile, zlib.error, *(() if zstd is None else (zstd.ZstdError,)))
     try:
-        with open_packed(path) as file:
+        with _open(path, zstd) as file:
             yield file
-    except damage() as error:
+    except damage as error:
         kind = "zstd" if path.suffix == ".zst" else "gzip"
         raise DataError(f"{path}: damaged {kind} file after {reached()}: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
+def _open(path: Path, zstd: Any) -> BinaryIO:
+    require_file(path)
+    if path.suffix == ".gz":
+        # A buffered reader splits lines faster than the gzip file itself.
+        return io.BufferedReader(cast(io.RawIOBase, gzip.open(path)))
+    if path.suffix == ".zst":
+        if zstd is None:
+            raise DataError(f"{path}: .zst needs the package backports.zstd: {install_line('corpora')}")
+        return io.BufferedReader(zstd.open(path))
+    return path.open("rb")
+
+
+def _zstd() -> Any:
+    """Return the Zstandard module, from Python 3.14 or a package; None if missing."""
+    try:
+        from compression import zstd
+    except ImportError:
+        try:
+            from backports import zstd
+        except ImportError:
+            return None
+    return zstd
+
+
+def byte_lines(path: Path) -> Iterator[bytes]:
+    """Yield a file's lines with their ends, without a byte-order mark; `.gz` and `.zst` are decompressed."""
+    number = 0
+    with opened(path, lambda: f"line {number}") as file:
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
+            if len(line) > LONGEST_ROW:
+                raise DataError(f"{path}:{number}: the line has more than {LONGEST_ROW:,} bytes")
+            yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+
+
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, with its end; raises as `text_of` does."""
+    """Yield the number and the text of each line, with its end; `DataError` if it is not UTF-8 or has a NUL."""
     for number, line in enumerate(byte_lines(path), 1):
         try:
-            yield number, line.decode()
+            text = line.decode()
         except UnicodeDecodeError as error:
             raise DataError(f"{path}:{number}: not UTF-8: byte {error.object[error.start]:#04x}") from None
+        if "\0" in text:
+            raise DataError(f"{path}:{number}: not UTF-8 text: it has a NUL character")
+        yield number, text
 
 
-def text_of(path: Path) -> str:
-    """Return a file's text with its line ends; `DataError` where it cannot be read or is not UTF-8."""
-    return "".join(line for _, line in text_lines(path))
+def bare_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, without its end, LF or CR LF; `DataError` for an empty file."""
+    number = 0
+    # Not `splitlines`, which also cuts at marks such as U+2028 within a sentence.
+    for number, line in text_lines(path):
+        yield number, line.removesuffix("\n").removesuffix("\r")
+    if not number:
+        raise DataError(f"{path}: the file is empty")
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return a file's lines without their ends, LF or CR LF; `DataError` where it has none."""
-    # Not `splitlines`, which also cuts at marks such as U+2028 within a sentence.
-    lines = [line.removesuffix("\n").removesuffix("\r") for _, line in text_lines(path)]
-    if not lines:
-        raise DataError(f"{path}: the file is empty")
-    return lines
+    """Return a file's lines without their ends, LF or CR LF; `DataError` for an empty file."""
+    return [line for _, line in bare_lines(path)]
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text with its line ends; `DataError` if it cannot be read or is not UTF-8."""
+    with opened(path, lambda: "the beginning") as file:
+        content = file.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = 1 + content.count(b"\n", 0, error.start)
+        raise DataError(f"{path}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
+
+
+class RepeatedKey(ValueError):
+    """A key is duplicated in an object."""
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text; `RepeatedKey` for a duplicate key, of which Python would keep the last value."""
+    return json.loads(text, object_pairs_hook=_without_duplicates)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise RepeatedKey(f"the key '{key}' is duplicated")
+    return made
 
 
 def json_of(text: str, path: Path) -> Any:
-    """Return the value of a file's JSON text; `DataError` where it is not JSON, or a key is duplicated in an object."""
+    """Return the value of a file's JSON text; `DataError` if it is not JSON, or a key is duplicated in an object."""
     try:
-        return strict_json.parse(text)
+        return parse_json(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
-    except strict_json.RepeatedKey as error:
+    except RepeatedKey as error:
         raise DataError(f"{path}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not readable JSON: {error}") from None
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line number and cells for each non-blank row in a CSV.
-
-    `DataError` where it is not CSV.
-    """
-    # All lines first: of two faults, that the file is no UTF-8 explains the other.
-    return rows_of([line for _, line in text_lines(path)], path)
-
-
-def rows_of(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows as `csv_rows` does, from lines with their ends."""
+    """Yield first line number and cells for each non-blank row in a CSV; `DataError` if it is not CSV."""
     # The csv module wants lines that a lone CR ends, too; line ends within quoted cells are left to it.
-    reader = csv.reader((part for line in lines for part in io.StringIO(line, newline="")), strict=True)
-    first = 1
+    lines = (part for _, line in text_lines(path) for part in io.StringIO(line, newline=""))
+    reader, first = csv.reader(lines, strict=True), 1
     try:
         for row in reader:
             yield first, row
@@ -108,8 +168,14 @@ def rows_of(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]
         raise DataError(f"{path}:{first}: not CSV: {error}") from None
 
 
+def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of each line, split at tabs, without quotes; a blank line has none."""
+    for number, line in bare_lines(path):
+        yield number, [] if blank(line) else line.split("\t")
+
+
 def with_line_feeds(cell: str) -> str:
-    """Return a text whose line breaks are line feeds: one within quotes is the same, whatever system wrote the file."""
+    """Return a text with line feeds as line breaks, whatever system wrote the file."""
     return cell.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -123,14 +189,8 @@ def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
     return names
 
 
-def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each line, cut at tabs, without quotes; a blank line has none."""
-    for number, line in enumerate(lines_of(path), 1):
-        yield number, line.split("\t") if line else []
-
-
 def sentence_of(cell: str, path: Path, line: int) -> str:
-    """Return a text stripped of white space at both ends; `DataError` where it is blank."""
+    """Return a text stripped of white space at both ends; `DataError` if it is blank."""
     if held := blank(cell):
         raise DataError(f"{path}:{line}: expected a sentence, got {held}")
     return cell.strip()

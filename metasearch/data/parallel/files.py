@@ -26,12 +26,11 @@ from typing import TypeVar
 
 from metasearch.config.corpus import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
-from metasearch.data.formats.compressed_files import SUFFIXES, unpacked
+from metasearch.data.formats.rows import STATE
+from metasearch.data.formats.text_files import PACKED, unpacked
 from metasearch.data.hub import fetch, is_hub_name
 from metasearch.errors import DataError, nearest
 
-STATE = "state.json"
-"""File in every folder that `datasets.Dataset.save_to_disk` writes."""
 _SPLITS = ("train", "dev", "validation", "test")
 _NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
 _SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
@@ -75,7 +74,7 @@ class ParallelFile:
     def _side(self, name: str) -> Path:
         if unpacked(self.path.name) == name:
             return self.path
-        forms = [self.path.with_name(f"{name}{suffix}") for suffix in ("", *SUFFIXES)]
+        forms = [self.path.with_name(f"{name}{suffix}") for suffix in ("", *PACKED)]
         found = next((form for form in forms if form.exists()), None)
         if found is None:
             names = " or ".join(form.name for form in forms)

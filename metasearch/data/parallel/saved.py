@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
-from metasearch.data.formats.rows import read_json_file
+from metasearch.data.formats.rows import STATE, data_files, read_json_file
 from metasearch.data.normalise import normalise
-from metasearch.data.parallel.files import STATE, is_saved_table
+from metasearch.data.parallel.files import is_saved_table
 from metasearch.data.parallel.reading import TokenCounter
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import atomic_write, digest, require_file
@@ -139,15 +139,6 @@ class SavedTable:
 
     def _read(self, text: str | None) -> str:
         return normalise(text or "") if self._normalised else text or ""
-
-
-def data_files(folder: Path) -> list[Path]:
-    """Return the files of a saved table, in order; `DataError` where the list cannot be read."""
-    found = read_json_file(folder / STATE, "_data_files")
-    try:
-        return [folder / each["filename"] for each in found]
-    except (KeyError, TypeError):
-        raise DataError(f"{folder / STATE}: expected a 'filename' for each of _data_files, got {found}") from None
 
 
 def read_batches(path: Path) -> Iterator[Any]:

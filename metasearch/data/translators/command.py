@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from metasearch.config.base import FrozenConfig, Rate
-from metasearch.data.formats import strict_json
+from metasearch.data.formats.text_files import parse_json
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
 from metasearch.io import digest, fingerprint_of
@@ -96,7 +96,7 @@ class Command:
 
     def _text(self, line: str, number: int) -> str:
         try:
-            value = strict_json.parse(line)
+            value = parse_json(line)
         except (ValueError, RecursionError):
             raise self._error(f"line {number} is not JSON: {line[:80]}") from None
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from metasearch import __version__
-from metasearch.data.formats import strict_json
+from metasearch.data.formats.text_files import parse_json
 from metasearch.errors import nearest
 from metasearch.retrieval.server import metrics, page, schemas
 from metasearch.retrieval.server.errors import RequestError, explain_bug, explain_invalid
@@ -64,7 +64,7 @@ class JsonRequest(Request):
         """Return the value of the body; `RequestError` (400) if it is not JSON, or not Unicode, or repeats a key."""
         content = await self.body()
         try:
-            value = strict_json.parse(content.decode("utf-8"))
+            value = parse_json(content.decode("utf-8"))
             if b"\\ud" in content.lower():  # pydantic fails on half of a surrogate pair
                 json.dumps(value, ensure_ascii=False).encode("utf-8")
             return value

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from helpers.passages import passages_of, shown
-from metasearch.data.documents import content
+from metasearch.data.formats import text_files
 from metasearch.data.formats.text_files import LONGEST_ROW
 from metasearch.errors import DataError
 
@@ -85,10 +85,9 @@ def test_a_row_whose_language_is_no_tag_is_read_without_it(name, content, line, 
 )
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv"])
 def test_a_line_that_never_ends_is_refused(name, text, line, tmp_path, monkeypatch):
-    monkeypatch.setattr(content, "LONGEST_ROW", 50)
-    monkeypatch.setattr(content, "_SIZE", 20)
+    monkeypatch.setattr(text_files, "LONGEST_ROW", 50)
     first = '{"text": "a"}\n' if name == "a.jsonl" and line == 2 else ""
-    with pytest.raises(DataError, match=rf"{name}:{line}: the line has more than 50 characters"):
+    with pytest.raises(DataError, match=rf"{name}:{line}: the line has more than 50 bytes"):
         shown(tmp_path / name, first + text.removeprefix("text\n") if first else text)
 
 

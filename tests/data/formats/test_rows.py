@@ -129,6 +129,7 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
         ("a.jsonl", '{"x": 1}\n{"x"\n', r"a\.jsonl:2: not JSON: Expecting ':' delimiter at column 5"),
         ("a.jsonl", '{"x": 1, "x": 2}\n', r"a\.jsonl:1: the key 'x' is duplicated"),
         ("a.jsonl", "", r"a\.jsonl: the file is empty"),
+        ("a.jsonl", '{"x": 1}\n"\0"\n', r"a\.jsonl:2: not UTF-8 text: it has a NUL character"),
         ("a.xlsx", "x", r"a\.xlsx: expected rows in \.csv, \.tsv, \.jsonl .* got '\.xlsx'"),
         ("a.parquet", "no table", r"a\.parquet: damaged after row 0"),
     ],
@@ -139,15 +140,19 @@ def test_damage_names_file_line_and_value(name, text, message, tmp_path):
         list(read_rows(tmp_path / name))
 
 
-@pytest.mark.parametrize(("name", "first"), [("a.tsv", b"x\n"), ("a.jsonl", b'{"x": "0"}\n')])
-def test_damaged_rows_are_skipped_where_somebody_hears_of_them(name, first, tmp_path):
-    good = {"a.tsv": b"1\n", "a.jsonl": b'{"x": "1"}\n'}[name]
-    (tmp_path / name).write_bytes(first + b"\xff\n" + good)
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.tsv", "x\n1\t2\n1\n", "expected 1 columns, got 2"),
+        ("a.jsonl", '{"x": "0"}\n{"x": "0", "x": "2"}\n{"x": "1"}\n', "the key 'x' is duplicated"),
+    ],
+)
+def test_damaged_rows_are_skipped_where_somebody_hears_of_them(name, text, reason, tmp_path):
+    (tmp_path / name).write_text(text, encoding="utf-8")
     heard = []
-    rows = list(read_rows(tmp_path / name, damaged=lambda place, reason: heard.append((place, reason))))
-    assert rows[-1].values == {"x": "1"}
-    assert rows[-1].line == 3
-    assert heard == [(f"{tmp_path / name}:2", "not UTF-8: byte 0xff")]
+    rows = list(read_rows(tmp_path / name, damaged=lambda *about: heard.append(about)))
+    assert (rows[-1].line, rows[-1].values) == (3, {"x": "1"})
+    assert heard == [(f"{tmp_path / name}:2", reason)]
 
 
 def test_a_dataset_with_several_splits_asks_which(tmp_path):

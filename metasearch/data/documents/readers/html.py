@@ -14,11 +14,12 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.content import whole
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.readers.text import lines
 from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
+from metasearch.errors import DataError
 
 _MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
@@ -33,7 +34,13 @@ _BITS = {ord(" "): "0", ord("\t"): "1"}
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield a page's text, one section per stretch in one language."""
-    yield from html_sections(whole(path, _MOST), path, notes)
+    parts, size = [], 0
+    for line in lines(path):
+        parts.append(line)
+        size += len(line)
+        if size > _MOST:
+            raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
+    yield from html_sections("".join(parts), path, notes)
 
 
 def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:

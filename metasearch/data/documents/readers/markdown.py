@@ -7,16 +7,14 @@ A block of YAML before the text (front matter) is no text; its `lang` or `langua
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from metasearch.config import yaml
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.content import texts
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
-from metasearch.data.documents.readers.text import parted
+from metasearch.data.documents.readers.text import blocks
 from metasearch.data.documents.settings import Settings
 from metasearch.errors import ConfigError
 
@@ -36,12 +34,13 @@ class _Matter:
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield a file's text in sections with bounded size."""
-    parts = texts(path)
-    first = next(parts, "")
-    matter = _read_matter(first, path, notes)
-    line = 1 + first.count("\n", 0, matter.length)
-    for text, at in parted(chain([first[matter.length :]], parts)):
-        yield Section(text, line + at - 1, matter.language, matter.title, markdown=True)
+    matter = _Matter()
+    for number, (text, line) in enumerate(blocks(path)):
+        if number == 0:
+            matter = _read_matter(text, path, notes)
+            line += text.count("\n", 0, matter.length)
+            text = text[matter.length :]
+        yield Section(text, line, matter.language, matter.title, markdown=True)
 
 
 def _read_matter(text: str, path: Path, notes: Notes) -> _Matter:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.content import lines
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import OTHER_COLUMNS, Settings
@@ -106,7 +105,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     def damaged(place: str, reason: str) -> None:
         notes.skip_row(f"{place}: {reason}")
 
-    for row in read_rows(path, {column: column}, damaged=damaged, lines=lines):
+    for row in read_rows(path, {column: column}, damaged=damaged):
         values = row.values
         if column not in values:
             notes.skip_row(str(missing_column(row.place, column, values)))

@@ -1,32 +1,37 @@
 """Plain text, without interpretation."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.documents.chunking import end_of_block
-from metasearch.data.documents.content import texts
 from metasearch.data.documents.passage import Section
 from metasearch.data.documents.problems import Notes
 from metasearch.data.documents.settings import Settings
+from metasearch.data.formats.text_files import text_lines, with_line_feeds
 
 _SIZE = 2**18
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield a file's text in sections with bounded size."""
-    for text, line in parted(texts(path)):
+    for text, line in blocks(path):
         yield Section(text, line)
 
 
-def parted(parts: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield running text in sections with bounded size, each with its first line."""
-    rest, line = "", 1
-    for part in parts:
+def lines(path: Path) -> Iterator[str]:
+    """Yield a file's lines with LF for every CR LF and CR; `DataError` if it is not UTF-8."""
+    return (with_line_feeds(line) for _, line in text_lines(path))
+
+
+def blocks(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield running text in blocks of bounded size, each with its first line."""
+    rest, first = "", 1
+    for part in lines(path):
         rest += part
         while len(rest) > _SIZE:
             end = end_of_block(rest, 0, _SIZE)
-            yield rest[:end], line
-            line += rest.count("\n", 0, end)
+            yield rest[:end], first
+            first += rest.count("\n", 0, end)
             rest = rest[end:]
     if rest:
-        yield rest, line
+        yield rest, first
