@@ -136,11 +136,7 @@ class LayerFitter:
             with _seen(into) as read, _seen(norm) as total:
                 self._made.embedder(dict(features))
                 self._whole.embedder(features)
-            if self._whole.embedder.by_length:  # a call for each length, without padding
-                above, sums = (torch.cat([call.flatten(0, 1) for call in calls]) for calls in (read, total))
-                yield above, sums
-            else:
-                yield read[0][mask], total[0][mask]
+            yield read[0][mask], total[0][mask]
 
 
 @dataclass(frozen=True)

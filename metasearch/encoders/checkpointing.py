@@ -4,8 +4,6 @@ Chen et al. (2016), "Training Deep Nets with Sublinear Memory Cost": of L layers
 for one more forward pass. The operations are the same ones in the same order, and so are the bits of the gradient.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -64,22 +62,3 @@ def checkpoint_layers(module: nn.Module) -> list[Checkpointed]:
         else:
             found += checkpoint_layers(child)
     return found
-
-
-@contextmanager
-def checkpointed(module: nn.Module, on: bool = True) -> Iterator[list[Checkpointed]]:
-    """Do so for as long as the context lasts, if `on`."""
-    layers = checkpoint_layers(module) if on else []
-    try:
-        yield layers
-    finally:
-        if layers:
-            _restore(module)
-
-
-def _restore(module: nn.Module) -> None:
-    for name, child in list(module.named_children()):
-        if isinstance(child, Checkpointed):
-            setattr(module, name, child.layer)
-        else:
-            _restore(child)

@@ -5,7 +5,6 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +16,6 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role, public_name
-from metasearch.encoders.adapters import require_merged
 from metasearch.encoders.batches import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, batches
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.input_module import Features as Features
@@ -26,7 +24,7 @@ from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
-from metasearch.encoders.probe import reads_padding
+from metasearch.encoders.probe import require_independence
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.saved_layout import write_older_layout
 from metasearch.encoders.st_compat import normalised, pools_prompts, require_alike
@@ -47,38 +45,16 @@ def distinct_texts(texts: Sequence[str]) -> list[str]:
 
 
 class Embedder(nn.Module):
-    """The trainable part of an encoder as one differentiable module: features in, unit vectors out.
-
-    Attributes:
-        by_length: whether texts of each length are computed apart, because padding would change their vectors.
-    """
+    """The trainable part of an encoder as one differentiable module: features in, unit vectors out."""
 
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
-        self.by_length = False
         self.eval()
-        self.by_length = reads_padding(model, partial(self, output="pooled"))
+        require_independence(model, lambda features: self(features, "pooled"))
 
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or another output."""
-        # Packed texts have no padding.
-        if not self.by_length or "cu_seq_lens_q" in features:
-            return self._together(features, output)
-        inside = features["attention_mask"].bool()
-        lengths = inside.sum(1)
-        found: dict[int, Tensor] = {}
-        for length in sorted(set(lengths.tolist())):
-            texts = (lengths == length).nonzero()[:, 0]
-            if length:
-                part = {name: each[texts][inside[texts]].view(len(texts), length) for name, each in features.items()}
-            else:  # a text without tokens is one that is all padding
-                part = {name: each[texts][:, :1] for name, each in features.items()}
-            found.update(zip(texts.tolist(), self._together(part, output).tensor_split(len(texts)), strict=True))
-        return torch.cat([found[text] for text in range(len(lengths))])
-
-    def _together(self, features: Features, output: Output) -> Tensor:
-        """Return an output for all texts in one pass."""
         read = input_of(self.model)
         if output in ("embedding", "tokens"):
             return read.embedded(features, output)
@@ -111,14 +87,12 @@ class Encoder:
             with.
 
     Raises:
-        EncoderError: the model's first module is another, a PEFT adapter stands beside its weights, its modules do
-            not fit each other, sentence-transformers would give other vectors, or a vector depends on the other texts
-            of a batch.
+        EncoderError: the model's first module is another, it has an unmerged PEFT adapter, its modules do not fit
+            each other, sentence-transformers would give other vectors, or padding or other texts change a vector.
     """
 
     def __init__(self, model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> None:
         try:
-            require_merged(model)
             own = input_of(model).lengths
             require_alike(model)
             model = normalised(model, name)

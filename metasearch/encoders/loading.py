@@ -10,7 +10,6 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
 
-from metasearch.encoders.adapters import merge_adapter, separated
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ class LoadReport:
 
 @contextmanager
 def recorded() -> Iterator[list[LoadReport]]:
-    """Collect every transformer loaded inside the context, with PEFT adapters merged.
+    """Collect every transformer loaded inside the context.
 
     Libraries between here and transformers keep its report of a load to themselves, so its public `from_pretrained` is
     exchanged for one that asks for the report too.
@@ -48,10 +47,7 @@ def recorded() -> Iterator[list[LoadReport]]:
         before = PreTrainedModel.__dict__["from_pretrained"]
 
         def reporting(cls: Any, /, *args: Any, output_loading_info: bool = False, **kwargs: Any) -> Any:
-            with separated() as adapters:
-                model, info = before.__func__(cls, *args, output_loading_info=True, **kwargs)
-            for adapter in adapters:
-                model = merge_adapter(model, adapter)
+            model, info = before.__func__(cls, *args, output_loading_info=True, **kwargs)
             missing, unexpected = (tuple(sorted(info[key])) for key in ("missing_keys", "unexpected_keys"))
             found.append(LoadReport(model, missing, unexpected))
             return (model, info) if output_loading_info else model

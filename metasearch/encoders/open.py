@@ -12,7 +12,6 @@ from transformers.utils import logging as transformers_logging
 
 from metasearch.config import registry
 from metasearch.config.recipe import MaxLength
-from metasearch.encoders.adapters import missing_base
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.incomplete import assumption, missing_part
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
@@ -22,7 +21,7 @@ from metasearch.errors import EncoderError, first_line
 
 log = logging.getLogger(__name__)
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _HUB_WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -66,11 +65,6 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     restore_lengths(model, name, local)
     encoder = Encoder(model, name, max_length)
     read_dimensions(model, name, local)
-    if encoder.embedder.by_length:
-        log.warning(
-            "%s: padding changes its vectors, so texts of different lengths are encoded separately; programs that "
-            "pad them compute different embeddings", name,
-        )  # fmt: skip
     return encoder
 
 
@@ -112,6 +106,10 @@ def _check_folder(folder: Path) -> None:
         )
     if not _holds_modules(folder) and _holds_modules(folder / "model"):
         raise EncoderError(f"encoder '{folder}': this is a run folder; name its model, {folder / 'model'}")
+    if any(folder.rglob("adapter_config.json")):
+        raise EncoderError(
+            f"encoder '{folder}' is a PEFT adapter; merge it into its base with merge_and_unload of peft, and save that"
+        )
     if not any(next(folder.rglob(pattern), None) for pattern in _WEIGHTS):
         inside = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
         raise EncoderError(
@@ -128,13 +126,6 @@ def _why(name: str, local: bool, error: Exception) -> str:
         return f"encoder '{name}' cannot be loaded: {missing}"
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
-    if isinstance(error, ImportError) and "peft" in str(error):
-        return f"encoder '{name}' has a PEFT adapter, which is merged when it is opened; that needs: pip install peft"
-    if local and (base := missing_base(Path(name))) is not None:
-        return (
-            f"encoder '{name}' is a PEFT adapter of '{base}', which is no folder here and not in the cache of the hub; "
-            f"download it with: hf download {base}, or correct base_model_name_or_path in its adapter_config.json"
-        )
     return f"encoder '{name}' cannot be loaded: {first_line(error)}" if local else _not_on_hub(name, first_line(error))
 
 

@@ -1,8 +1,7 @@
 """Test how an encoder computes embeddings, without a list of architectures.
 
 Two texts of different lengths go through the network. The shorter one must get the same vector alone and beside the
-longer one, which pads it. Where it does not, padding is part of the vector: positions counted from the padded side, or
-a convolution that reads padding. Such an encoder computes texts of each length apart, without padding.
+longer one, which pads it. Otherwise padding is part of the vector, as with a convolution that reads padding.
 
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
 """
@@ -60,15 +59,10 @@ def distance(found: Tensor, expected: Tensor) -> float:
     return float("inf") if np.isnan(largest) else largest
 
 
-def reads_padding(model: SentenceTransformer, vectors: Callable[[Mapping[str, Tensor]], Tensor]) -> bool:
-    """Return whether padding changes a model's embeddings.
+def require_independence(model: SentenceTransformer, vectors: Callable[[Mapping[str, Tensor]], Tensor]) -> None:
+    """Raise `EncoderError` if padding or the other texts of a batch change a vector, or modules do not fit each other.
 
-    Args:
-        model: the model.
-        vectors: returns vectors `(B, D)` of padded texts `(B, T)`, before normalisation.
-
-    Raises:
-        EncoderError: modules do not fit each other, or vectors depend on the other texts of a batch.
+    `vectors` returns `(B, D)` for padded texts `(B, T)`, before normalisation.
     """
     read = input_of(model)
     device = next(model.parameters()).device
@@ -82,12 +76,13 @@ def reads_padding(model: SentenceTransformer, vectors: Callable[[Mapping[str, Te
     alone = _first_vector(model, lambda: compute(short))
     # Of an encoder with damaged weights there is nothing to compare.
     if not alone.isfinite().all() or (padded := distance(compute(short, long), alone)) <= TOLERANCE:
-        return False
+        return
     # Beside a text of its own length a text has no padding: what differs there is rounding, amplified by large weights.
     rounding = distance(compute(short, long[:, : short.shape[1]]), alone)
     if rounding > _DEPENDS:
         raise EncoderError("its embeddings depend on the other texts in a batch")
-    return padded > 10 * rounding
+    if padded > 10 * rounding:
+        raise EncoderError("padding changes its embeddings, as with FNet, convolutions or GPT-2 padded on the left")
 
 
 def _first_vector(model: SentenceTransformer, compute: Callable[[], Tensor]) -> Tensor:

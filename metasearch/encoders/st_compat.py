@@ -17,6 +17,8 @@ _ALIKE = ("max_length", "padding", "return_tensors", "truncation")
 def require_alike(model: SentenceTransformer) -> None:
     """Raise `EncoderError` if sentence-transformers computes a model's embeddings in an unsupported way."""
     first = model[0]
+    if getattr(getattr(first, "auto_model", None), "peft_config", None):
+        raise EncoderError("its transformer has an unmerged PEFT adapter; merge it with peft's merge_and_unload")
     with model.truncate_embeddings(None):
         whole = model.get_embedding_dimension()
     if model.truncate_dim is not None and model.truncate_dim < whole:

@@ -25,7 +25,7 @@ _TITLES = {
     "train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study",
     "tune": "a tuning",
 }  # fmt: skip
-_ENCODER = ("modules.json", "config.json", "adapter_config.json")
+_ENCODER = ("modules.json", "config.json")
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 

@@ -14,8 +14,8 @@ are kept until ∂L/∂v is known, or recomputed with `--checkpointing gradcache
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -142,15 +142,6 @@ class OuterGradients:
         for (_, parameter), one in zip(learner.named_parameters(), gradient, strict=True):
             parameter.grad = one
         return loss
-
-    @contextmanager
-    def trial(self) -> Iterator[None]:
-        """Forget at the end what was found to need less memory."""
-        before = self.checkpointing, self.packed.most_workers, self.one_pass
-        try:
-            yield
-        finally:
-            self.checkpointing, self.packed.most_workers, self.one_pass = before
 
     def _take(
         self, learner: Learner, episodes: Sequence[Episode], shards: int, processes: ProcessGroup, bf16: bool

@@ -15,24 +15,23 @@ Nothing else in the package steps an optimiser.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from metasearch.algorithms.base import Learner, OuterLoss
+from metasearch.algorithms.base import Learner
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
-from metasearch.episodes.episode import Episode
 from metasearch.errors import RunFolderError, first_line
 from metasearch.runs import signals
 from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.gradients import clip, log_bf16_error, norm_of, rows_or_all
+from metasearch.training.gradients import clip, norm_of, rows_or_all
 from metasearch.training.hardware import warn_if_bf16_is_slow
 from metasearch.training.optimizer import MOMENTS
 from metasearch.training.outer_gradients import OuterGradients
@@ -157,11 +156,6 @@ class Trainer:
                 lambda: self.dev() if self.baseline is None else self.baseline
             )
             self.callback.on_dev(0, self.baseline, False)
-        # Without dropout and before the first step is seeded: the check takes no random number from the run.
-        if self.precision == "bf16" and self.step < self.schedule.total:
-            phase, position = self.schedule.at(self.step)
-            episodes, alone = phase.episodes.batch(position, self.schedule.batch), self.processes.rank.count == 1
-            log_bf16_error(self.learner, episodes, self._take, self.gradients, alone)
         with signals.deferred():
             reason = self._loop()
         self.learner.train(False)
@@ -196,12 +190,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         device = self.learner.encoder.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            loss = self._take(self.learner, episodes)
+            loss = self.gradients(self.learner, episodes, self.pace.shards, self.processes)
         norm = norm_of(self._gradients())
         return StepGradient(self.step + 1, phase.name, episodes, loss, norm, self._set_rate())
-
-    def _take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
-        return self.gradients(learner, episodes, self.pace.shards, self.processes)
 
     def _outer_step(self) -> None:
         taken = self.gradient()

@@ -10,7 +10,7 @@ from metasearch.config import registry
 from metasearch.config.library import Library, choose_recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines.compatibility import check_fit, learner_class
 from metasearch.pipelines.factory import load_encoder, make_learner
 
@@ -127,3 +127,10 @@ def test_a_learner_refuses_a_mode_of_other_links_and_names_one_that_fits():
 def test_every_learner_and_every_mode_is_run():
     assert {learner for _, _, learner in RUNS} == set(LEARNERS)
     assert {mode for _, mode, _ in RUNS} == set(LIBRARY.names("mode"))
+
+
+def test_an_encoder_whose_weights_are_all_frozen_cannot_be_trained():
+    encoder = load_encoder("tiny", device="cpu")
+    encoder.model.requires_grad_(False)
+    with pytest.raises(EncoderError, match="all weights are frozen"):
+        make_learner(recipe_of("fine-tune", "mono-bi"), encoder)

@@ -12,6 +12,7 @@ from transformers import RobertaConfig, RobertaModel
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import minilm, tiny
 from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
 
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "กุญแจ 🗝️", "the key " * 15]
 LENGTHS = MaxLength(question=100, candidate=100, text=100)
@@ -96,3 +97,10 @@ def test_an_encoder_that_normalises_is_not_made_to_do_it_twice(encoder, tmp_path
     encoder.save(tmp_path / "model")
     kinds = [type(module).__name__ for module in open_checkpoint(str(tmp_path / "model")).model]
     assert kinds == ["Transformer", "Pooling", "Normalize"]
+
+
+def test_a_peft_adapter_is_refused(encoder, tmp_path):
+    encoder.save(tmp_path / "model")
+    (tmp_path / "model" / "adapter_config.json").write_text("{}")
+    with pytest.raises(EncoderError, match="is a PEFT adapter; merge it into its base"):
+        open_checkpoint(str(tmp_path / "model"))

@@ -27,7 +27,6 @@ from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.prompts import written_out
 from metasearch.encoders.static import STATIC
-from metasearch.errors import EncoderError
 from metasearch.runs.versions import installed, versions
 
 log = logging.getLogger(__name__)
@@ -69,11 +68,8 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
         int8: whether to store weights in eight bits.
 
     Raises:
-        EncoderError: the network cannot be written as a graph, the tokenizer not as a file, padding changes the
-            encoder's vectors, or the graph's vectors differ from them.
+        EncoderError: the network cannot be written as a graph, the tokenizer not as a file, or the vectors differ.
     """
-    if encoder.embedder.by_length:
-        raise EncoderError(f"{encoder.name}: padding changes its embeddings, and programs that run a graph pad texts")
     log.info("exporting %s to ONNX: about 15 seconds", encoder.name)
     graph = build_graph(encoder)
     save(graph, folder / GRAPH)
