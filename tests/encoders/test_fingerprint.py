@@ -96,10 +96,6 @@ def cuts_left(model):
     model.tokenizer.truncation_side = "left"
 
 
-def pads_left(model):
-    model.tokenizer.padding_side = "left"
-
-
 def prompted(model):
     model.prompts = {"query": "q: "}
 
@@ -131,7 +127,6 @@ def truncated_to_all_numbers(model):
 
 EDITS = {
     cuts_left: True,
-    pads_left: False,
     prompted: True,
     prompted_by_default: True,
     with_the_same_prompts_written_out: False,
