@@ -342,7 +342,7 @@ def seed(help: str) -> Callable[[F], F]:
 
 def jobs(own: str = "") -> Callable[[F], F]:
     """Return the option `--jobs`; `own` is added to its help."""
-    how = f"Cells at a time{own}; by default 1, with another launcher as many as its cluster takes."
+    how = f"Runs at a time{own}; by default 1, with another launcher as many as its cluster takes."
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=how)
 
 
@@ -352,14 +352,14 @@ launcher = options_group(
     click.option(
         "--launcher",
         type=click.Choice(list(SETTINGS)),
-        help="Launcher of cells: this machine, Slurm or a Ray cluster; by default the one used before.",
+        help="Launcher of the runs: this machine, Slurm or a Ray cluster; by default the one used before.",
     ),
     click.option(
         "--launcher-set",
         "launcher_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Request to the launcher for each cell, such as cpus=4 or time=4:00:00; repeatable.",
+        help="Request to the launcher for each run, such as cpus=4 or time=4:00:00; repeatable.",
     ),
 )
 """Where the cells of a study run."""

@@ -193,7 +193,7 @@ def table(board: StatusBoard) -> "Group":
     from rich.table import Table
 
     head = f"{counted(board)}, {tqdm.format_interval(time.monotonic() - board.began)}"
-    shown = Table("cell", "state", "step", "dev", "time", box=None, pad_edge=False)
+    shown = Table("run", "state", "step", "dev", "time", box=None, pad_edge=False)
     states = list(_STYLES)
     for status in sorted(board.cells.values(), key=lambda each: states.index(each.state)):
         step = progress(status).removeprefix("step ") if status.total or status.texts else ""

@@ -82,12 +82,12 @@ def command(
                     averaged first
       95% from, to  interval if you trained again on other folds with other seeds
                     and tested on other questions (Student's t over folds)
-      these models  interval for these models on other questions (paired
+      fixed models  interval for fixed models on other questions (paired
                     bootstrap over articles)
       *             the 95% interval excludes 0
       p, p (Holm)   p-value of that interval; corrected for the number of learners
       †             p (Holm) is below 1 - confidence
-      °             nothing was trained twice; the interval of these models
+      °             nothing was trained twice; the interval of fixed models
                     excludes 0
       papers' ...   t-test over fold × language means, which papers report and
                     which rejects far too often; it sets no mark

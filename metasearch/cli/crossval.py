@@ -49,7 +49,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 )
 @_options.jobs()
 @click.option(
-    "--threads", type=click.IntRange(min=1), help="Threads of each cell; by default the cores shared out, or cpus=."
+    "--threads", type=click.IntRange(min=1), help="Threads of each run; by default the cores shared out, or cpus=."
 )
 @_options.launcher
 @click.option(
@@ -64,7 +64,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 )
 @_options.settings(RolesConfig, without=("trust_remote_code",))
 @_options.settings(TextsConfig)
-@click.option("--dry-run", is_flag=True, help="List the cells and do nothing.")
+@click.option("--dry-run", is_flag=True, help="List the runs and do nothing.")
 @_options.output("Folder of the study: a new one, or one to continue.")
 @_options.resume("STUDY")
 @_options.as_json()
@@ -81,11 +81,11 @@ def command(
 ) -> None:
     """Train and score every learner in every mode on every fold with every seed, each in a process of its own.
 
-    The same command goes on with a study: what is finished is never done again. Further folds, seeds and learners are
-    added to it. A cell that fails is named with its log, and the others go on.
+    The same command continues a study and repeats no finished run. Further folds, seeds and learners are
+    added to it. A failed run is named with its log; the others finish.
 
-    Three seeds tell what a learner does from what a seed does. A study that is there keeps its own unless --seeds names
-    others; --seeds 0 takes a third of the time.
+    Three seeds separate a learner from its seed. A started study keeps its seeds unless --seeds gives others; --seeds 0
+    takes a third of the time.
 
     \b
     Examples:
@@ -122,7 +122,7 @@ def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
     width = max(len(cell.name) for cell, _ in cells)
     for cell, done in cells:
         click.echo(f"{cell.name.ljust(width)}  {cell.kind:7}  {'done' if done else 'to do'}")
-    click.echo(f"{sum(not done for _, done in cells)} of {len(cells)} cells to do")
+    click.echo(f"{sum(not done for _, done in cells)} of {len(cells)} runs to do")
 
 
 def run(

@@ -38,7 +38,7 @@ def command(
 ) -> None:
     """Continue FOLDER as it was configured, with the same result as if it had never stopped.
 
-    FOLDER is the output of train, distill or crossval, or a cell of a study. A finished run only prints its report.
+    FOLDER is the output of train, distill or crossval, or a run of a study. A finished run only prints its report.
 
     \b
     Examples:

@@ -61,9 +61,10 @@ def command(
     """Adapt an encoder to the questions and documents in LABELS, and index your documents with it.
 
     LABELS is a CSV, TSV, JSON lines or Parquet file with the columns query and document; also query_language,
-    document_language, relevance and group. A BEIR folder and hub:ORG/NAME work, too. The command compares the base
-    encoder, the language-neutral projection, per-language score normalisation and fine-tuning on the same held-out
-    folds. It keeps the simplest of them that is not significantly worse than the best, and trains it on all labels.
+    document_language, relevance and group. A BEIR folder, hub:ORG/NAME and mteb:TASK work, too. The command compares
+    the base encoder, the language-neutral projection, per-language score normalisation and fine-tuning on the same
+    held-out folds. It keeps the simplest of them that is not significantly worse than the best, and trains it on all
+    labels.
 
     \b
     Examples:

@@ -10,9 +10,9 @@ from metasearch.errors import ConfigError, require_known
 LOCAL = "local"
 
 _RESOURCES = {
-    "cpus": "cores of each cell; by default its --threads",
-    "gpus": "GPUs of each cell; by default none",
-    "memory": "memory of each cell, such as 8G; by default what the cluster gives",
+    "cpus": "cores of each run; by default its --threads",
+    "gpus": "GPUs of each run; by default none",
+    "memory": "memory of each run, such as 8G; by default what the cluster gives",
 }
 SBATCH = (
     "account", "begin", "comment", "constraint", "exclude", "gres", "licenses", "mail-type", "mail-user", "nice",
@@ -25,7 +25,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "slurm": {
         **_RESOURCES,
         **{name: f"as sbatch --{name}" for name in SBATCH},
-        "before": "seconds before the time limit at which a cell saves its checkpoint; by default 120",
+        "before": "seconds before the time limit at which a run saves its checkpoint; by default 120",
     },
     "ray": {**_RESOURCES, "address": "of the cluster; by default RAY_ADDRESS, or the one on this machine"},
 }

@@ -115,7 +115,7 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     study = StudyFolder(folder)
     stored = study.stored()
     cells = [*stored.made, *stored.cells]
-    yield Finding(STUDY_FILE, f"readable, {len(cells)} cells")
+    yield Finding(STUDY_FILE, f"readable, {len(cells)} runs")
     for name in cells:
         if (study.at(name) / "config.yaml").is_file():
             for each in examine_folder(study.at(name), trust_remote_code).findings:
@@ -123,7 +123,7 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
                     yield Finding(f"cells/{name}/{each.about}", each.found, each.state, each.code)
     unfinished = sum(not RunFolder(study.at(name)).finished for name in cells)
     if unfinished or not study.report.is_file():
-        yield note("report.md", f"{unfinished} of {len(cells)} cells are not finished; go on with: {to_resume(folder)}")
+        yield note("report.md", f"{unfinished} of {len(cells)} runs unfinished; continue with: {to_resume(folder)}")
     else:
         yield Finding("report.md", "finished")
 

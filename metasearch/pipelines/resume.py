@@ -45,7 +45,7 @@ def open_run(folder: Path) -> Run[Any]:
     """
     kind = kind_of(folder)
     if kind == "study":
-        raise ConfigError(f"{folder} is a study; its cells are the runs. Continue with: {to_resume(folder)}")
+        raise ConfigError(f"{folder} is a study, not a run. Continue with: {to_resume(folder)}")
     return KINDS[kind].open(folder)
 
 

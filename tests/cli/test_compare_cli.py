@@ -34,7 +34,7 @@ def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder)
     lines = [line.split("|")[1:-1] for line in shown(folder).splitlines() if line.startswith("|")]
     first = [[cell.strip() for cell in line] for line in lines]
     assert first[0][:6] == ["learner", "map@20", "zero-shot", "difference", "95% from", "to"]
-    assert first[0][6:8] == ["these models from", "these models to"]
+    assert first[0][6:8] == ["fixed models from", "fixed models to"]
     assert [line[0] for line in first[2:4]] == ["maml", "fine-tune"]
     assert [line[:2] for line in first[6:]] == [[a, b] for a in ("maml", "fine-tune") for b in ("ar", "de", "el")]
 
@@ -61,7 +61,7 @@ def test_csv_is_one_table_with_the_values_of_json(folder):
     assert float(rows[0]["difference"]) == maml["difference"]
     assert float(rows[0]["p (Holm)"]) == maml["holm"]
     assert float(rows[2]["95% from"]) == maml["languages"]["ar"]["training"]["low"]
-    assert float(rows[2]["these models to"]) == maml["languages"]["ar"]["interval"]["high"]
+    assert float(rows[2]["fixed models to"]) == maml["languages"]["ar"]["interval"]["high"]
 
 
 @pytest.mark.slow

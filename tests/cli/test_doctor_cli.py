@@ -201,7 +201,7 @@ def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatc
     crossval(*FLAGS, "--max-steps=2", "-o", study)
     before = files_of(study)
     found = findings(doctor(study), f"{study}: a study")
-    assert found["study.yaml"]["found"] == "readable, 2 cells"
+    assert found["study.yaml"]["found"] == "readable, 2 runs"
     assert found["report.md"]["found"] == "finished"
     assert files_of(study) == before
     cell = study / "cells" / TUNED
@@ -210,4 +210,4 @@ def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatc
     assert problems(doctor(study, code=3)) == [(f"cells/{TUNED}/results.jsonl", 3)]
     shutil.rmtree(cell)
     found = findings(doctor(study), f"{study}: a study")
-    assert f"1 of 2 cells are not finished; go on with: metasearch resume {study}" in found["report.md"]["found"]
+    assert f"1 of 2 runs unfinished; continue with: metasearch resume {study}" in found["report.md"]["found"]

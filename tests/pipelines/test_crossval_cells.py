@@ -57,7 +57,7 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
     assert run(*wanted, "--dry-run").stdout.splitlines() == [
         f"{names[0].ljust(31)}  score    to do",
         f"{names[1].ljust(31)}  train    to do",
-        "2 of 2 cells to do",
+        "2 of 2 runs to do",
     ]
     found = json.loads(run(*wanted, "--dry-run", "--json").stdout)["cells"]
     assert [(cell["name"], cell["runs"], cell["done"]) for cell in found] == [
@@ -72,11 +72,11 @@ def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_
     flags = [*FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30", "-o", tmp_path / "study"]
     bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
     result = run(*flags, code=7)
-    assert "1 of the study's cells failed" in result.stderr
+    assert "1 of the study's runs failed" in result.stderr
     assert f"{bad}: exit code 4: the meta-" in result.stderr
     assert f"log: {tmp_path / 'study' / 'cells' / bad}.log" in result.stderr
     assert "fine-tune" in result.stdout
-    assert f"cell {bad} is not finished" in result.stdout
+    assert f"run {bad} is not finished" in result.stdout
     assert begun == [ZERO, bad, good]
     run(*flags, code=7)
     assert begun == [ZERO, bad, good, bad]

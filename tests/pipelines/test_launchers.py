@@ -64,10 +64,10 @@ def test_a_failed_cell_is_named_with_its_log_and_the_others_finish(where, tmp_pa
         assert "another crossval is at work in" in run("--resume", study.path, code=5).stderr
         code, said, wrote = runner.ended()
     assert code == 7, wrote
-    assert "1 of the study's cells failed; the others are done" in wrote
+    assert "1 of the study's runs failed; the others are done" in wrote
     assert f"  {BAD}: exit code 4: the meta-" in wrote
     assert f"(log: {study.log(BAD)})" in wrote
-    assert f"cell {BAD} is not finished" in said
+    assert f"run {BAD} is not finished" in said
     assert f"crossval: {ZERO} running (0 of 3 done" in wrote
     assert f"crossval: {TUNED} done in 00:" in wrote
     with Runner("resume", study.path) as runner:  # where it ran before

@@ -40,7 +40,7 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     if without := [each.arm.label for each in arms if each.training is None]:
         notes.append(f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining.")
     notes += [
-        f"These models: {level} interval of the trained models over other test questions (paired bootstrap over the "
+        f"Fixed models: {level} interval of the trained models over other test questions (paired bootstrap over the "
         f"articles of each fold, percentiles of {comparison.resamples:,} resamples, seed {comparison.seed}). "
         "Retraining is not in it.",
         f"Papers': two-sided paired t-test over {' to '.join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))} fold × "
@@ -60,13 +60,13 @@ def mark_note(comparison: Comparison) -> str:
         parts.append(f"* {interval} over {_sources(comparison)} excludes 0")
         parts.append(f"† its Holm-adjusted p is below {1 - comparison.level:.3g}")
     if not all(each.training for each in comparison.arms):
-        parts.append(f"° {interval} excludes 0 for these models, without retraining")
+        parts.append(f"° {interval} excludes 0 for fixed models, without retraining")
     return f"{'; '.join(parts)}."
 
 
 def language_note(comparison: Comparison) -> str:
     """Return the meaning of marks on languages."""
-    mark, of = ("*", "") if any(each.training for each in comparison.arms) else ("°", " of these models")
+    mark, of = ("*", "") if any(each.training for each in comparison.arms) else ("°", " of fixed models")
     return f"{mark}: the {percent(comparison.level)} interval{of} excludes 0, not corrected for the number of lines."
 
 
@@ -159,7 +159,7 @@ def _title(comparison: Comparison) -> str:
 
 
 def _columns(comparison: Comparison) -> tuple[str, ...]:
-    ends = f"{percent(comparison.level)} from", "to", "these models from", "these models to"
+    ends = f"{percent(comparison.level)} from", "to", "fixed models from", "fixed models to"
     return comparison.measure, comparison.baseline.label, "difference", *ends
 
 
@@ -220,7 +220,7 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
 def difference(each: ArmComparison, baseline: Arm) -> str:
     """Return a sentence on a difference from the baseline, with intervals and significance.
 
-    Where nothing was trained twice the interval of these models stands alone, and is called that.
+    Where nothing was trained twice the interval of fixed models stands alone, and is called that.
     """
     level = percent(each.level)
     text = f"{each.arm.label} − {baseline.label}: {_signed_text(each.difference)}"
@@ -230,9 +230,9 @@ def difference(each: ArmComparison, baseline: Arm) -> str:
         text += f"{_range(each.training.low, each.training.high)}, {_significance(each.training)}"
         if each.holm is not None:
             text += f"; Holm-adjusted p {_p(each.holm)}"
-        text += f"; for these models alone {models}" if models else ""
+        text += f"; for fixed models alone {models}" if models else ""
     elif models:
-        text += f", {level} interval for these models alone {models}, {_significance(each.interval)} for them; "
+        text += f", {level} interval for fixed models alone {models}, {_significance(each.interval)} for them; "
         text += "the effect of retraining is not known"
     return f"{text}; better in {each.wins} of {len(each.languages)} languages."
 

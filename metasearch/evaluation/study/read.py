@@ -202,7 +202,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
             raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
         done = [cell for cell in listed if RunFolder(path / "cells" / cell).finished]
-        missing = [f"{path}: cell {cell} is not finished" for cell in listed if cell not in done]
+        missing = [f"{path}: run {cell} is not finished" for cell in listed if cell not in done]
         return [_run(path / "cells" / cell, name) for cell in done], missing
     if not (path / CONFIG).is_file():
         what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no {CONFIG}"

@@ -159,6 +159,6 @@ def _report(study: StudyFolder, board: StatusBoard) -> Study:
 def _failed(study: StudyFolder, failed: list[CellStatus]) -> CellsFailed:
     lines = "\n".join(f"  {status.cell.name}: {status.error}" for status in failed)
     return CellsFailed(
-        f"{len(failed)} of the study's cells failed; the others are done. The same command, or "
+        f"{len(failed)} of the study's runs failed; the others are done. The same command, or "
         f"{to_resume(study.path)}, tries again:\n{lines}"
     )

@@ -46,14 +46,14 @@ def test_pools_have_the_mean_over_languages_of_each(searched):
 def test_facts_say_what_was_run_and_what_is_missing():
     facts = {"seconds": 100.0, "peak_memory_mib": 600.0, "processor": "a <b>", "cores": 2, "steps": 4}
     scores = {("maml", "trans", fold, 0): [row_of(SELECTION, "ar", "all", 0.1)] for fold in (0, 1)}
-    found = study_of_rows(scores, missing=["cell x is not finished"], facts=facts)
+    found = study_of_rows(scores, missing=["run x is not finished"], facts=facts)
     table = fact_table(found)
     said = {line.heads[0]: line.cells[0].text for line in table.lines}
     assert said["Folds"] == "0, 1"
     assert said["Processor"] == "a <b>"
     assert said["Data fingerprint"] == "4e8f"
     assert said["Time of all runs together"] == "3 min 20 s"
-    assert table.notes == ("Missing: cell x is not finished.",)
+    assert table.notes == ("Missing: run x is not finished.",)
     took = run_table(found)
     assert took.columns == ("Runs", "Outer steps", "Seconds", "Peak memory, MiB")
     assert shown(took, "maml", "trans") == ["2", "4", "100.0", "600.0"]
@@ -86,7 +86,7 @@ def test_the_verdict_names_the_winner_and_the_difference_of_the_best_learner(two
     said = words(two_folds, compared(two_folds.arms[1], -0.15, -0.05))
     assert said.startswith("zero-shot has the highest mean map@20 on the test data: 30.00, before fine-tune 20.00")
     assert "interval over other folds, seeds and questions −15.00 to −5.00, significant" in said
-    assert "Holm-adjusted p = 0.0021; for these models alone −14.00 to −6.00" in said
+    assert "Holm-adjusted p = 0.0021; for fixed models alone −14.00 to −6.00" in said
 
 
 def test_the_verdict_says_when_it_cannot_be_told(two_folds):
@@ -98,7 +98,7 @@ def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values
     each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
     comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
     (chart,) = section(Inputs(two_folds, two_folds, SELECTION, comparison)).charts
-    # Of each row over training, then of these models; and in the legend, where the series are not hollow.
+    # Of each row over training, then of fixed models; and in the legend, where the series are not hollow.
     assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", ""]
     assert re.findall('class="marker c1( hollow)?"', chart.svg) == ["", " hollow", " hollow", ""]
     assert "fine-tune" in chart.svg
@@ -110,7 +110,7 @@ def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these
     found = compared(two_folds.arms[1], -0.15, -0.05, alone=True)
     said = words(two_folds, found)
     assert found.mark == "°"
-    assert "95% interval for these models alone −15.00 to −5.00, significant for them" in said
+    assert "95% interval for fixed models alone −15.00 to −5.00, significant for them" in said
     assert "the effect of retraining is not known" in said
 
 

@@ -235,7 +235,7 @@ def test_a_missing_cell_leaves_its_fold_out_and_is_named(tmp_path):
     assert maml.folds == (0, 2)
     assert maml.test.n == 2 * 3
     assert maml.baseline.mean == pytest.approx(fold_language(study, "fine-tune")[[0, 2]].mean())
-    assert any("cell maml/fold-1-seed-0 is not finished" in note for note in found.missing)
+    assert any("run maml/fold-1-seed-0 is not finished" in note for note in found.missing)
     assert "maml has folds 0, 2 and fine-tune folds 0, 1, 2: compared on 0, 2." in found.missing
 
 

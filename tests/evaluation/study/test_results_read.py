@@ -144,7 +144,7 @@ def test_cells_that_are_missing_or_not_finished_are_named_and_the_others_read(tm
     (folder / "cells" / "maml" / "fold-1-seed-0" / "report.md").unlink()
     found = read_study([folder])
     assert labels(found) == ["zero-shot"]
-    assert found.missing == tuple(f"{folder}: cell maml/fold-{fold}-seed-0 is not finished" for fold in (0, 1))
+    assert found.missing == tuple(f"{folder}: run maml/fold-{fold}-seed-0 is not finished" for fold in (0, 1))
 
 
 def test_a_study_of_which_nothing_is_finished_says_so(tmp_path):
@@ -152,7 +152,7 @@ def test_a_study_of_which_nothing_is_finished_says_so(tmp_path):
     folder = study(tmp_path / "s", {"maml": 1.5}, unfinished=names)
     said = message(RunFolderError, folder)
     assert (
-        said == f"{folder}: no finished run has scores on a task: {folder}: cell {names[0]} is not finished, and 1 more"
+        said == f"{folder}: no finished run has scores on a task: {folder}: run {names[0]} is not finished, and 1 more"
     )
 
 

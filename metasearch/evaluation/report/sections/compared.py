@@ -26,7 +26,7 @@ def _chart(comparison: Comparison) -> Chart:
     baseline, level = comparison.baseline.label, percent(comparison.level)
     trained = any(each.training for each in comparison.arms)
     first = f"{level} intervals over retraining, and below them " if trained else ""
-    bars = f"Bars are {first}{level} intervals for these models; a marker is hollow if the interval includes 0."
+    bars = f"Bars are {first}{level} intervals for fixed models; a marker is hollow if the interval includes 0."
     lines, rows = [], []
     for e in comparison.arms:
         intervals = (e.training, e.interval) if trained else (e.interval,)
@@ -43,7 +43,7 @@ def _chart(comparison: Comparison) -> Chart:
         notes=(bars, mark_note(comparison)),
     )
     name = f"{comparison.measure} minus {baseline}, × 100"
-    series = ["retraining", "these models"] if trained else ["these models"]
+    series = ["retraining", "fixed models"] if trained else ["fixed models"]
     return Chart(table, interval_chart(table, rows, name, (baseline, 0.0), series))
 
 

@@ -58,7 +58,7 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
         heads=("Question",),
         columns=tuple(searched),
         lines=tuple(Line((a,), tuple(Cell(values.get((a, b))) for b in searched)) for a in asked),
-        notes=("The diagonal is monolingual; a cell is a mean over questions, seeds and folds.", *notes),
+        notes=("The diagonal is monolingual; each value is a mean over questions, seeds and folds.", *notes),
         unit=UNIT,
     )
 
