@@ -17,7 +17,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.paper import alignment_tables as alignment
 from benchmarks.paper import expansion, labels, rivals, study_tables, tune
-from benchmarks.paper.ablation_tables import arm_table, difference_table, ordering_table
+from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
 from benchmarks.speed import index
@@ -175,11 +175,9 @@ TABLES: dict[str, Callable[[], str]] = {
         calibration_table(rows_of("calibration")), NULLS, "main", "these models", "t-test over fold × language",
         rows=DESIGNS, left=1,
     ),
-    "ablation-arms": lambda: arm_table(taught_by("minilm")),
-    "ablation-orderings": lambda: ordering_table(taught_by("minilm")),
-    "ablation-e5-arms": lambda: arm_table(taught_by("e5"), "e5"),
-    "ablation-e5-orderings": lambda: ordering_table(taught_by("e5")),
-    "ablation-mini": lambda: difference_table(taught_by("mini"), "mini"),
+    "ablation-minilm": lambda: ablation_table(taught_by("minilm"), "minilm"),
+    "ablation-e5": lambda: ablation_table(taught_by("e5"), "e5"),
+    "ablation-mini": lambda: ablation_table(taught_by("mini"), "mini"),
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
@@ -222,10 +220,11 @@ TABLES: dict[str, Callable[[], str]] = {
         "map@20", "pool", "plain", "balanced", "α = 3", "α = 3, balanced", rows=("mini", "e5 neutral"),
     ),
     "short-ablations": lambda: short(
-        arm_table(taught_by("e5"), "e5"), "arm", "", "Tatoeba", "STS 2017", "LAReQA", "sentences/s",
+        ablation_table(taught_by("e5"), "e5"),
+        "arm", "description, baseline", "Δ STS 2017", "Δ Tatoeba", "Δ LAReQA", "sentences/s",
     ),
     "short-ablation-mini": lambda: short(
-        difference_table(taught_by("mini"), "mini"),
+        ablation_table(taught_by("mini"), "mini"),
         "arm", "description, baseline", "Δ STS 2017", "Δ Tatoeba", rows=SMALL,
     ),
     "short-export-scores": lambda: short(

@@ -1,12 +1,11 @@
 """Rows of `results/mini_ablations.jsonl`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.common.rows import Row
 from benchmarks.paper.ablation_arms import TESTS, Test
 from benchmarks.paper.ablation_scores import Figure
-from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
 
 BiasFigures = Mapping[str, Mapping[str, Figure]]
 """Arm → test → what it got."""
@@ -29,26 +28,6 @@ def arm_rows(
     return rows
 
 
-def ordering_rows(figures: BiasFigures, orderings: Sequence[Ordering] = ORDERINGS) -> list[Row]:
-    """Return a row for each ordering of which both arms are there, and each test."""
-    rows: list[Row] = []
-    for each in orderings:
-        if each.better not in figures or each.worse not in figures:
-            continue
-        for test in figures[each.better]:
-            change = figures[each.better][test].above(figures[each.worse][test])
-            interval = change.interval()
-            row = {
-                "study": each.claim,
-                "metric": test,
-                "value": change.value,
-                "low": interval.low,
-                "high": interval.high,
-            }
-            rows.append({**row, "better": each.better, "worse": each.worse, "holds": verdict(row)})
-    return rows
-
-
 def difference_rows(figures: BiasFigures, against: Mapping[str, str]) -> list[Row]:
     """Return a row for each arm that is compared with another, `against` of it, and each test."""
     rows: list[Row] = []
@@ -60,10 +39,3 @@ def difference_rows(figures: BiasFigures, against: Mapping[str, str]) -> list[Ro
                 found = {"value": change.value, "low": interval.low, "high": interval.high}
                 rows.append({"study": f"{arm} - {other}", "metric": test, **found, "arm": arm, "against": other})
     return rows
-
-
-def verdict(row: Mapping[str, Any]) -> str:
-    """Return whether a difference is above zero: `yes`, `no`, or `open` where its interval has zero in it."""
-    if row["low"] is not None and row["low"] > 0:
-        return "yes"
-    return "no" if row["high"] is not None and row["high"] < 0 else "open"

@@ -104,11 +104,11 @@ def figures(folder: Path, label: str, resamples: int, tests: Mapping[str, Test] 
 
 def figure(kept: QueryResults, test: Test, data: str, resamples: int) -> Figure:
     """Return a test's value as observed and on resamples of its items; an item is drawn with its translations."""
-    cells = sorted(cell for cell in kept.units if cell[0] == test.pool and cell[1] in (test.pairs or [cell[1]]))
+    cells = sorted(cell for cell in kept.units if cell[0] == test.pool)
     units = {unit: i for i, unit in enumerate(sorted({unit for cell in cells for unit in kept.units[cell]}))}
     rows = [np.array([units[unit] for unit in kept.units[cell]]) for cell in cells]
     observed = _means(kept, test.measure, cells, rows, np.ones((1, len(units))))
-    random = stream(0, "ablations", test.task, *test.pairs)
+    random = stream(0, "ablations", test.task)
     blocks = bootstrap.draws(np.arange(len(units)), resamples, random)
     resampled = np.concatenate([_means(kept, test.measure, cells, rows, counts) for counts in blocks])
     return Figure(float(observed[0]), resampled, data)

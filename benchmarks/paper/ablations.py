@@ -1,4 +1,4 @@
-"""The ablations of Ding et al. on the multilingual encoder, and which of the paper's orderings hold at its scale.
+"""The ablations of Ding et al. on the multilingual encoder, at its scale.
 
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations --table
@@ -33,9 +33,9 @@ from benchmarks.common.rows import RESULTS, Row
 from benchmarks.mini.assistants import neutralise, words_of_e5
 from benchmarks.mini.settings import Settings, Step
 from benchmarks.paper.ablation_arms import ARMS, INCLUDE, STUDIES, Places, Steps, flags_of, with_needed
-from benchmarks.paper.ablation_rows import arm_rows, difference_rows, ordering_rows
+from benchmarks.paper.ablation_rows import arm_rows, difference_rows
 from benchmarks.paper.ablation_scores import figures, score
-from benchmarks.paper.ablation_tables import arm_table, difference_table, ordering_table
+from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError, require_known
 from metasearch.io import atomic_write
@@ -67,7 +67,7 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of sentences per second.")
 @click.option("--rounds", type=click.IntRange(min=0), default=3, show_default=True, help="Of sentences per second.")
 @click.option("--resamples", type=click.IntRange(min=100), default=2000, show_default=True, help="Of test items.")
-@click.option("--table", "only_table", is_flag=True, help="Print the tables of what is there; run nothing.")
+@click.option("--table", "only_table", is_flag=True, help="Print the table of what is there; run nothing.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "mini_ablations.jsonl")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the runs.")
 def main(
@@ -87,7 +87,7 @@ def main(
     results: Path,
     output: Path,
 ) -> None:
-    """Run the arms, score them, and print the two tables."""
+    """Run the arms, score them, and print the table."""
     if vocabulary and teacher != "minilm":
         raise click.UsageError(f"--vocabulary is of minilm; the assistant of {teacher} has words of {teacher}")
     output.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def main(
         begin(output / "settings.json", facts)
         new = run(names, steps, precision, places)
         new = (bool(rounds) and measure(names, places, rounds, threads)) or new
-    tables(names, places, resamples, results, facts if new else None)
+    table(names, places, resamples, results, facts if new else None)
 
 
 def checked(only: Sequence[str], teacher: str) -> Sequence[str]:
@@ -180,8 +180,8 @@ def shape_of(name: str) -> str:
     return SAME_SHAPE.get(name, name)
 
 
-def tables(names: Sequence[str], places: Places, resamples: int, results: Path, facts: Row | None) -> None:
-    """Print the tables of the arms that are finished; with facts of a new run, keep the rows, too."""
+def table(names: Sequence[str], places: Places, resamples: int, results: Path, facts: Row | None) -> None:
+    """Print the table of the arms that are finished; with facts of a new run, keep the rows, too."""
     there = [name for name in names if finished(name, places)]
     study = places.study
     got = {name: figures(places.folder(name) / "scores", name, resamples, study.tests) for name in there}
@@ -192,13 +192,11 @@ def tables(names: Sequence[str], places: Places, resamples: int, results: Path, 
         sizes = json.loads((places.folder(name) / "scores" / "facts.json").read_text(encoding="utf-8"))
         known[name] = sizes | measured.get(shape_of(name), {})
     arms = arm_rows(got, known, study.tests)
-    compared = difference_rows(got, study.against) if study.against else ordering_rows(got)
+    compared = difference_rows(got, study.against)
     if facts is not None:
         stamp = {**facts, **provenance(), "versions": versions()}
         append_rows(results, [{**row, **stamp} for row in (*arms, *compared)])
-    click.echo(arm_table(arms, places.origin))
-    table = difference_table([*arms, *compared], places.origin) if study.against else ordering_table(compared)
-    click.echo("\n" + table)
+    click.echo(ablation_table([*arms, *compared], places.origin))
 
 
 if __name__ == "__main__":

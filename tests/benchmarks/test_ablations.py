@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables
-from benchmarks.paper import distillation_papers as papers
 from metasearch.cli.distill import command, configure
 from metasearch.errors import DataError
 from metasearch.runs.per_query_results import QueryResults
@@ -75,13 +74,6 @@ def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, exp
     assert {key: value for key, value in differs.items() if key not in idle} == expected
 
 
-def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average():
-    for each in papers.ORDERINGS:
-        assert {each.better, each.worse} <= set(ablation_arms.ARMS)
-        for better, worse in each.published.values():
-            assert better.mono + better.cross > worse.mono + worse.cross
-
-
 def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them():
     cells = [("both", "deu", ""), ("both", "tha", "")]
     results = QueryResults(
@@ -97,26 +89,20 @@ def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them
         found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other", 100))
 
 
-def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():
+def test_the_table_has_differences_from_the_baseline_of_each_arm():
     def figures(low, high):
         figure = ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d")
         return dict.fromkeys(ablation_arms.TESTS, figure)
 
-    found = {"full": figures(0.5, 0.5), "worse": figures(0.3, 0.4), "alike": figures(0.4, 0.6)}
-    row = papers.Published(80, 70)
-    orderings = [
-        papers.Ordering("first", "full", "worse", {"XLM-R": (row, papers.Published(79, 68))}),
-        papers.Ordering("second", "worse", "full", {}, "not in the paper"),
-        papers.Ordering("third", "full", "alike", {}),
-        papers.Ordering("not run", "full", "absent", {}),
-    ]
-    rows = ablation_rows.ordering_rows(found, orderings)
-    assert {row["study"]: row["holds"] for row in rows} == {"first": "yes", "second": "no", "third": "open"}
-    table = ablation_tables.ordering_table(rows, orderings)
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")]
-    assert lines[2][:5] == ["first", "XLM-R +1.0", "XLM-R +2.0", "+15.0", "+15.0"]
-    assert lines[2][-1] == "STS yes, Tatoeba yes, LAReQA yes"
-    assert lines[3][0] == "second (not in the paper)"
+    found = {"assistant": figures(0.7, 0.7), "full": figures(0.5, 0.5), "three-stages": figures(0.3, 0.4)}
+    rows = ablation_rows.arm_rows(found, {"full": {"parameters": 9_810_000}})
+    rows += ablation_rows.difference_rows(found, ablation_arms.STUDIES["e5"].against)
+    table = ablation_tables.ablation_table(rows, "e5")
+    _, full, three_stages = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")[2:])
+    assert full[2:6] == ["50.00", "50.00", "50.00", "-20.0 (-20.0 to -20.0)"]
+    assert full[-3:] == ["9.81", "", ""]
+    assert three_stages[1] == "the same before stage 4; baseline full"
+    assert three_stages[5] == "-15.0 (-19.8 to -10.2)"  # 95 % of 0.3 to 0.4, less 0.5
 
 
 def flat(tree, prefix=""):
