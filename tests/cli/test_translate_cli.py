@@ -118,7 +118,6 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
         ("by: command, source: en, into: [de]", 2, "translate: options: command: missing key"),
         ("source: en, into: [de]", 3, "en-de.tsv: the translations cannot be read: No such file or directory"),
         ("source: xx, into: [de]", 3, "missing xx.jsonl"),
-        ("by: ctranslate2, source: en, into: [de], options: {model: mt}", 3, "mt: no CTranslate2 model"),
     ],
 )
 def test_a_block_that_cannot_be_used_is_refused(shop, block, code, message):

@@ -75,7 +75,7 @@ def test_every_extra_that_the_code_names_is_declared():
         text = path.read_text(encoding="utf-8")
         named |= set(re.findall(r"install_line\(['\"]([\w-]+)['\"]\)", text))
         named |= set(re.findall(r"import_extra\([^,]+, \"([\w-]+)\"", text))
-    assert {"serve", "corpora", "onnx", "translate", "e5", "minilm"} <= named
+    assert {"serve", "corpora", "onnx", "e5", "minilm"} <= named
     assert named <= set(PROJECT["optional-dependencies"])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from helpers.documents import blocks, table
+from helpers.documents import blocks
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.task import Folds, Translate
 from metasearch.data.benchmark import load_benchmark
@@ -17,7 +17,6 @@ from metasearch.data.translate.leakage import apart, held_out
 from metasearch.data.translate.rows import TranslatedRow
 from metasearch.data.translate.train import add_translations
 from metasearch.data.translators.base import Places
-from metasearch.data.translators.ctranslate2 import CTranslate2
 from metasearch.data.translators.files import Files
 from metasearch.errors import ConfigError, DataError
 
@@ -282,5 +281,3 @@ def test_the_blocks_of_the_document_are_sound():
     declared, *others = (yaml_of(text) for text in blocks("docs/translate.md", "yaml"))
     assert Translate.model_validate(declared["translate"]).into == ("de", "el")
     assert others == []
-    for model, cell in table("docs/translate.md", "model"):
-        assert CTranslate2.Options.model_validate(yaml_of(cell.strip("`"))).model, model

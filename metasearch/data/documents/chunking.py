@@ -4,19 +4,16 @@ Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmes
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from metasearch.data.documents.passage import Section
-from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError
 
-CUT = "words that are longer than a passage, cut"
 LONG_TITLE = "titles longer than half a passage, put before the first passage alone"
 
 _BLOCK = 8192
@@ -24,9 +21,6 @@ _BLOCK = 8192
 # A space ends a phrase in Thai, Lao, Burmese and Khmer, and a semicolon asks in Greek: UAX 29 has neither as an end.
 _PHRASE = re.compile(
     r"(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]) (?=\S)|(?<=[\u0370-\u03ff\u1f00-\u1fff][;\u037e]) "
-)
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _BLANKS = re.compile(r"(?:\s*\n)?")
 
@@ -54,8 +48,6 @@ class Chunker:
                 blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
                 offset, part = start + at + blanks, part[blanks:].rstrip()
                 if _shown(part, section.markdown):
-                    if _cuts_word(text, offset + len(part)):
-                        notes.counts[CUT] += 1
                     yield max(0, offset - shift), title + part
             start = end
 
@@ -109,13 +101,6 @@ def _measured(length: Callable[[str], int], title: str, text: str) -> int:
 def _shown(text: str, markdown: bool) -> bool:
     """Return whether a passage shows something; of Markdown, a fence or a rule alone does not."""
     return any(map(str.isalnum, text)) if markdown else not blank(text)
-
-
-def _cuts_word(text: str, at: int) -> bool:
-    """Return whether a position is inside a word; always false in scripts without spaces."""
-    if not 0 < at < len(text):
-        return False
-    return all(unicodedata.category(c)[0] in "LNM" and not _UNSPACED.match(c) for c in text[at - 1 : at + 1])
 
 
 # Parts a long text where it is least felt, so that neither memory nor time grows with a document's length.

@@ -4,9 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from metasearch.config.languages import parse_tag
-from metasearch.errors import ConfigError
-
 OTHER_COLUMNS = ("title", "language")
 """Columns of a row that belong to its text; all others are further fields."""
 
@@ -16,14 +13,11 @@ class Settings:
     """How documents become passages.
 
     Attributes:
-        limit: the longest passage, in what `length` counts, a title before it included.
-        length: counts a text, such as the tokens that an encoder takes it for; characters by default.
-        overlap: how much of the end of a passage the next one may begin with; whole sentences where they fit.
-        column: name of the column with the text in JSON lines and tables.
-        titles: put a document's or a row's title before each of its passages.
-        names: let the names of files and folders tell the language, such as `faq.de.md` and `de/faq.md`.
-        language: of what neither a column, an attribute, front matter nor a name tells the language of.
-        detect: tells the language of a text that still has none; see `metasearch.data.documents.detect`.
+        limit: length of the longest passage, with its title.
+        length: returns the length of a text, such as its tokens.
+        detect: returns the language of a text without one.
+
+    The others are as in `metasearch.config.index.IndexSettings`.
     """
 
     limit: int = 1000
@@ -34,19 +28,6 @@ class Settings:
     names: bool = True
     language: str | None = None
     detect: Callable[[str], str] | None = None
-
-    def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise ConfigError(f"passages: limit: expected a length of 1 or more, got {self.limit}")
-        if not 0 <= self.overlap < self.limit:
-            raise ConfigError(f"passages: overlap: expected 0 to {self.limit - 1}, below the limit, got {self.overlap}")
-        if not self.column or self.column in OTHER_COLUMNS:
-            raise ConfigError(f"passages: column: '{self.column}' cannot name the column with the text")
-        if self.language is not None:
-            try:
-                object.__setattr__(self, "language", parse_tag(self.language))
-            except ValueError as error:
-                raise ConfigError(f"passages: language: {error}") from None
 
     @cached_property
     def estimate(self) -> Callable[[str], int]:

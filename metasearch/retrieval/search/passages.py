@@ -17,16 +17,17 @@ ROLE: Role = "candidate"
 
 
 def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
-    """Return settings with the passage length; `ConfigError` if the encoder reads fewer tokens."""
+    """Return settings with the passage length; `ConfigError` if the encoder reads fewer tokens, or they all overlap."""
     limit = encoder.limit(ROLE)
-    if settings.length is None:
-        return settings.model_copy(update={"length": min(PASSAGE_LENGTH, limit)})
-    if settings.length > limit:
+    length = min(PASSAGE_LENGTH, limit) if settings.length is None else settings.length
+    if length > limit:
         raise ConfigError(
-            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; the rest of "
-            "a longer passage could not be found"
+            f"length {length}: encoder '{encoder.name}' reads {limit} tokens of a passage; the rest of a longer "
+            "passage could not be found"
         )
-    return settings
+    if settings.overlap >= length:
+        raise ConfigError(f"overlap {settings.overlap}: expected less than the {length} tokens of a passage")
+    return settings.model_copy(update={"length": length})
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:

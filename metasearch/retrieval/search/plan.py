@@ -13,8 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from metasearch.data.documents.passage import Passage
-from metasearch.data.documents.problems import Notes, Problem
+from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import passages
 from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import Source

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.passage import Notes
 from metasearch.data.documents.read import passages
 from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import sources

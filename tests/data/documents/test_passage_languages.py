@@ -17,7 +17,7 @@ BARE = '{"text": "a"}'
         ("docs/a.de.jsonl", BARE, {"language": "el"}, "de"),
         ("tr/a.de.jsonl", BARE, {"language": "el"}, "tr"),
         ("tr/a.jsonl", BARE, {"language": "el"}, "tr"),
-        ("docs/a.jsonl", BARE, {"language": "EL"}, "el"),
+        ("docs/a.jsonl", BARE, {"language": "el"}, "el"),
         ("tr/a.de.jsonl", BARE, {"language": "el", "names": False}, "el"),
         ("docs/a.jsonl", BARE, {}, "und"),
         ("docs/a.jsonl", '{"text": "a", "language": "und"}', {"language": "el"}, "el"),

@@ -14,8 +14,7 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.passage import Section
-from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.readers.text import lines
 from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
@@ -50,15 +49,9 @@ def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
     if root is not None:
         walk = _Walk(_first_line(source))
         walk.through(root)
-        for written, problem in walk.unknown.items():
-            notes.add("language ignored", f"{path}:{_find_language(source, written)}: lang: {problem}")
+        for problem in walk.unknown:
+            notes.add("language ignored", f"{path}: lang: {problem}")
         yield from walk.paragraphs.sections(walk.title)
-
-
-def _find_language(source: str, written: str) -> int:
-    """Return the first line with a non-empty `lang` attribute; line 1 if entities hide it."""
-    match = re.search(rf"lang\s*=\s*[\"']?{re.escape(written)}", source, re.I)
-    return 1 + source.count("\n", 0, match.start()) if match else 1
 
 
 def _first_line(source: str) -> int:
@@ -90,8 +83,8 @@ class _Walk:
 
     def __init__(self, line: int) -> None:
         self.line = line
-        self.unknown: dict[str, str] = {}
-        """Attribute `lang` that is no language tag → why."""
+        self.unknown: dict[str, None] = {}
+        """Problems of attributes `lang`."""
         self.title = ""
         self.paragraphs = Paragraphs()
         self.styles: list[tuple[int, str, bool]] = [(0, "", False)]
@@ -153,7 +146,7 @@ class _Walk:
         try:
             return parse_tag(written) if written.strip() else ""
         except ValueError as error:
-            self.unknown[written] = str(error)
+            self.unknown[str(error)] = None
             return ""
 
     def text(self, text: str) -> None:

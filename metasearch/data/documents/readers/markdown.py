@@ -12,8 +12,7 @@ from typing import Any
 
 from metasearch.config import yaml
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.passage import Section
-from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.readers.text import blocks
 from metasearch.data.documents.settings import Settings
 from metasearch.errors import ConfigError

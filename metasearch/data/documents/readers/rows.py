@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.passage import Section
-from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.settings import OTHER_COLUMNS, Settings
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import missing_column, read_rows
@@ -28,9 +27,8 @@ from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 
 BLANK = "rows without text, skipped"
 _LONGEST = 2**14
-"""Characters of a further field, which each passage of its row keeps."""
-_COUNTED = 20
-"""Fields that are counted each by itself; objects may name any number."""
+"""Bytes of a further field, which each passage of its row keeps."""
+UNFIT = f"fields over {_LONGEST:,} bytes or no JSON, dropped"
 
 
 def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: Notes) -> Section | None:
@@ -60,14 +58,13 @@ def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) ->
             continue
         try:
             content = json.dumps({name: value}, ensure_ascii=False, allow_nan=False, default=_plain_value)
-            content.encode()
+            fits = len(content.encode()) <= _LONGEST
         except (TypeError, ValueError, RecursionError):
-            _count(notes, f"rows without their field '{name[:40]}', which JSON cannot hold")
+            fits = False
+        if fits:
+            found |= json.loads(content)
         else:
-            if len(content) <= _LONGEST:
-                found |= json.loads(content)
-            else:
-                _count(notes, f"rows without their field '{name[:40]}', of more than {_LONGEST:,} characters")
+            notes.counts[UNFIT] += 1
     return found
 
 
@@ -77,11 +74,6 @@ def _plain_value(value: object) -> str | float:
     if isinstance(value, Decimal):
         return float(value)
     raise TypeError
-
-
-def _count(notes: Notes, note: str) -> None:
-    known = note in notes.counts or len(notes.counts) < _COUNTED
-    notes.counts[note if known else "rows without another field, which is too long or JSON cannot hold"] += 1
 
 
 def _field(row: Mapping[str, object], name: str) -> str:

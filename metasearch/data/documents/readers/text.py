@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.documents.chunking import end_of_block
-from metasearch.data.documents.passage import Section
-from metasearch.data.documents.problems import Notes
+from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.text_files import text_lines, with_line_feeds
 
