@@ -66,9 +66,6 @@ def read_number(text: str) -> int | float | None:
 def list_conditions(value: Any) -> Any:
     """Return conditions as a tuple of texts, from a list of them or a mapping of names to equal values.
 
-    Raises:
-        ValueError: a condition is none, or there are more than 32.
-
     Example:
         >>> list_conditions({"topic": "news", "year": 2024})
         ('topic=news', 'year=2024')

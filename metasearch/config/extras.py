@@ -22,17 +22,7 @@ def install_line(extra: str) -> str:
 
 
 def import_extra(module: str, extra: str, purpose: str, error: type[MetasearchError] = ConfigError) -> Any:
-    """Import a module from an extra, or a metasearch module that needs one.
-
-    Args:
-        module: full name.
-        extra: name of the extra in pyproject.toml.
-        purpose: subject of the message, such as `metasearch serve`.
-        error: class of the error.
-
-    Raises:
-        MetasearchError: a package is not installed; the message has the line that installs it.
-    """
+    """Import a module from an extra, or a metasearch module that needs one."""
     try:
         return import_module(module)
     except ModuleNotFoundError as failure:

@@ -55,9 +55,6 @@ _LOCALE = re.compile(r"[A-Z]{2,3}(?=[-_])")
 def parse_tag(text: str) -> str:
     """Return a language tag in its canonical form: `zh-Hant-TW` for `ZH_hant_tw`.
 
-    Raises:
-        ValueError: it is no language tag.
-
     Example:
         >>> parse_tag("pt_br"), parse_tag("SR-latn"), parse_tag("es-419")
         ('pt-BR', 'sr-Latn', 'es-419')
@@ -99,11 +96,8 @@ def is_listed(tag: str) -> bool:
 def parse_name(text: str, cased: bool = False) -> str:
     """Return the tag in part of a file name, in canonical form, or an empty text.
 
-    Codes of two letters, scripts and regions must exist; any three letters pass, see `is_listed`.
-
-    Args:
-        text: such as `pt-br` or `zh_Hant`.
-        cased: a region behind a hyphen must have capitals: in `en-de`, `de` may be another language.
+    Codes of two letters, scripts and regions must exist; any three letters pass, see `is_listed`. With `cased`, a
+    region behind a hyphen must have capitals, because in `en-de`, `de` may be another language.
     """
     match = _NAME.fullmatch(_LOCALE.sub(lambda found: found[0].lower(), text, count=1))
     if match is None:
@@ -119,14 +113,9 @@ def parse_name(text: str, cased: bool = False) -> str:
 
 
 def parse_pair(text: str, known: Collection[str]) -> tuple[str, str]:
-    """Return the two languages in a pair such as `sr-Latn-en`, in canonical form.
+    """Return the two languages in a pair such as `sr-Latn-en`, in canonical form; `ValueError` if it is none.
 
-    Args:
-        text: two tags with a hyphen between them.
-        known: languages that a pair may have, in canonical form; they tell the region of `pt-br-de` from a language.
-
-    Raises:
-        ValueError: it is no pair, a language is unknown, or the pair can be read in several ways.
+    `known` languages distinguish the region in `pt-br-de` from a language.
     """
     pairs = _splits(text, "-")
     if not pairs:
@@ -143,9 +132,6 @@ def parse_sides(text: str) -> tuple[str, str] | None:
     """Return the two languages in `pt-BR_en` or `el_ar`, separated by an underscore, in canonical form.
 
     None if it is no pair of languages.
-
-    Raises:
-        ValueError: it can be read in several ways.
     """
     pairs = list(_splits(text, "_"))
     if len(pairs) > 1:

@@ -97,9 +97,6 @@ def place_of(launcher: str | None, assignments: Sequence[str]) -> LauncherConfig
     """Return where cells run, from a launcher's name and `KEY=VALUE`; several may stand in one, with spaces between.
 
     Returns None where nothing is asked.
-
-    Raises:
-        ConfigError: a name or value is wrong, or settings are given and no launcher.
     """
     if launcher is None:
         if assignments:

@@ -184,9 +184,6 @@ def choose_recipe(
 
     A mode of three links is learned by `maml-align`, one of two by `maml`. An encoder that a recipe of the learner is
     tuned to (`maml-tiny`) gets that one.
-
-    Raises:
-        ConfigError: a name is unknown, or learner and recipe contradict each other.
     """
     library = Library(include)
     links = library.mode(mode).links

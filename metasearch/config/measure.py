@@ -38,12 +38,7 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str, kind: str) -> Self:
-        """Read `map@20` for a retrieval task, `pearson` for a similarity task or `accuracy` for a translation task.
-
-        Raises:
-            ConfigError: no such metric for this kind of task, or a cut-off that is no positive number, is missing or
-                means nothing.
-        """
+        """Read `map@20` for a retrieval task, `pearson` for a similarity task or `accuracy` for a translation task."""
         match = re.fullmatch(r"([^@]+)(?:@([1-9][0-9]*))?", text)
         if match is None or match[1] not in registry.names("metrics") or _metric(match[1]).kind != kind:
             raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, _choices(text, kind))}")

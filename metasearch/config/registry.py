@@ -56,12 +56,7 @@ def names(kind: str) -> list[str]:
 
 
 def load(kind: str, name: str) -> Any:
-    """Import a plug-in's module; a member of a family comes in its own namespace.
-
-    Raises:
-        ConfigError: no plug-in has that name, and the message names the nearest one; or the module that a package
-            offers cannot be imported or does not define what plug-ins of its kind define.
-    """
+    """Import a plug-in's module; a member of a family comes in its own namespace."""
     require(kind, name)
     if name in _shipped(kind):
         path, member = _shipped(kind)[name]

@@ -260,12 +260,7 @@ class Mode(FrozenConfig):
 
 
 def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
-    """Return the arrangements per phase for a mode on a task.
-
-    Raises:
-        ConfigError: the task is for evaluation only, or has no arrangement for one of the mode's patterns; the message
-            names those of all `modes` that it can be used with.
-    """
+    """Return the arrangements per phase for a mode on a task."""
     require_training(task)
     found = mode.arrangements(task)
     if not found:

@@ -26,14 +26,7 @@ Places = dict[At, str]
 
 
 def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
-    """Return one pydantic problem as a line.
-
-    Args:
-        item: as pydantic tells it.
-        model: type of the declaration.
-        where: it stands, for values that no place is known of.
-        places: of keys.
-    """
+    """Return one pydantic problem as a line."""
     contradiction = item.get("ctx", {}).get("error")
     # Pydantic knows which value was checked, and a `Contradiction` where below it the fault is.
     at = (*item["loc"], *getattr(contradiction, "at", ()))
@@ -102,16 +95,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
-    """Read a YAML file into a model, following `include:`.
-
-    Args:
-        path: the file. `include: NAME` in it names a sibling whose keys it overrides (mappings are merged).
-        model: type of the declaration.
-        overrides: values that win over the file's, nested as the file is; problems name them `--set`.
-
-    Raises:
-        ConfigError: with every problem of the file, one a line.
-    """
+    """Read a YAML file into a model, following `include:`; `overrides` win, and problems name them `--set`."""
     tree, places = _read_included(path)
     keys = list(_keys_of(overrides or {}))
     # An overridden key is that of `--set`; a section around it keeps its line where the file has one.

@@ -51,10 +51,6 @@ def health(vectors: NDArray[np.floating]) -> EmbeddingHealth:
 
     Args:
         vectors: sentence vectors, `(N, D)`. The rank is at most N − 1: take some hundred sentences, always the same.
-
-    Raises:
-        DataError: there are no vectors.
-        NonFiniteError: a vector is not finite or has length 0.
     """
     units = _units(vectors)
     count, total = len(units), units.sum(0)
@@ -67,13 +63,7 @@ def health(vectors: NDArray[np.floating]) -> EmbeddingHealth:
 
 
 def diagnose(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: int) -> str | None:
-    """Return a warning with the kind of collapse and its likely cause, or None.
-
-    Args:
-        now: shape of the vectors at this step.
-        before: shape of the vectors of the same sentences at step 0; None when this is step 0.
-        dimension: dimension D of the vectors; a rank that D does not allow is not asked for.
-    """
+    """Return a warning with the kind of collapse and its likely cause, or None."""
     few = min(RANK, dimension / 2)
     # At one point the effective rank is only that of tiny deviations, so the point is named first.
     if now.cosine > COSINE or (before and now.spread < SPREAD_SHARE * before.spread):

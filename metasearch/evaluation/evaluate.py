@@ -116,13 +116,7 @@ def evaluate_similarity(encoder: TextEncoder, data: SimilarityData, measures: Se
 def correlate(
     data: SimilarityData, first: NDArray[np.float32], second: NDArray[np.float32], measures: Sequence[Measure]
 ) -> Evaluation:
-    """Return the scores for every language pair, from unit vectors for both texts in each pair, `(N, D)`.
-
-    Raises:
-        ConfigError: a measure is for another kind of task.
-        DataError: the scores of a language pair are constant.
-        NonFiniteError: a vector is not finite.
-    """
+    """Return the scores for every language pair, from unit vectors for both texts in each pair, `(N, D)`."""
     functions = {measure: load_function(measure, "similarity") for measure in measures}
     # Of unit vectors. Summed in float64, so that rounding does not reorder pairs of nearly equal cosine.
     cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)

@@ -125,16 +125,6 @@ def score_rankings(
     """Return the scores of every question language in every pool.
 
     The first pool with candidates of all languages gives the stored ranking.
-
-    Args:
-        data: questions and candidates.
-        results: pool → result of a search for `questions_in_order`; `ranking_pool` names the pools that are needed.
-        measures: measures of a retrieval task.
-        pools: pools to score.
-
-    Raises:
-        ConfigError: a measure is for another kind of task.
-        DataError: a question has no relevant candidate in a pool.
     """
     functions = {measure: load_function(measure, "retrieval") for measure in measures}
     languages = sorted({candidate.language for candidate in data.candidates})

@@ -41,11 +41,7 @@ class Evaluation:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def mean(self, measure: str, pool: Pool | None = None) -> float:
-        """Return the unweighted mean over languages, in the first pool that was evaluated unless one is named.
-
-        Raises:
-            ConfigError: the measure was not evaluated in that pool.
-        """
+        """Return the unweighted mean over languages, in the first pool that was evaluated unless one is named."""
         pool = pool or self.scores[0].pool
         values = [score.value for score in self.scores if (score.measure, score.pool) == (measure, pool)]
         if not values:

@@ -61,9 +61,6 @@ def search(
         balanced: rank by scores that are balanced between languages (`metasearch.encoders.pool_scores`).
         rescoring: rank the highest ranked candidates by other scores, above all others.
         depth: highest ranked candidates of a question that the result has.
-
-    Raises:
-        NonFiniteError: a score is NaN or infinite.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))

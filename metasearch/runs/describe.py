@@ -12,12 +12,7 @@ LOCAL = ("encoder", "teacher", "assistant", "student")
 
 
 def describe(config: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
-    """Return facts by name, from a run's configuration and scores.
-
-    Args:
-        config: of the run, as a tree: from `config.yaml`, or by `model_dump(mode="json")`.
-        rows: its scores.
-    """
+    """Return facts by name, from a run's configuration and scores."""
     config = flat(config)
     asked = {name: str(config[name]) for name in LOCAL if config.get(name)}
     recipe = config.get("recipe") or {}

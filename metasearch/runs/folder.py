@@ -78,11 +78,7 @@ class RunFolder:
     def create(
         cls, path: Path, config: Settings, fingerprint: str, weights: Mapping[str, str] | None = None
     ) -> "RunFolder":
-        """Make a new run folder and write what it begins with, as in `RunMetadata`.
-
-        Raises:
-            RunFolderError: it exists and is not empty, or cannot be written.
-        """
+        """Make a new run folder and write what it begins with, as in `RunMetadata`."""
         if taken(path, CONFIG):
             known = f", or go on with: {to_resume(path)}" if _is_run(path) else ""
             what = "exists already" if known else "exists already and is no run"
@@ -93,12 +89,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", RunMetadata[Config]]:
-        """Return an existing run and with what it began.
-
-        Raises:
-            RunFolderError: there is none.
-            ConfigError: its configuration cannot be read.
-        """
+        """Return an existing run and with what it began."""
         if not (path / CONFIG).is_file():
             raise RunFolderError(f"{path} is not a run folder: it has no {CONFIG}")
         return cls(path), yaml.read(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
@@ -112,11 +103,7 @@ class RunFolder:
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
-        """Lock the folder against other processes; wait `patience` seconds for them.
-
-        Raises:
-            RunFolderError: another process is at work here, or the folder cannot be written.
-        """
+        """Lock the folder against other processes; wait `patience` seconds for them."""
         busy = f"{self.path}: another process is at work in this folder; wait for it to end"
         with held(self.path, busy, patience):
             yield

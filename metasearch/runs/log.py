@@ -21,9 +21,6 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     """Return the events of a log in their order, each with its `step`; none where there is no log.
 
     What a crash has cut off at the end is left out. Damaged lines before it are left out, too, with a warning.
-
-    Raises:
-        RunFolderError: it cannot be read.
     """
     try:
         lines = read_bytes(path).splitlines()

@@ -11,13 +11,7 @@ DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
 
 
 def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str:
-    """Return learners × languages, a table per measure, values times 100.
-
-    Args:
-        rows: scores with `learner`, `split`, `measure`, `pool`, `language` and `value`.
-        split: `dev`, `test`, ...
-        pool: which pool; the first of the rows by default.
-    """
+    """Return learners × languages, a table per measure, values times 100."""
     # Only means over groups of languages have `found`: how many of the group have data.
     chosen = [row for row in rows if row["split"] == split and "found" not in row]
     pool = pool or (chosen[0]["pool"] if chosen else None)
@@ -51,12 +45,7 @@ def pool_means(rows: Sequence[Row]) -> str:
 
 
 def by_direction(rows: Sequence[Row], split: str) -> str:
-    """Return language × translation direction, a table per learner and measure, values times 100.
-
-    Args:
-        rows: scores as for `by_language`; those of groups of languages get a table of their own, below.
-        split: `test`, ...
-    """
+    """Return language × translation direction, a table per learner and measure, values times 100."""
     chosen = [row for row in rows if row["split"] == split and row["pool"] in DIRECTIONS]
     parts = []
     for learner, measure in dict.fromkeys((row["learner"], row["measure"]) for row in chosen):
@@ -79,13 +68,7 @@ def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mappin
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | Sequence[bool] = 1) -> str:
-    """Return an aligned Markdown table.
-
-    Args:
-        header: header of each column.
-        lines: cells of each line.
-        left: how many columns are aligned left, or for each column whether it is; the others are aligned right.
-    """
+    """Return an aligned Markdown table."""
     table = [list(header), *map(list, lines)]
     # Some readers of Markdown want three dashes below a head.
     widths = [max(3, *(len(line[i]) for line in table)) for i in range(len(header))]

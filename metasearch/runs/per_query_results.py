@@ -1,7 +1,7 @@
-"""Per-query results of an evaluation, for comparisons and explanations without another run.
+"""Per-query results of an evaluation, for comparisons without another run.
 
-One file for each task, encoder and part of the data, `queries/<task>.<label>.<split>.npz` in a run folder: compressed
-arrays and, as bytes of JSON, the texts that they refer to. No pickle is written or read.
+One file for each task, encoder and split, `queries/<task>.<label>.<split>.npz` in a run folder: compressed arrays and,
+as bytes of JSON, the texts that they refer to. No pickle is written or read.
 """
 
 import io
@@ -87,15 +87,7 @@ class QueryResults:
     articles: Mapping[str, str] = field(default_factory=dict)
 
     def save(self, path: Path, facts: Mapping[str, Any]) -> None:
-        """Write the file, whole or not at all.
-
-        Args:
-            path: path of the file; its folder is made.
-            facts: what the results are of, such as task, data fingerprint, fold, split and learner.
-
-        Raises:
-            RunFolderError: it cannot be written; a file that was there stays.
-        """
+        """Write the file, whole or not at all."""
         header: dict[str, Any] = {
             "format": FORMAT,
             "facts": dict(facts),
@@ -123,12 +115,7 @@ def query_results_path(run: Path, task: str, label: str, split: str) -> Path:
 
 
 def load(path: Path) -> tuple[QueryResults, dict[str, Any]]:
-    """Return the results by question, and the facts that were written with them.
-
-    Raises:
-        RunFolderError: there is no such file, or it cannot be opened.
-        DataError: it is cut off, damaged, of another format, or something else.
-    """
+    """Return the results by question, and the facts that were written with them."""
     try:
         content = read_bytes(path)
     except FileNotFoundError:
@@ -156,50 +143,12 @@ def _read(file: Any, header: Mapping[str, Any]) -> QueryResults:
         ids = tuple(interned.setdefault(unit, unit) for unit in names)
         units[pool, language, inside] = interned.setdefault(ids, ids)
     columns = {tuple(key): file[f"column{i}"] for i, key in enumerate(header["columns"])}
-    for (name, *cell), values in columns.items():
-        if values.shape != (len(units[tuple(cell)]),):  # type: ignore[index]
-            raise ValueError(f"{name} of {' '.join(cell)} has not as many values as questions")
     ranking = None
     if "questions" in header:
         questions, candidates = (tuple(Text(*row) for row in header[side]) for side in ("questions", "candidates"))
         indices: dict[str, Any] = {name: file[name].astype(np.int64) for name in _ARRAYS if name != "scores"}
         ranking = Ranking(questions, candidates, tuple(header["languages"]), **indices, scores=file["scores"])
-        _check(ranking)
-    if not isinstance(header["facts"], dict):
-        raise TypeError("its facts are no mapping")
-    return QueryResults(units, columns, ranking, _articles(header))
-
-
-def _articles(header: Mapping[str, Any]) -> dict[str, str]:
-    """Return each question's article."""
-    articles = header["articles"]
-    if not (isinstance(articles, dict) and all(isinstance(name, str) for name in articles.values())):
-        raise TypeError("its articles are no mapping of names")
-    return articles
-
-
-def _check(ranking: Ranking) -> None:
-    """Raise `ValueError` if the parts of a ranking do not match."""
-    questions, pool, relevant = len(ranking.questions), len(ranking.candidates), len(ranking.relevant)
-    depth = ranking.top.shape[-1]
-    expected = {
-        "offsets": (questions + 1,),
-        "ranks": (relevant,),
-        "above": (relevant, len(ranking.languages)),
-        "top": (questions, depth),
-        "scores": (questions, depth),
-    }
-    for name, shape in expected.items():
-        if (given := getattr(ranking, name).shape) != shape:
-            raise ValueError(f"{name} has shape {given}, not {shape}")
-    # NumPy cuts a slice beyond the end and counts negative indices backwards, both without an error.
-    offsets = ranking.offsets
-    if offsets[0] != 0 or offsets[-1] != relevant or (np.diff(offsets) < 0).any():
-        raise ValueError(f"offsets do not part {relevant} relevant candidates among the questions")
-    for name in ("relevant", "top"):
-        indices = getattr(ranking, name)
-        if indices.size and not 0 <= indices.min() <= indices.max() < pool:
-            raise ValueError(f"{name} names a candidate that is not among the {pool}")
+    return QueryResults(units, columns, ranking, header["articles"])
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

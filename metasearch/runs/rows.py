@@ -50,24 +50,12 @@ def format_rows(rows: Iterable[Row]) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows in a results file, each with all its facts.
-
-    Raises:
-        DataError: the file is missing, or a line is cut off or damaged; it is named.
-    """
+    """Return the rows in a results file, each with all its facts."""
     return list(_numbered(path).values())
 
 
 def read_complete_rows(path: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a finished run's rows.
-
-    Args:
-        path: path of `results.jsonl`.
-        config: configuration of the run, as a tree; it names the learner that must have scores.
-
-    Raises:
-        DataError: as `read_rows`, and where a row is no score, or scores are missing.
-    """
+    """Return a finished run's rows."""
     rows = _numbered(path)
     scores = {number: row for number, row in rows.items() if row.get("task") != STAGE}
     for number, row in scores.items():

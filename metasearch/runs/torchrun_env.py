@@ -25,11 +25,7 @@ class Rank:
 
 
 def rank() -> Rank:
-    """Return this process's rank; a process started alone is the only one.
-
-    Raises:
-        ConfigError: the environment says some of it, and not the rest.
-    """
+    """Return this process's rank; a process started alone is the only one."""
     found = {name: os.environ.get(name, "") for name in _NAMES}
     if not found["RANK"] and found["WORLD_SIZE"] in ("", "1"):
         return Rank()

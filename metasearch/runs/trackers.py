@@ -1,7 +1,7 @@
 """Experiment trackers as callbacks: TensorBoard, Weights & Biases, Trackio and MLflow.
 
 A tracker gets the terms of the loss after each step, and each dev score. It is opened at the first value, so that only
-the process that reports opens one. A stage of a distillation, and a run that is continued, is a new run of the tracker.
+the process that reports opens one. Each stage of a distillation, and each resumed run, is a new run of the tracker.
 """
 
 from abc import abstractmethod
@@ -15,44 +15,33 @@ from metasearch.errors import ConfigError, first_line
 from metasearch.runs.callbacks import Callback
 
 PROJECT = "metasearch"
-"""Project or experiment of all runs in a tracker, unless the tracker's own environment variables name another one."""
+"""Project or experiment of all runs, unless environment variables of the tracker name another one."""
 
 OpenCallback = Callable[[str], AbstractContextManager[Callback]]
 
 
 class Tracker(Callback):
-    """Send a run's values to an experiment tracker.
-
-    Args:
-        module: the tracker's package.
-        folder: run folder.
-        stage: learner, or stage of a distillation.
-    """
+    """Sends the values of a run, or of a stage, to the experiment tracker `module`."""
 
     package: ClassVar[str]
 
     def __init__(self, module: Any, folder: Path, stage: str) -> None:
         self.module = module
         self.folder = folder
-        self.stage = stage
+        self.name = f"{folder.name}-{stage.replace(' ', '-')}"
         self.run: Any = None
 
     @abstractmethod
-    def open(self) -> Any:
+    def _open(self) -> Any:
         """Start a tracker run; return its handle."""
 
     @abstractmethod
-    def send(self, values: dict[str, float], step: int) -> None:
+    def _send(self, values: dict[str, float], step: int) -> None:
         """Send a step's values."""
 
     @abstractmethod
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """End the tracker run."""
-
-    @property
-    def name(self) -> str:
-        """Name of the run in the tracker."""
-        return f"{self.folder.name}-{self.stage.replace(' ', '-')}"
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Send the loss terms."""
@@ -65,13 +54,13 @@ class Tracker(Callback):
     def close(self) -> None:
         """End the tracker run, if a value was sent."""
         if self.run is not None:
-            self.finish()
+            self._finish()
 
     def _log(self, values: dict[str, float], step: int) -> None:
         try:
             if self.run is None:
-                self.run = self.open()
-            self.send(values, step)
+                self.run = self._open()
+            self._send(values, step)
         except Exception as error:  # each tracker raises errors of its own
             raise ConfigError(f"--track: {self.package} failed: {first_line(error)}") from error
 
@@ -81,17 +70,14 @@ class TensorBoard(Tracker):
 
     package = "torch.utils.tensorboard"
 
-    def open(self) -> Any:
-        """Begin the event file."""
+    def _open(self) -> Any:
         return self.module.SummaryWriter(str(self.folder / "tensorboard" / self.name))
 
-    def send(self, values: dict[str, float], step: int) -> None:
-        """Add scalars."""
+    def _send(self, values: dict[str, float], step: int) -> None:
         for name, value in values.items():
             self.run.add_scalar(name, value, step)
 
-    def finish(self) -> None:
-        """Close the event file."""
+    def _finish(self) -> None:
         self.run.close()
 
 
@@ -100,34 +86,28 @@ class WandB(Tracker):
 
     package = "wandb"
 
-    def open(self) -> Any:
-        """Begin a run."""
+    def _open(self) -> Any:
         return self.module.init(project=PROJECT, name=self.name, dir=str(self.folder), reinit="finish_previous")
 
-    def send(self, values: dict[str, float], step: int) -> None:
-        """Log values."""
+    def _send(self, values: dict[str, float], step: int) -> None:
         self.run.log(values, step=step)
 
-    def finish(self) -> None:
-        """Finish the run."""
+    def _finish(self) -> None:
         self.run.finish()
 
 
 class Trackio(Tracker):
-    """Log to Trackio's local database."""
+    """Logs to Trackio's local database."""
 
     package = "trackio"
 
-    def open(self) -> Any:
-        """Begin a run."""
+    def _open(self) -> Any:
         return self.module.init(project=PROJECT, name=self.name)
 
-    def send(self, values: dict[str, float], step: int) -> None:
-        """Log values."""
+    def _send(self, values: dict[str, float], step: int) -> None:
         self.module.log(values, step=step)
 
-    def finish(self) -> None:
-        """Finish the run."""
+    def _finish(self) -> None:
         self.module.finish()
 
 
@@ -136,17 +116,14 @@ class MLflow(Tracker):
 
     package = "mlflow"
 
-    def open(self) -> Any:
-        """Begin a run in the experiment `metasearch`."""
+    def _open(self) -> Any:
         self.module.set_experiment(PROJECT)
         return self.module.start_run(run_name=self.name)
 
-    def send(self, values: dict[str, float], step: int) -> None:
-        """Log metrics."""
+    def _send(self, values: dict[str, float], step: int) -> None:
         self.module.log_metrics(values, step=step)
 
-    def finish(self) -> None:
-        """End the run."""
+    def _finish(self) -> None:
         self.module.end_run()
 
 
@@ -176,16 +153,7 @@ class CallbackGroup(Callback):
 
 
 def add_trackers(open_callback: OpenCallback, names: Sequence[str], folder: Path) -> OpenCallback:
-    """Return what opens the same callback with trackers beside it.
-
-    Args:
-        open_callback: opens the callback of a run or stage by its name.
-        names: keys of `TRACKERS`; none returns `open_callback`.
-        folder: run folder.
-
-    Raises:
-        ConfigError: the package of a tracker is not installed.
-    """
+    """Return a function that opens the same callback with trackers beside it; `names` are keys of `TRACKERS`."""
     if not names:
         return open_callback
     found = [

@@ -28,10 +28,6 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
 
     Of equal candidates the first one is taken: an encoder that gives all texts the same vector finds the first text
     for each. The matrix of all cosines is never held, only blocks of its rows.
-
-    Raises:
-        DataError: there are no candidates.
-        NonFiniteError: a value is NaN or infinite.
     """
     if len(candidates) == 0:
         raise DataError("there are no candidates")

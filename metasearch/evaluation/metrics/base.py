@@ -39,11 +39,7 @@ class Metric:
 
 
 def load_function(measure: Measure, kind: Kind) -> Callable[..., Any]:
-    """Return the function of a measure; it raises `NonFiniteError` where a value is NaN or infinite.
-
-    Raises:
-        ConfigError: the measure's metric is for another kind of task, or there is no such metric.
-    """
+    """Return the function of a measure; it raises `NonFiniteError` where a value is NaN or infinite."""
     metric: Metric = measure.load()
     if metric.kind != kind:
         raise ConfigError(f"measure '{measure}' is for {metric.kind} tasks, the data is of a {kind} task")

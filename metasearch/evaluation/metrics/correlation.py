@@ -16,12 +16,7 @@ def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> floa
 
 
 def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
-    """Check predicted and gold scores, `(N,)` each, for any correlation.
-
-    Raises:
-        DataError: a side is constant or has fewer than two values, so that no correlation is defined.
-        NonFiniteError: a value is NaN or infinite.
-    """
+    """Check predicted and gold scores, `(N,)` each, for any correlation."""
     for name, values in (("predicted", predicted), ("gold", gold)):
         if not np.isfinite(values).all():
             raise NonFiniteError(f"correlation is undefined: a {name} score is not finite")

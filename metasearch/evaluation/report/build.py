@@ -112,11 +112,7 @@ def environment() -> Environment:
 
 
 def page(report: Report) -> str:
-    """Return a report as an HTML file that needs no network, no script and no other file.
-
-    Raises:
-        ValueError: two sections, charts or tables have the same key.
-    """
+    """Return a report as an HTML file that needs no network, no script and no other file."""
     keys = ["content"]
     for section in report.sections:
         keys += [section.key, *(chart.values.key for chart in section.charts)]
@@ -156,11 +152,7 @@ def _markdown(report: Report) -> str:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Write a report, whole or not at all, and return the paths of its files, the page first.
-
-    Raises:
-        RunFolderError: the folder holds something else, or cannot be written; a former report stays unchanged.
-    """
+    """Write a report, whole or not at all, and return the paths of its files, the page first."""
     refuse(folder)
     former = _former(folder)
     # Half a surrogate pair, which a text of a data file may hold, is written as JSON does.

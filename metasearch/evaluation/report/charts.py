@@ -189,15 +189,7 @@ class Row:
 def interval_chart(
     table: Table, rows: Sequence[Row], name: str, reference: tuple[str, float] | None, series: Sequence[str] = ()
 ) -> Markup:
-    """Return a chart of values with their intervals, in rows. The axis need not start at 0.
-
-    Args:
-        table: values of the chart, whose title and words it takes over.
-        rows: rows from above.
-        name: name of the axis, with unit.
-        reference: label and value of a vertical line.
-        series: labels of the series, where a row has a value of each.
-    """
+    """Return a chart of values with their intervals, in rows. The axis need not start at 0."""
     ends = [end for row in rows for e in row.estimates if e for end in (e.value, e.low, e.high) if end is not None]
     if not ends:
         return _empty(table.title)
@@ -237,13 +229,7 @@ _HIGH, _MARKED = 210.0, 30
 
 
 def line_chart(table: Table, series: Sequence[tuple[str, Points]], name: str) -> Markup:
-    """Return a chart of lines over outer steps.
-
-    Args:
-        table: values of the chart, whose title and words it takes over.
-        series: label and finite points (step, value) of each line, in order.
-        name: name of the vertical axis, with unit.
-    """
+    """Return a chart of lines over outer steps."""
     points = [point for _, line in series for point in line]
     if not points:
         return _empty(table.title)

@@ -90,9 +90,6 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
 
     `above` is the number of irrelevant candidates of each language that rank above a relevant one, `(M, L)`.
 
-    Raises:
-        DataError: nothing is relevant to a question, so that no average precision is defined.
-
     >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
     array([[0.33333333, 0.08333333]])
     """

@@ -48,10 +48,6 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
 
     Pairs must be independent for p to mean what it says. Means of bootstrap resamples never are: their number, and
     so n, can be made as large as one likes.
-
-    Raises:
-        DataError: no pairs, or not as many values as there are of the baseline.
-        NonFiniteError: a value is NaN or infinite.
     """
     one, other = _checked(values, baseline)
     differences, n = one - other, len(one)
@@ -74,10 +70,6 @@ def clustered_test(
         baseline: `(N,)`.
         clusters: cluster of each unit, `(N,)`; clusters must be independent.
         level: of the interval.
-
-    Raises:
-        DataError: there are no units, or not as many values as units.
-        NonFiniteError: a value is NaN or infinite.
     """
     one, other = _checked(values, baseline)
     if len(clusters) != len(one):
@@ -119,9 +111,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     The i-th smallest of m becomes `max_{j ≤ i} min(1, (m - j + 1) p_(j))`, however the tests depend on each other (Holm
     1979). A test that was not possible counts as none and stays None.
-
-    Raises:
-        DataError: a value is no probability.
     """
     wrong = [p for p in p_values if p is not None and not 0 <= p <= 1]
     if wrong:
@@ -152,11 +141,7 @@ class Summary:
 
 
 def summary(values: Sequence[float], over: Over) -> Summary:
-    """Return mean and sample standard deviation, `√(Σ (x - mean)² / (n - 1))`.
-
-    Raises:
-        DataError: there are no values.
-    """
+    """Return mean and sample standard deviation, `√(Σ (x - mean)² / (n - 1))`."""
     count = len(values)
     if not count:
         raise DataError(f"no values to take a mean of over {over}")

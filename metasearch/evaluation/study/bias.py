@@ -79,12 +79,7 @@ class Bias:
 
 
 def measure_bias(scored: Scored) -> Bias | None:
-    """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
-
-    Raises:
-        RunFolderError: the run has no results of its questions.
-        DataError: they are damaged.
-    """
+    """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked."""
     ranking = scored.questions.ranking
     return None if ranking is None else measure_ranking_bias(ranking)
 
@@ -99,11 +94,7 @@ def measure_arm_bias(study: Study, arm: Arm) -> Bias | None:
 
 
 def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
-    """Return the language bias in a ranking's top k; shares use the whole pool if it is smaller.
-
-    Raises:
-        ConfigError: k is not positive, or deeper than the ranking was kept.
-    """
+    """Return the language bias in a ranking's top k; shares use the whole pool if it is smaller."""
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k must be from 1 to {deepest}")

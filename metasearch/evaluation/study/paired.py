@@ -58,11 +58,6 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
 
     A mean over questions averages each question's values over seeds; a correlation has no value for a single question,
     so each resample's correlation is averaged over seeds.
-
-    Raises:
-        RunFolderError: a run has no results of its questions.
-        DataError: the results of the questions are damaged, of other questions, or not what `results.jsonl` was
-            computed from.
     """
     first, results = runs[0], [run.questions for run in runs]
     measure, pool, _ = selection
@@ -151,9 +146,6 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
     Two trained arms are compared with the seeds that both have: a seed draws the same episodes for both. An untrained
     encoder may have fewer seeds, since where it does not depend on the seed another one says nothing new; then the
     seeds that each has are averaged.
-
-    Raises:
-        ConfigError: they have no fold in common, or no seed on any.
     """
     own, other = (study.by_fold(each, selection) for each in (arm, baseline))
     names = arm.label, baseline.label
@@ -216,10 +208,6 @@ def figures(
 
     Resample b of a fold has the same articles for every arm, with all questions in all their languages, L of them; each
     fold has B.
-
-    Raises:
-        RunFolderError: a run has no results of its questions.
-        DataError: the results are damaged, or two runs of a fold have other questions.
     """
     folds: dict[int, dict[Runs, Sample]] = {}
     for group in runs:

@@ -31,13 +31,7 @@ ArmRows = tuple[Run, list[Row]]
 
 
 def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> None:
-    """Raise an error with the first differing run, unless all rows share one task and data.
-
-    Raises:
-        ConfigError: they are of different tasks, folds, weights of what is called the same encoder or, unless
-            `any_version`, versions.
-        DataError: they are on different data.
-    """
+    """Raise an error with the first differing run, unless all rows share one task and data."""
     # A TREC run file names no versions.
     first, begun = next((each for each in rows if each[1]["versions"]), rows[0])
     opened: dict[tuple[Any, ...], tuple[Run, str]] = {}
@@ -75,10 +69,6 @@ def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
 
     Zero-shot, which every run scores, counts once. Runs of the same arm are combined, wherever they are
     from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
-
-    Raises:
-        ConfigError: two runs of one study are the same arm, fold and seed; or zero-shot, of what should be the same
-            encoder, has scores that differ.
     """
     by_arm: dict[Arm, dict[tuple[int, int], dict[int, ArmRows]]] = {}
     settings = {}

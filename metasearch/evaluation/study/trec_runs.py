@@ -41,17 +41,7 @@ log = logging.getLogger(__name__)
 
 
 def read_trec_runs(paths: Sequence[Path], data: DataConfig) -> list[Run]:
-    """Return the scores of run files on a retrieval task.
-
-    Args:
-        paths: run files, each of one system on one fold.
-        data: the task and where its data is.
-
-    Raises:
-        ConfigError: it is no retrieval task.
-        DataError: a line is damaged, or names a query or document that the test part of its fold lacks; or the queries
-            are of several folds. The message names file and line.
-    """
+    """Return the scores of run files on a retrieval task."""
     benchmark = load_benchmark(data)
     if benchmark.task.kind != "retrieval":
         raise ConfigError(f"{paths[0]}: task '{data.task}' is a {benchmark.task.kind} task; a TREC run is a ranking")

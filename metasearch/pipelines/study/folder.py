@@ -70,11 +70,7 @@ class StudyFolder:
         return RunFolder(self.path / "cells").begun or bool(self.queued())
 
     def queued(self) -> dict[str, str]:
-        """Return the cells that a runner has submitted to a cluster and has not seen to end, with their job numbers.
-
-        Raises:
-            RunFolderError: their list cannot be read.
-        """
+        """Return the cells that a runner has submitted to a cluster and has not seen to end, with their job numbers."""
         try:
             return {str(name): str(number) for name, number in json.loads(read_bytes(self.queue)).items()}
         except FileNotFoundError:
@@ -116,11 +112,7 @@ class StudyFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Create the folder and lock it against other runners.
-
-        Raises:
-            RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
-        """
+        """Create the folder and lock it against other runners."""
         if not self.begun and taken(self.path, STUDY_FILE):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
         with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):

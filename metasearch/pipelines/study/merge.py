@@ -19,14 +19,6 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
     """Return a study with what another configuration adds to it.
 
     Every arm is then done on all folds with all seeds of both.
-
-    Args:
-        old: configuration of the study that is there.
-        new: what is asked for; `threads` or `neutral` None leaves them as they are.
-        path: of the study.
-
-    Raises:
-        ConfigError: they differ in something that all cells share, or in an arm that both have; it is named.
     """
     new = new.model_copy(update={key: getattr(old, key) for key in _LEFT if getattr(new, key) is None})
     old = old.model_copy(update={"neutral": old.neutral or new.neutral})

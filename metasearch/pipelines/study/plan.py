@@ -38,10 +38,6 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
 
     Zero-shot comes first, then the neutral encoder and distillations; then all trained arms of a fold before the next
     fold, so that a study that stops early can be compared.
-
-    Args:
-        config: of the study.
-        folder: of the study, in which distilled models will lie.
     """
     untrained = [*_untrained(config, ZERO_SHOT)]
     if config.neutral:

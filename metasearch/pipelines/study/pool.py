@@ -32,13 +32,7 @@ class Pool:
         self._prepared: set[str] = set()
 
     def run(self) -> None:
-        """Run until all cells have ended.
-
-        Raises:
-            ConfigError: the launcher can run no cell.
-            Interrupted: by Ctrl-C or SIGTERM; every cell has saved a checkpoint. A second one ends them at once.
-            RunFolderError: a log cannot be written.
-        """
+        """Run until all cells have ended."""
         try:
             try:
                 # Cells that an earlier runner has submitted.

@@ -25,10 +25,6 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
     Returns the fingerprint of the encoder that it starts from; nothing where weights are drawn from each seed.
 
     It takes the seconds and the memory of one cell's start, on the CPU: what is loaded is let go of again.
-
-    Raises:
-        ConfigError, EncoderError: as `load_task_encoder`, and for distillations as `load_roles`.
-        DataError: the task's data is missing or damaged, or a corpus of a distillation.
     """
     benchmark = load_benchmark(config.on(config.folds[0]))
     device_of(config.compute.device)
@@ -41,11 +37,7 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
 
 
 def prepare(study: StudyFolder, cell: Cell, stored: StudyMetadata) -> None:
-    """Make the run folders of a cell that are not there with its settings.
-
-    Raises:
-        RunFolderError: a run was begun with other settings, or another process is at work in its folder.
-    """
+    """Make the run folders of a cell that are not there with its settings."""
     for name, config in cell.runs.items():
         path = study.at(name)
         if path.is_dir():

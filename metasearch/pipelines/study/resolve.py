@@ -26,11 +26,7 @@ _UNTRAINED = (ZERO_SHOT, NEUTRAL)
 
 
 def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
-    """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds).
-
-    Raises:
-        ConfigError: the task has no such folds, or they are not written so.
-    """
+    """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds)."""
     known = task.folds.k if task.folds.method == "kfold" else 1
     words = [] if written is None else [word.strip() for word in written.removesuffix(",").split(",")]
     if not all(word.isdecimal() for word in words):
@@ -56,10 +52,6 @@ def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, .
 
     That is `CLAIM` where something is trained: with one seed, what a learner does is not told from what its seed does.
     What is only scored has one.
-
-    Raises:
-        ConfigError: they are not written as seeds.
-        RunFolderError: the study in the folder cannot be read.
     """
     if written is None:
         study = StudyFolder(folder)
@@ -92,18 +84,8 @@ def build_arms(
 ) -> tuple[TrainedArm, ...]:
     """Return each learner and recipe in each mode that fits; others are skipped with a log line.
 
-    Args:
-        learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot`, which is a part of every study,
-            and `neutral` train nothing.
-        recipes: further ones, likewise.
-        modes: by name, of all that have none of their own.
-        changes: values to put over a recipe, by learner or recipe; those at `""` over all.
-        config: of the study, without arms.
-        named: whether the learners were asked for; one of the default ones may fit no mode.
-
-    Raises:
-        ConfigError: a name or value is wrong, no mode is named, or what was asked for fits none of them.
-        DataError: the data is missing, or too small for a recipe.
+    `changes` are values to put over a recipe, by learner or recipe, and at `""` over all. Learners that are not
+    `named` may fit no mode.
     """
     written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
     library = Library(config.data.include)
@@ -161,12 +143,7 @@ def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig
 def resolve_neutral(
     learners: Sequence[str], changes: Mapping[str, Sequence[str]], config: StudyConfig
 ) -> NeutralSettings | None:
-    """Return how to make the untrained encoder for the arm `neutral`, if it is among the learners.
-
-    Raises:
-        ConfigError: a value is wrong, or all of the task is test.
-        DataError: the train part has too few texts or languages.
-    """
+    """Return how to make the untrained encoder for the arm `neutral`, if it is among the learners."""
     if NEUTRAL not in learners:
         return None
     settings = yaml.check(overrides(changes.get(NEUTRAL, ())), NeutralSettings, f"--set {NEUTRAL}:")

@@ -82,12 +82,7 @@ def begin(
 
 
 def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, bool]]:
-    """Return the cells that `begin` would have, and whether each is done; writes nothing.
-
-    Raises:
-        ConfigError: the configuration contradicts the study in the folder.
-        RunFolderError: there is no study in the folder and no configuration.
-    """
+    """Return the cells that `begin` would have, and whether each is done; writes nothing."""
     study = StudyFolder(folder)
     # A study that has come to nothing may be configured anew.
     old = study.stored().config if config is None or (study.begun and study.reached) else None

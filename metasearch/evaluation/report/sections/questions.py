@@ -45,10 +45,6 @@ def question_table(study: Study, baseline: Arm, other: Arm, measure: str, count:
     """Return the questions with the largest difference, each in the language with its largest difference.
 
     None where the task ranks nothing, or both learners have no fold in common.
-
-    Raises:
-        DataError: the results of the questions of a run are damaged.
-        RunFolderError: a run has no such results.
     """
     selection = ScoreSelection(study.select(measure).measure, POOL)
     sides = [study.by_fold(arm, selection) for arm in (baseline, other)]

@@ -57,11 +57,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def submit(self, cells: Sequence[Cell]) -> Collection[str]:
-        """Submit cells, whose run folders exist; return the names of the accepted ones. Others may be submitted later.
-
-        Raises:
-            ConfigError: the place can run no cell with these settings.
-        """
+        """Submit cells, whose run folders exist; return the names of the accepted ones."""
 
     def collect(self) -> Mapping[str, JobEnd]:
         """Return the cells that have ended since the last call."""
