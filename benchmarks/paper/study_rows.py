@@ -11,7 +11,7 @@ from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm, digest, select_settings
-from metasearch.evaluation.study.bias import Bias, mean, measure_bias
+from metasearch.evaluation.study.bias import measure_arm_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
 from metasearch.evaluation.study.paired import difference, figures, pair
 from metasearch.evaluation.study.study import Study
@@ -151,19 +151,10 @@ def bias_by_arm(study: Study) -> dict[str, Row]:
     """
     rows = {}
     for arm in study.arms:
-        if by_fold := _bias_by_fold(study, arm):
-            whole = mean(list(by_fold.values()))
+        if whole := measure_arm_bias(study, arm):
             deviation = None if whole.spread is None else whole.spread.bias
             rows[arm.label] = {"bias": whole.figures.bias, "bias_sd": deviation}
     return rows
-
-
-def _bias_by_fold(study: Study, arm: Arm) -> dict[int, Bias]:
-    seeds: dict[int, list[Bias]] = {}
-    for scored in study.of(arm):
-        if (one := measure_bias(scored)) is not None:
-            seeds.setdefault(scored.fold, []).append(one)
-    return {fold: mean(each) for fold, each in seeds.items()}
 
 
 def _settings(study: Study, arm: Arm) -> Row:

@@ -177,13 +177,13 @@ class RunFolder:
             raise DataError(f"{error}. To score again, delete {quoted(self._results)}") from None
 
     def facts(self) -> dict[str, Any]:
-        """Return time, memory and hardware of a finished run, else nothing; `RunFolderError` where they are damaged."""
-        if not self._facts.is_file():
-            return {}
+        """Return time, memory and hardware of a finished run, else nothing."""
         try:
-            known: dict[str, Any] = json.loads(self._facts.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise RunFolderError(f"{self._facts}: not JSON: {error}. The file is truncated or damaged") from None
+            known = json.loads(read_bytes(self._facts)) if self._facts.exists() else {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"{self._facts}: not JSON: {error}. The file is truncated or damaged") from None
+        if not isinstance(known, dict):
+            raise DataError(f"{self._facts}: not the facts of a run: {json.dumps(known)[:40]}")
         return known
 
     def require_unchanged(self) -> None:

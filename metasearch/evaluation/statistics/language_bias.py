@@ -1,44 +1,38 @@
 """Language bias: does a ranking over many languages prefer the question's language?
 
-LAReQA (Roy et al. 2020, section 1, figure 1) calls a space of sentences *weakly aligned* where wrong candidates in the
-question's language are nearer than right ones in another, and tells it from a strongly aligned one by scores: mAP on
-a pool of all languages beside mAP on pools of one. The difference of these mixes bias with plain difficulty, as the
-larger pool has more distractors, too. Here the bias is read off the pooled ranking itself, in two ways, for question
-language a and candidate language l.
+LAReQA (Roy et al. 2020, section 1, figure 1) calls embeddings *weakly aligned* where wrong candidates in the question's
+language are nearer than right ones in another, and shows it by mAP on a pool of all languages beside pools of one.
+The difference mixes bias with difficulty, because the larger pool has more distractors. Here the bias is computed from
+the pooled ranking itself, in two ways, for question language a and candidate language l.
 
 Shares. Of the top k, a question has c[l] candidates in l, h of them relevant. R[l] of all relevant candidates and N[l]
-of all others in the pool are in l, R and N in sum. A ranker that is as good (it puts h relevant candidates into the top
-k) but does not look at languages takes h of the R and k − h of the N at random:
+of all others in the pool are in l, R and N in sum. An unbiased ranker with as many hits takes h of the R and k − h of
+the N at random:
 
 - observed o[a, l] = mean over the questions in a of c[l] / k
 - expected e[a, l] = mean of (h · R[l] / R + (k − h) · N[l] / N) / k, which is exact, not a limit
 - greatest m[a, l] = mean of (min(h, R[l]) + min(k − h, N[l])) / k: as many in l as h leaves room for
-- bias[a] = (o[a, a] − e[a, a]) / (m[a, a] − e[a, a]): 0 of a ranker that does not look at languages, 1 of one that
-  takes the question's language wherever it can, negative of one that avoids it
-- uneven[a] = ½ Σ over l of |o[a, l] − e[a, l]|: what part of the top is in the wrong language.
+- bias[a] = (o[a, a] − e[a, a]) / (m[a, a] − e[a, a]): 0 if the ranker ignores language, 1 if it takes the question's
+  language wherever it can, negative if it avoids it.
 
 The excess o − e is divided by m − e, not by 1 − e: the translations of an answer that a ranker finds leave less room
-for its own language, so by 1 − e whoever ranks better would look less biased. A ranker that prefers one language
-whatever the question's has no such bias: o − e of a question sums to 0, so that the mean of the diagonal is 0 where
-all languages have as many candidates. Such a preference shows in the matrix o − e and in uneven[a]; that one is above 0
-by chance, too, the more so the fewer the questions.
+for its own language, so with 1 − e a better ranker would look less biased. A ranker that always prefers one language
+has no such bias: o − e of a question sums to 0. That preference shows in the matrix o − e.
 
-Loss. With all candidates of l that are not relevant taken out of the ranking, AP@k rises by lost[a, l], the AP that
-distractors in l cost. Any distractors cost some; bias is that those in a cost questions in a more than those in
-another language: own excess[a] = lost[a, a] − mean over l ≠ a of lost[a, l]. It is the mAP that the failure of LAReQA's
-figure 1 costs, in a pool that is otherwise as it is. Languages are compared as they stand in the pool: one with more
-candidates has more distractors to lose to.
+Loss. If all irrelevant candidates in l are removed from the ranking, AP@k rises by lost[a, l], the AP that distractors
+in l cost. Any distractors cost some; with bias those in a cost questions in a more than those in another language.
+A language with more candidates has more distractors to lose to.
 
 Shapes: N questions, M relevant candidates of all questions in a row, A languages of questions, L languages of
 candidates. Arguments that several functions take:
 
-- k: size of the top, at most that of the pool
+- k: size of the top, at most the size of the pool
 - hits: number of relevant candidates in the top k, h, `(N,)`
 - relevant, others: number of relevant and of other candidates of each language, R[l] and N[l], `(N, L)`
 - ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M,)`
 - offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`
 - observed, expected, greatest: the shares o, e and m, `(A, L)`
-- own: index of each question language among those of the candidates, −1 where it is not there, `(A,)`
+- own: index of each question language among the candidate languages, −1 if it is missing, `(A,)`
 """
 
 import numpy as np
@@ -124,16 +118,6 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
     # A room of NaN compares as False, so that both undefined cases stay NaN.
     np.divide(excess, room, out=shares, where=room > _NO_ROOM)
     return shares
-
-
-def uneven(observed: Values, expected: Values) -> Values:
-    """Return ½ Σ |o − e| over candidate languages, the total variation distance between two shares, `(A,)`.
-
-    >>> uneven(np.array([[0.5, 0.5, 0.0]]), np.array([[0.25, 0.25, 0.5]]))
-    array([0.5])
-    """
-    distance: Values = np.abs(observed - expected).sum(1) / 2
-    return distance
 
 
 def own_values(values: Values, own: Counts) -> Values:

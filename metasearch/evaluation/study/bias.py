@@ -23,59 +23,41 @@ DEPTH = 20
 
 
 class BiasFigures(NamedTuple):
-    """Language bias in a few figures, each the mean over the question languages for which it is defined.
-
-    NaN where there are none: with candidates of one language alone, or none in the questions' languages.
+    """Language bias in a few figures, each the mean over the question languages with a defined value, or NaN.
 
     Attributes:
         bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
         own: AP@k lost to distractors in the question's own language.
         other: AP@k lost to distractors in another language, mean over these.
-        excess: own less other.
-        uneven: part of the top k that is in the wrong language, whichever is preferred.
         correlation: rank correlation of the top k of a question with those of its translations.
     """
 
     bias: float
     own: float
     other: float
-    excess: float
-    uneven: float
     correlation: float
 
 
 @dataclass(frozen=True, eq=False)
 class Bias:
-    """Language bias on one fold with one seed, or averaged.
-
-    A languages of questions, L of candidates; o, e and the losses are those of `statistics.language_bias`. NaN where a
-    language has no question or no candidate, or where the top leaves nothing to choose.
+    """Language bias on one fold with one seed, or averaged; A languages of questions, L of candidates.
 
     Attributes:
         k: depth of the top.
         asked: languages of the questions; `languages` are those of the candidates.
-        observed: share of each candidate language in the top k, o, `(A, L)`.
-        expected: share of a ranker without bias, e, `(A, L)`.
-        lost: AP@k lost to the distractors of each candidate language, `(A, L)`.
-        by_language: bias of each question language, `(A,)`.
-        spread: sample standard deviation of the figures over `folds` folds; None of a single fold.
+        excess: share of each candidate language in the top k beyond an unbiased ranker's, o − e, `(A, L)`.
+        figures: the bias in a few figures.
+        spread: sample standard deviation of the figures over `folds` folds; None for a single fold.
+        folds: number of folds.
     """
 
     k: int
     asked: tuple[str, ...]
     languages: tuple[str, ...]
-    observed: Values
-    expected: Values
-    lost: Values
-    by_language: Values
+    excess: Values
     figures: BiasFigures
     spread: BiasFigures | None = None
     folds: int = 1
-
-    @property
-    def excess(self) -> Values:
-        """Share in the top k beyond an unbiased ranker's, o − e, `(A, L)`."""
-        return self.observed - self.expected
 
 
 def measure_bias(scored: Scored) -> Bias | None:
@@ -102,8 +84,7 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
     size, depth = len(ranking.languages), min(k, pool)
     of = {language: i for i, language in enumerate(ranking.languages)}
     asked = tuple(sorted({question.language for question in ranking.questions}))
-    place = {language: i for i, language in enumerate(asked)}
-    groups = np.array([place[question.language] for question in ranking.questions])
+    groups = np.array([asked.index(question.language) for question in ranking.questions])
     own = np.array([of.get(language, -1) for language in asked])
     spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
 
@@ -120,37 +101,29 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
             language_bias.lost(ranking.ranks, ranking.above, ranking.offsets, k),
         )
     )
-    by_language = language_bias.bias(observed, expected, greatest, own)
-    costs = language_bias.own_values(lost, own), language_bias.other_values(lost, own)
     ids = [question.id for question in ranking.questions]
-    alike = rank_correlation.by_language(ranking.top[:, :depth], ids, groups, len(asked))
-    parts = by_language, *costs, costs[0] - costs[1], language_bias.uneven(observed, expected), alike
+    parts = (
+        language_bias.bias(observed, expected, greatest, own),
+        language_bias.own_values(lost, own),
+        language_bias.other_values(lost, own),
+        rank_correlation.by_language(ranking.top[:, :depth], ids, groups, len(asked)),
+    )
     figures = BiasFigures(*(float(_mean(values)) for values in parts))
-    return Bias(k, asked, ranking.languages, observed, expected, lost, by_language, figures)
+    return Bias(k, asked, ranking.languages, observed - expected, figures)
 
 
 def mean(parts: Sequence[Bias]) -> Bias:
-    """Return the mean over biases with equal k, and the spread; missing languages are skipped."""
+    """Return the mean over biases with equal k, and the spread; a missing language is NaN and does not count."""
     asked = tuple(sorted({language for part in parts for language in part.asked}))
     languages = tuple(sorted({language for part in parts for language in part.languages}))
-    observed, expected, lost = (
-        _mean(np.stack([_placed(getattr(part, name), part, asked, languages) for part in parts]))
-        for name in ("observed", "expected", "lost")
-    )
-    by_language = _mean(np.stack([_placed(part.by_language[:, None], part, asked, None)[:, 0] for part in parts]))
+    excess = np.full((len(parts), len(asked), len(languages)), np.nan)
+    for wide, part in zip(excess, parts, strict=True):
+        rows, columns = [asked.index(each) for each in part.asked], [languages.index(each) for each in part.languages]
+        wide[np.ix_(rows, columns)] = part.excess
     values = np.array([part.figures for part in parts])
     figures = BiasFigures(*_mean(values).tolist())
     spread = BiasFigures(*values.std(0, ddof=1).tolist()) if len(parts) > 1 else None
-    return Bias(parts[0].k, asked, languages, observed, expected, lost, by_language, figures, spread, len(parts))
-
-
-def _placed(values: Values, part: Bias, asked: Sequence[str], languages: Sequence[str] | None) -> Values:
-    """Return values in the rows, and columns, of all languages, NaN where a part lacks one."""
-    rows = [asked.index(language) for language in part.asked]
-    columns = [0] if languages is None else [languages.index(language) for language in part.languages]
-    wide = np.full((len(asked), 1 if languages is None else len(languages)), np.nan)
-    wide[np.ix_(rows, columns)] = values
-    return wide
+    return Bias(parts[0].k, asked, languages, _mean(excess), figures, spread, len(parts))
 
 
 def _mean(values: Values) -> Values:

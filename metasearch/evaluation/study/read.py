@@ -4,7 +4,6 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 `config.yaml`. A cell is one arm on one fold with one seed.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +15,11 @@ from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.arms import Arm, find_arm, labelled, select_settings
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
 from metasearch.evaluation.study.trec_runs import read_trec_runs
-from metasearch.io import read_bytes
 from metasearch.runs.folder import CONFIG, RunFolder
-from metasearch.runs.rows import MEAN, STAGE, Row, read_complete_rows
+from metasearch.runs.rows import STAGE, Row, read_complete_rows
 from metasearch.runs.versions import differing
 
-# Scores of several runs combined into arms, after a check that they may be compared.
-
-_TOLERANCE = 0.01
-"""How far two scores of the same encoder may be apart: another device or batch changes few ranks."""
+STUDY_FILE = "study.yaml"
 
 ArmRows = tuple[Run, list[Row]]
 """A run and its rows of one arm."""
@@ -67,8 +62,8 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     """Return the arms with their labels, and the scores of each on each fold with each seed.
 
-    Zero-shot, which every run scores, counts once. Runs of the same arm are combined, wherever they are
-    from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
+    Zero-shot, which every run scores, counts once. If two studies have the same arm on the same fold with the same
+    seed, each study's is an arm; otherwise runs of an arm are combined.
     """
     by_arm: dict[Arm, dict[tuple[int, int], dict[int, ArmRows]]] = {}
     settings = {}
@@ -88,38 +83,13 @@ def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
         for (fold, seed), runs in cells.items():
             for run, own in runs.values():
                 cell = replace(arm, source=run.source) if apart else arm, fold, seed
-                if cell not in chosen:
-                    chosen[cell] = run, own
-                else:
-                    _require_same(chosen[cell], (run, own), arm)
+                before, _ = chosen.setdefault(cell, (run, own))
+                if before is not run and not arm.zero_shot:
+                    raise ConfigError(f"{before.path} and {run.path} are both {arm.learner}, fold {fold}, seed {seed}")
     arms = list(dict.fromkeys(arm for arm, _, _ in chosen))
     named = dict(zip(arms, labelled(arms, settings), strict=True))
     scored = [Scored(named[arm], fold, seed, run, tuple(own)) for (arm, fold, seed), (run, own) in chosen.items()]
     return list(named.values()), scored
-
-
-def _require_same(one: ArmRows, other: ArmRows, arm: Arm) -> None:
-    """Raise `ConfigError` unless two runs have the same zero-shot scores."""
-    (first, before), (second, after) = one, other
-    both = f"{first.path} and {second.path}"
-    if not arm.zero_shot:
-        raise ConfigError(f"{both} are both {arm.learner}, fold {before[0]['fold']}, seed {before[0]['seed']}")
-    means = _means(before)
-    for key, value in _means(after).items():
-        # A measure that only one of them has is no contradiction.
-        if abs(means.get(key, value) - value) > _TOLERANCE:
-            raise ConfigError(
-                f"{both} cannot be compared: zero-shot {key[0]} on {key[1]} is {means[key]:.4f} and {value:.4f}, so "
-                f"'{arm.encoder}' is not the same encoder"
-            )
-
-
-def _means(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
-    tests = (row for row in rows if row["language"] == MEAN and row["split"] == "test")
-    return {(row["measure"], row["split"], row["pool"]): row["value"] for row in tests}
-
-
-STUDY_FILE = "study.yaml"
 
 
 def read_study(
@@ -211,7 +181,7 @@ def find_study(path: Path) -> Path | None:
 def _run(path: Path, source: str) -> Run:
     config = _config(path)
     rows = read_complete_rows(path / "results.jsonl", config)
-    run = Run(path, source, config, tuple(rows), _facts(path / "facts.json"))
+    run = Run(path, source, config, tuple(rows), RunFolder(path).facts())
     # After the reading, which names the line where it can.
     RunFolder(path).require_unchanged()
     return run
@@ -222,16 +192,6 @@ def _config(path: Path) -> Mapping[str, Any]:
     if not isinstance(config, dict):
         raise ConfigError(f"{path / CONFIG}: config: missing key; this is not a metasearch run")
     return flat(config)
-
-
-def _facts(path: Path) -> Mapping[str, Any]:
-    try:
-        known = json.loads(read_bytes(path)) if path.exists() else {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON: {error}. The file is truncated or damaged") from None
-    if not isinstance(known, dict):
-        raise DataError(f"{path}: not the facts of a run: {json.dumps(known)[:40]}")
-    return known
 
 
 def _nothing(

@@ -231,14 +231,6 @@ def test_runs_of_different_versions_are_put_together_only_when_that_is_asked_for
     assert where(read_study([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
 
 
-def test_runs_from_different_encoders_of_one_name_are_refused(tmp_path):
-    one = run(tmp_path / "a")
-    other = write_run(tmp_path / "b", Made(learner="fine-tune"), start=Made(9.0), **TINY)
-    said = message(ConfigError, one, other)
-    assert said.startswith(f"{one} and {other} cannot be compared: zero-shot map@20 on test is ")
-    assert said.endswith("so 'tiny' is not the same encoder")
-
-
 def test_two_cells_of_a_study_that_are_the_same_are_refused(tmp_path):
     folder = study(tmp_path / "s", {"one": Made(learner="maml"), "two": Made(learner="maml")}, folds=(0,))
     paths = [folder / "cells" / name / "fold-0-seed-0" for name in ("one", "two")]

@@ -83,9 +83,6 @@ def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
         f"mAP@{k} lost to own language": f"gain in mAP@{k} if the wrong candidates in the question's language are "
         "removed",
         "lost to another language": "the same for another language, mean over these; any wrong candidates cost some",
-        "excess": "lost to own language - lost to another language, the cost of the bias",
-        "uneven shares": f"the part of the top {k} that is in the wrong language, whichever is preferred; above 0 by "
-        "chance",
         "rank correlation": f"Spearman's, of the top {k} of a question in two languages, mean over pairs of "
         "translations; 100 for equal rankings, −86 for disjoint ones",
     }
