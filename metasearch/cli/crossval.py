@@ -133,7 +133,7 @@ def run(
     from metasearch.cli._settings import show
     from metasearch.pipelines.run import RunResult
     from metasearch.pipelines.study import runner
-    from metasearch.pipelines.study.summary import means
+    from metasearch.pipelines.study.runner import means
 
     report = folder / "report.md"
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.config.mine import MineConfig
+from metasearch.config.run import MineConfig
 from metasearch.errors import ConfigError
 
 

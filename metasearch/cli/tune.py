@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.config.tune import DEFAULT_ENCODER, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 

@@ -7,11 +7,12 @@ models. Together with the contents of the data and the encoder's weights they de
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo
 
 from metasearch.config import yaml
-from metasearch.config.base import Count, Flag, Positive, Renamed, Seed, Settings
+from metasearch.config.base import Count, Flag, NonNegative, Positive, Renamed, Seed, Settings
 from metasearch.config.index import RerankSettings
+from metasearch.config.languages import Language
 from metasearch.config.library import Library
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
@@ -153,6 +154,55 @@ class EvaluateConfig(Settings):
     averages each candidate with its neighbours in other languages; balanced normalises scores per language; reranked
     reranks the best candidates with --rerank."""
     rerank: RerankSettings = RerankSettings()
+
+
+class MineConfig(Settings):
+    """How hard negatives are mined for other trainers."""
+
+    data: DataConfig
+    encoder: EncoderConfig
+    compute: ComputeConfig = ComputeConfig()
+    split: Literal["train", "dev", "test", "all"] = "train"
+    """Part of the fold whose questions are anchors; a model must not be tested on questions that it was trained on."""
+    negatives: Annotated[Positive, Flag(name="--num-negatives", metavar="N")] = 5
+    """Negatives of each row."""
+    range_min: Count = 0
+    """Nearest candidates of a language to skip, which may be answers that nobody labelled."""
+    range_max: Annotated[Positive | None, Flag(metavar="N")] = None
+    """Nearest candidates of a language to choose from; by default all."""
+    relative_margin: NonNegative = 0.05
+    """Share of the answer's cosine by which a negative must be less similar to the question."""
+    languages: Annotated[tuple[Language, ...], Flag(name="--language", metavar="TAG")] = ()
+    """Language of answers and negatives, such as de; repeatable. By default all."""
+
+
+DEFAULT_ENCODER = "mini-e5"
+
+
+class TuneConfig(Settings):
+    """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
+
+    Attributes:
+        labels: file or folder of the labels; empty where they were given in memory.
+        columns: name of a value → its column.
+    """
+
+    kind: Literal["tune"] = "tune"
+    labels: str = ""
+    columns: Mapping[str, str] = {}
+    documents: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
+    """File or folder to search, as for `metasearch index`; repeatable."""
+    translations: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
+    """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
+    encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
+    learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()
+    """Further learners to try, such as maml,maml-align."""
+    folds: Annotated[int, Field(ge=3, le=20)] = 5
+    """Held-out folds; fewer where there are few labels."""
+    device: Device = "auto"
+    """Device to run on; auto takes a GPU if there is one."""
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+    """Random seed of folds and episodes."""
 
 
 Config = TypeVar("Config", bound=Settings)

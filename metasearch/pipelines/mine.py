@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.config.languages import normalise_tag
-from metasearch.config.mine import MineConfig
+from metasearch.config.run import MineConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.protocols import report_progress

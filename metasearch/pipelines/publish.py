@@ -21,8 +21,7 @@ from safetensors import safe_open
 from metasearch.config.extras import LOADER
 from metasearch.errors import ConfigError, DataError, EncoderError, HubError, MetasearchError, first_line
 from metasearch.io import read_bytes
-from metasearch.runs import checksums
-from metasearch.runs.folder import CONFIG
+from metasearch.runs.folder import CONFIG, SUMS, require_unchanged
 from metasearch.runs.markdown import markdown
 from metasearch.runs.signals import interrupted
 
@@ -34,7 +33,7 @@ MODULES = "modules.json"
 GRAPH = "metasearch.json"
 """In a folder with an ONNX graph, which has no modules."""
 _NAMES = (
-    CARD, checksums.SUMS, "LICENSE*", "LICENCE*", "NOTICE*", MODULES, "config.json",
+    CARD, SUMS, "LICENSE*", "LICENCE*", "NOTICE*", MODULES, "config.json",
     "config_sentence_transformers.json", "sentence_*_config.json", "data_config.json", "generation_config.json",
     "preprocessor_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt",
@@ -316,7 +315,7 @@ def _require_model(folder: Path, names: Sequence[str]) -> None:
                     file.keys()
             except Exception as error:  # the library has an error of its own
                 raise EncoderError(f"{folder / name}: damaged weights: {first_line(error)}") from None
-    checksums.require_unchanged(folder)
+    require_unchanged(folder)
     run = folder.absolute().parent
     if folder.absolute().name == "model" and (run / CONFIG).is_file():
-        checksums.require_unchanged(run)
+        require_unchanged(run)

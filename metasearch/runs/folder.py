@@ -5,7 +5,7 @@
     results.jsonl    one line a score, and lines of facts that scores share: `metasearch.runs.rows`
     queries/         the score of each test question, and what ranked where: `metasearch.runs.per_query_results`
     facts.json       time, memory and hardware
-    SHA256SUMS       hashes of the files above, once the run is finished: `metasearch.runs.checksums`
+    SHA256SUMS       hashes of the files above, once the run is finished, as for `sha256sum --check`
     report.md        the table against zero-shot; written last
     model/           loads with plain SentenceTransformer
     checkpoint/      only while a run is not finished
@@ -14,6 +14,7 @@ Results and report appear whole or not at all.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,13 +25,15 @@ from metasearch.config import yaml
 from metasearch.config.base import FrozenConfig, Settings
 from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
-from metasearch.io import NEW, atomic_write, held, move, read_bytes, share, taken, write_error
-from metasearch.runs import checksums
+from metasearch.io import NEW, atomic_write, digest, held, move, read_bytes, sha256_of_bytes, share, taken, write_error
 from metasearch.runs.log import read_events
 from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.rows import format_rows, read_rows
 
 CONFIG = "config.yaml"
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_COVERED = (CONFIG, "results.jsonl", "log.jsonl", "facts.json", "queries/*.npz")
 
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
@@ -188,13 +191,13 @@ class RunFolder:
 
     def require_unchanged(self) -> None:
         """Raise `RunFolderError` if a file in the finished run has changed."""
-        checksums.require_unchanged(self.path)
+        require_unchanged(self.path)
 
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts, hashes and report, which mark the run as finished, and delete the checkpoint."""
         if facts is not None:
             atomic_write(self._facts, json.dumps(facts, indent=2) + "\n")
-        checksums.write_checksums(self.path, report)
+        write_checksums(self.path, report)
         # A crash here leaves a finished run with a checkpoint, and never an unfinished one without.
         atomic_write(self.report, report)
         self.remove_checkpoint()
@@ -211,3 +214,38 @@ def _is_run(path: Path) -> bool:
         return isinstance(yaml.tree(path / CONFIG).get("config"), dict)
     except ConfigError:
         return False
+
+
+def write_checksums(folder: Path, report: str) -> None:
+    """Write hashes of a run's files, and of its final report; `RunFolderError` on failure."""
+    paths = sorted(path for pattern in _COVERED for path in folder.glob(pattern))
+    hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths}
+    hashes["report.md"] = sha256_of_bytes(report.encode())
+    atomic_write(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
+
+
+def require_unchanged(folder: Path) -> None:
+    """Raise `RunFolderError` if a file in a finished run has changed; readers report missing ones."""
+    for name, expected in _read_checksums(folder / SUMS).items():
+        path = folder / name
+        if path.is_file() and digest(path) != expected:
+            raise RunFolderError(
+                f"{path}: checksum mismatch: it was changed since the run wrote it, or damaged; its hash is in "
+                f"{quoted(folder / SUMS)}. Restore the file, or delete {SUMS} if you changed it on purpose"
+            )
+
+
+def _read_checksums(path: Path) -> Mapping[str, str]:
+    """Return file name → hash; empty if there is no such file."""
+    if not path.exists():
+        return {}
+    try:
+        lines = read_bytes(path).decode().removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunFolderError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    known: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not (found := _LINE.fullmatch(line)):
+            raise RunFolderError(f"{path}:{number}: expected a SHA-256 and a file's name. The file is damaged")
+        known[found[2]] = found[1]
+    return known

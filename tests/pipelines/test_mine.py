@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from helpers.corpus import FakeEncoder, at_angle, retrieval
 from metasearch.cli import main
-from metasearch.config.mine import MineConfig
+from metasearch.config.run import MineConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.mine import mine_rows
 

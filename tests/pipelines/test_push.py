@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from helpers import hub as hubs
 from metasearch.cli import main
 from metasearch.pipelines.factory import load_encoder
-from metasearch.runs import checksums
+from metasearch.runs.folder import SUMS, write_checksums
 
 NAME = "me/search"
 CARD = "---\nlicense: cc0-1.0\n---\n# A small model\n"
@@ -170,7 +170,7 @@ def remove(path):
 
 def seal(model):
     hashed = hashlib.sha256(b"another card").hexdigest()
-    (model / checksums.SUMS).write_text(f"{hashed}  README.md\n", encoding="utf-8")
+    (model / SUMS).write_text(f"{hashed}  README.md\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_run_stands_for_its_model_and_must_be_as_it_was_written(hub, model, tm
     run = model.parent
     (run / "config.yaml").write_text("config: {}\n", encoding="utf-8")
     (run / "results.jsonl").write_text("{}\n", encoding="utf-8")
-    checksums.write_checksums(run, "report")
+    write_checksums(run, "report")
     (model / "README.md").write_text(CARD + "Better.\n", encoding="utf-8")
     push(run, NAME)
     (run / "results.jsonl").write_text("[]\n", encoding="utf-8")

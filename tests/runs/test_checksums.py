@@ -5,8 +5,7 @@ import subprocess
 import pytest
 
 from metasearch.errors import RunFolderError
-from metasearch.runs.checksums import SUMS
-from metasearch.runs.folder import RunFolder
+from metasearch.runs.folder import SUMS, RunFolder
 
 
 @pytest.fixture

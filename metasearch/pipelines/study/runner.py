@@ -1,23 +1,25 @@
 """A study from its configuration to its table."""
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from metasearch.config.launchers import LauncherConfig
 from metasearch.config.study import StudyConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import CellsFailed, ConfigError, to_resume
+from metasearch.evaluation.report.formats import markdown
+from metasearch.evaluation.report.main_table import main_table, ordered, over_languages
 from metasearch.evaluation.study.read import read_study
-from metasearch.evaluation.study.study import Study
+from metasearch.evaluation.study.study import ScoreSelection, Study
 from metasearch.io import atomic_write
 from metasearch.pipelines.run import require_same_data, require_trust, resumable
-from metasearch.pipelines.study import summary
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers.base import open_launcher
 from metasearch.pipelines.study.merge import merged
 from metasearch.pipelines.study.plan import Cell, plan
-from metasearch.pipelines.study.pool import Pool
-from metasearch.pipelines.study.prepare import require_encoders
+from metasearch.pipelines.study.pool import Pool, require_encoders
 from metasearch.pipelines.study.status import UNWATCHED, CellStatus, StatusBoard, Watcher
 from metasearch.runs.versions import differing, versions
 
@@ -144,8 +146,13 @@ def _report(study: StudyFolder, board: StatusBoard) -> Study:
     if not board.within("done"):
         raise _failed(study, failed)
     results = read_study([study.path])
-    atomic_write(study.path / "results.jsonl", summary.results(results))
-    atomic_write(study.report, summary.report(results))
+    rows = [{"arm": scored.arm.label, **row} for scored in results.scored for row in scored.rows]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    atomic_write(study.path / "results.jsonl", lines)
+    parts = [f"# {results.name}\n", markdown(main_table(results, results.select()))]
+    if results.missing:
+        parts.append("\n".join(f"- {line}" for line in results.missing) + "\n")
+    atomic_write(study.report, "\n".join(parts))
     if failed:
         raise _failed(study, failed)
     return results
@@ -157,3 +164,17 @@ def _failed(study: StudyFolder, failed: list[CellStatus]) -> CellsFailed:
         f"{len(failed)} of the study's runs failed; the others are done. The same command, or "
         f"{to_resume(study.path)}, tries again:\n{lines}"
     )
+
+
+def means(study: Study) -> list[dict[str, Any]]:
+    """Return the means of every arm over languages, seeds and folds, by measure, pool and split, as JSON."""
+    rows = []
+    for arm in ordered(study):
+        for selection in (
+            ScoreSelection(m, p, s) for s in ("test", "dev") for m in study.measures for p in study.pools
+        ):
+            mean = over_languages(study, arm, selection)
+            if mean is not None:
+                named = {"arm": arm.label, "split": selection.split, **selection._asdict()}
+                rows.append({**named, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
+    return rows

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config import registry, yaml
-from metasearch.config.run import Device
-from metasearch.config.tune import DEFAULT_ENCODER, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, Device, TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder

@@ -17,8 +17,7 @@ from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.library import load_distillation
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.run import ComputeConfig
-from metasearch.config.tune import TuneConfig
+from metasearch.config.run import ComputeConfig, TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.read import read
 from metasearch.data.overlap import Index, TestSet, key

@@ -12,7 +12,7 @@ from metasearch.config.library import Library
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.postprocessing import LEAST, NeutralSettings
 from metasearch.config.recipe import Recipe
-from metasearch.config.tune import TuneConfig
+from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
 from metasearch.data.texts_by_language import tagged_of

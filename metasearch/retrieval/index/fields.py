@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.conditions import Condition, read_number
+from metasearch.config.index import Condition, read_number
 
 
 def scalars(value: Any) -> list[str | int | float]:

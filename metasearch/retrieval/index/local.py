@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.config.conditions import Condition
+from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SourceFile
@@ -188,7 +188,7 @@ class LocalStore:
             top: how many rows are wanted for each.
             groups: languages whose rows are ranked apart; an empty one has all languages.
             expanded: whether the second vectors of the rows are searched.
-            where: conditions on further fields (`metasearch.config.conditions`); other rows are not ranked.
+            where: conditions on further fields (`metasearch.config.index`); other rows are not ranked.
 
         Raises:
             ConfigError: no row is in one of the languages or has one of the fields, or `top` is below 1.

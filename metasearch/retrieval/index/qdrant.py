@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
-from metasearch.config.conditions import Condition
 from metasearch.config.extras import import_extra
+from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.conditions import list_conditions
+from metasearch.config.index import list_conditions
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.encoders.encoder import Encoder
@@ -97,7 +97,7 @@ class Searcher:
             rerank: passages of each query, at least `top`, that the cross-encoder reads; the score of a hit is then the
                 raw score of the cross-encoder. 0 reranks none.
             where: conditions on further fields; hits meet all of them: `["price<10", "topic=news"]`, or a mapping for
-                equal values, `{"topic": "news"}` (`metasearch.config.conditions`).
+                equal values, `{"topic": "news"}` (`metasearch.config.index`).
 
         Raises:
             ConfigError: no passage is in one of the languages or has one of the fields, a condition is wrong, `top` is

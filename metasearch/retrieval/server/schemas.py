@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
-from metasearch.config.conditions import list_conditions
-from metasearch.config.index import RankingSettings, RerankSettings
+from metasearch.config.index import RankingSettings, RerankSettings, list_conditions
 from metasearch.config.recipe import ROLE_NAMES, Role
 from metasearch.errors import nearest
 

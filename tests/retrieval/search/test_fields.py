@@ -12,7 +12,7 @@ from helpers.commands import metasearch
 from helpers.indexes import Made, expected, found_by, made, queries, write_index
 from helpers.passages import passages_of
 from helpers.serving import running
-from metasearch.config.conditions import Condition, list_conditions
+from metasearch.config.index import Condition, list_conditions
 from metasearch.data.documents.read import read
 from metasearch.errors import ConfigError
 from metasearch.pipelines.search import index_documents, open_searcher
