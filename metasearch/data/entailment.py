@@ -35,11 +35,7 @@ OTHER_SPLIT = "of another split"
 
 @dataclass(frozen=True, slots=True)
 class EntailmentPair:
-    """Two sentences, and whether the first entails the second, contradicts it, or neither.
-
-    Attributes:
-        languages: languages of premise and hypothesis.
-    """
+    """Two sentences, and whether the first entails the second, contradicts it, or neither."""
 
     premise: str
     hypothesis: str

@@ -19,10 +19,7 @@ _VARIANT = re.compile(f"[{re.escape(''.join(_ONE))}]")
 
 
 def normalise(text: str) -> str:
-    """Return a text in NFKC with one symbol each for double quotes, single quotes and dashes, stripped.
-
-    Twice gives the same as once.
-    """
+    """Return a text in NFKC with one symbol each for double quotes, single quotes and dashes, stripped; idempotent."""
     if text.isascii():
         return text.replace("`", "'").strip()
     # Before NFKC, which would part ″ into two primes and write ´ as a space with an accent.

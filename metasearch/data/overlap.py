@@ -24,13 +24,7 @@ _NO_LINES = (".html", ".json", ".jsonl", ".parquet", ".xml", ".yaml")
 
 @dataclass(frozen=True)
 class TestSet:
-    """A test set's texts.
-
-    Attributes:
-        name: as a table shows it.
-        texts: each with file and line.
-        passages: long texts, of which a training text may not be a part; also in `texts`.
-    """
+    """A test set's texts, each with file and line; no training text may be a part of one of its `passages`."""
 
     __test__ = False  # it is no test of pytest's
 

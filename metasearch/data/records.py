@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 class Example(Protocol):
-    """A few texts that belong together: a triplet, a scored pair, a translation, or a pair with a label.
-
-    Attributes:
-        roles: name of each text, such as `positive`, and what that text is to the encoder.
-    """
+    """A few texts that belong together: a triplet, a scored pair, a translation, or a pair with a label."""
 
     roles: ClassVar[Mapping[str, Role]]
 
@@ -57,12 +53,7 @@ class Example(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in one language.
-
-    Attributes:
-        id: the same for all translations of a question.
-        group: the article it belongs to.
-    """
+    """A question in one language; translations share the id. `group` is its article."""
 
     id: str
     language: str

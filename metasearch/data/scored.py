@@ -2,8 +2,7 @@
 
 A file is a CSV without header, `sentence,sentence,score`, as stsb-multi-mt is, or the same with tabs and no quotes;
 either may be packed as `.gz`. Its name gives the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
-English, `sts-pt-BR-en.csv` Brazilian Portuguese and English. Languages have codes of two letters, and two of them stand
-side by side, since other words may have two letters, too. Rows of the same number are translations of each other in
+English, `sts-pt-BR-en.csv` Brazilian Portuguese and English. Rows of the same number are translations of each other in
 files whose names differ in the languages alone.
 """
 
@@ -23,6 +22,8 @@ from metasearch.errors import DataError
 
 # Gold similarity: from 0 to 5 in files, from 0 to 1 in records.
 
+_CODE = re.compile(r"(?<![A-Za-z0-9])[a-z]{2}(?:[-_][A-Z][a-z]{3})?(?:[-_][A-Z]{2})?(?![A-Za-z0-9])")
+"""A language in a file's name, with script and region."""
 SCORE_MAX = 5.0
 """Gold similarity goes from 0 to 5 in files; records hold it divided by this."""
 
@@ -92,45 +93,21 @@ def split_dev(
 
 def read_name(path: Path) -> tuple[tuple[str, str], str]:
     """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`."""
-    words = re.findall(r"[^-_.]+", unpacked(path.name).rsplit(".", 1)[0])
-    # The longest stretch, and of several readings those without a region in lower case, which could be a language.
-    for size in range(len(words), 0, -1):
-        for cased in (True, False):
-            readings = list(_readings(words, size, cased))
-            if len(readings) > 1:
-                ways = " or ".join(" and ".join(languages) for languages, _ in readings)
-                raise DataError(f"{path}: its name can be read as {ways}; write regions in capitals, such as pt-BR")
-            if readings:
-                return readings[0]
-    if codes := [word for word in words if _read_language([word], cased=True)]:
+    stem = unpacked(path.name).rpartition(".")[0]
+    found = [match for match in _CODE.finditer(stem) if parse_name(match[0], cased=True)]
+    if not found:
         raise DataError(
-            f"{path}: its name has several words that may be languages, {' and '.join(codes)}, which are not adjacent; "
-            f"rename it to something like {'-'.join(codes[:2])}.csv, or remove the word that is no language"
+            f"{path}: no language in its name; rename it to something like stsb-en-train.csv or ar-en.csv, with codes "
+            "of two letters, and regions in capitals"
         )
-    raise DataError(
-        f"{path}: no language in its name; rename it to something like stsb-en-train.csv or ar-en.csv, with codes of "
-        "two letters"
-    )
-
-
-def _readings(words: Sequence[str], size: int, cased: bool) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield every way to read a stretch of words as one language or two, with none among the other words."""
-    for start in range(len(words) - size + 1):
-        end = start + size
-        others = [*words[:start], *words[end:]]
-        if any(_read_language([word], cased) for word in others):
-            continue
-        series = "-".join(others) or "row"
-        if tag := _read_language(words[start:end], cased):
-            yield (tag, tag), series
-        for middle in range(start + 1, end):
-            first, second = (_read_language(part, cased) for part in (words[start:middle], words[middle:end]))
-            if first and second:
-                yield (first, second), series
-
-
-def _read_language(words: Sequence[str], cased: bool) -> str:
-    return parse_name("-".join(words), cased) if len(words[0]) == 2 else ""
+    first, last = found[0], found[-1]
+    if len(found) > 2 or (len(found) == 2 and last.start() - first.end() > 1):
+        raise DataError(
+            f"{path}: its name has several words that may be languages, {' and '.join(code[0] for code in found)}; "
+            "rename it to something like ar-en.csv or sts-pt-BR-en.csv"
+        )
+    words = re.findall(r"[^-_.]+", f"{stem[: first.start()]}-{stem[last.end() :]}")
+    return (parse_name(first[0]), parse_name(last[0])), "-".join(words) or "row"
 
 
 def _written(score: float) -> float:

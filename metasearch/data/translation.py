@@ -23,13 +23,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, tupl
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A text and its translation.
-
-    Attributes:
-        source: the text in the pivot language, which the teacher knows.
-        target: its translation.
-        languages: languages of source and target, such as `("en", "de")`.
-    """
+    """A text in the pivot language, which the teacher knows, and its translation."""
 
     source: str
     target: str

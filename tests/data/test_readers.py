@@ -240,16 +240,14 @@ def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separa
     assert nile == Candidate("ar_3_1", "ar", second + first + " " + second, "Nile", (), second)
 
 
-def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplog):
+def test_articles_that_share_a_question_are_one(tmp_path):
     rows = '{"id": "1", "question": "One?", "answer": "A.", "article": "X"}\n'
     for language, article in (("de", "here"), ("el", "there")):
         (tmp_path / f"{language}.jsonl").write_text(rows.replace("X", article))
     assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
-    says = "question '1' is of 'here' in de, 'there' in el; such articles count as one; questions of such: 1"
-    assert caplog.messages == [f"{tmp_path}: {says}"]
 
 
-def test_xquad_r_articles_whose_titles_are_translated_are_one_and_that_is_said(tmp_path, caplog):
+def test_xquad_r_articles_whose_titles_are_translated_are_one(tmp_path):
     """Folds are cut between articles: no question is to be trained on in one language and tested in another."""
     place = copy("xquad-r", tmp_path)
     path = place / "tr.json"
@@ -263,8 +261,6 @@ def test_xquad_r_articles_whose_titles_are_translated_are_one_and_that_is_said(t
         of_question.setdefault(question.id, set()).add(question.group)
     assert {len(groups) for groups in of_question.values()} == {1}
     assert len(found.groups) == len(whole.groups)
-    (said,) = caplog.messages
-    assert f"in el, '{whole.questions[0].group} (tr)' in tr; such articles count as one" in said
 
 
 def test_a_pair_with_a_script_is_read_from_the_file_of_its_name(tmp_path):

@@ -67,12 +67,7 @@ class Passage:
 
 
 class Problem(NamedTuple):
-    """Something that cannot be read.
-
-    Attributes:
-        outcome: what happens instead, such as `row skipped`.
-        message: file, line and value, and what is wrong.
-    """
+    """Something that cannot be read."""
 
     outcome: str
     message: str

@@ -43,10 +43,7 @@ _LONGEST = 32
 
 
 def estimator(length: Callable[[str], int]) -> Callable[[str], int]:
-    """Return a function that sums the lengths of a text's words, with added special tokens counted once.
-
-    Of a tokenizer whose tokens end at white space it is the length itself; of others it may be more or less.
-    """
+    """Return a function that sums the lengths of a text's words, with added special tokens counted once."""
     added = length("")
     remembered = lru_cache(_WORDS)(length)
 

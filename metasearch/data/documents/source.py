@@ -31,8 +31,6 @@ SUFFIXES = {
     ".docx": "docx",
 }
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
-ROWS = "rows"
-"""The module that reads rows of named columns."""
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,7 @@ from metasearch.io import atomic_write
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """A document that a system found.
-
-    Attributes:
-        place: file and line, for errors.
-    """
+    """A document that a system found."""
 
     query: str
     document: str

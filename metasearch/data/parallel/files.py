@@ -198,10 +198,7 @@ class Part:
 
 
 def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], tuple[str, ...]]:
-    """Return the parts to read, and the files that are no training text.
-
-    In a folder, files of other names and those named `-dev` or `-test` are passed over; a file that is given is read.
-    """
+    """Return the parts to read, and the files that are no training text."""
     files: list[ParallelFile] = []
     ignored: list[str] = []
     for path in map(Path, paths):

@@ -20,7 +20,6 @@ from metasearch.data.readers.base import (
     COMPOSED,
     Text,
     joined,
-    log_joined_articles,
     pair_languages,
     problem,
     require_unique,
@@ -131,8 +130,6 @@ class _Corpus:
         """Language and name of a paragraph → file and line."""
         self.placed: dict[str, dict[str, str]] = {}
         """Language → questions without an id: their number among others, and the line of each."""
-        self.articles: dict[str, dict[str, str]] = {}
-        """Question → the articles that are named for it, and a language in which each is."""
 
     def read(self, path: Path, language: str, rows: Rows) -> None:
         """Read a language; questions with the same id, or without ids of the same row, are translations."""
@@ -161,7 +158,7 @@ class _Corpus:
             if asked.answer >= len(row.sentences):
                 says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
                 raise DataError(f"{where}: questions.{i}.answer: {says}")
-            uid = self._id(asked.id, f"{paragraph}-{i + 1}", row.article, language, where)
+            uid = self._id(asked.id, f"{paragraph}-{i + 1}", language, where)
             answered[asked.answer].append(uid)
             self.questions.append(Question(uid, language, asked.question, group))
         context = " ".join(row.sentences)
@@ -171,7 +168,7 @@ class _Corpus:
             self.origins[uid,] = where
 
     def add_labelled(self, row: _Labelled, where: str, language: str, number: str) -> None:
-        uid = self._id(row.id, number, row.article, language, where)
+        uid = self._id(row.id, number, language, where)
         group = row.article or uid
         self.questions.append(Question(uid, language, row.question, group))
         text = f"{row.answer} {row.context}".strip()
@@ -181,18 +178,15 @@ class _Corpus:
         self.origins.setdefault(key, where)
         self.answers.setdefault(key, []).append(uid)
 
-    def _id(self, given: str | None, place: str, article: str | None, language: str, where: str) -> str:
+    def _id(self, given: str | None, place: str, language: str, where: str) -> str:
         """Return a question's id, by default its position."""
         if not given:
             self.placed[language][place] = where
-        if article:
-            self.articles.setdefault(given or place, {}).setdefault(article, language)
         return given or place
 
     def data(self) -> RetrievalData:
         """Return what was collected; see `joined`."""
         self._check_places()
-        log_joined_articles(self.folder, self.articles)
         candidates = [
             replace(candidate, answers=tuple(self.answers[key])) if key in self.answers else candidate
             for key, candidate in self.candidates.items()

@@ -1,10 +1,8 @@
 """Checks that several readers share."""
 
-import logging
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
@@ -14,9 +12,6 @@ from metasearch.config.task import Task
 from metasearch.data.formats.blank import require_text
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
-
-log = logging.getLogger(__name__)
-
 
 Shown = Annotated[str, AfterValidator(require_text)]
 """A text that is not blank, as it stands."""
@@ -40,15 +35,6 @@ def require_unique(ids: Iterable[tuple[str, str]]) -> None:
         if uid in first:
             raise DataError(f"{place}: duplicate id '{uid}', first in {first[uid]}")
         first[uid] = place
-
-
-def log_joined_articles(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:
-    """Log translations of one question in different articles, which `joined` merges."""
-    if several := {uid: named for uid, named in articles.items() if len(named) > 1}:
-        uid, named = next(iter(several.items()))
-        of = ", ".join(f"'{article}' in {language}" for article, language in named.items())
-        says = f"question '{uid}' is of {of}; such articles count as one; questions of such: {len(several):,}"
-        log.warning("%s: %s", folder, says)
 
 
 def joined(

@@ -103,13 +103,7 @@ def judged_data(
 
 @dataclass
 class JudgedText:
-    """A query or a document.
-
-    Attributes:
-        place: for messages.
-        text: the title first.
-        language: a tag; empty where it is to be detected.
-    """
+    """A query or a document; the language is empty until it is detected."""
 
     place: str
     text: str

@@ -15,7 +15,7 @@ from metasearch.config.task import Task
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import json_of, text_of
 from metasearch.data.locate import find_file
-from metasearch.data.readers.base import COMPOSED, Shown, joined, log_joined_articles, problem, require_unique
+from metasearch.data.readers.base import COMPOSED, Shown, joined, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 
@@ -60,11 +60,7 @@ def read(folder: Path, task: Task) -> RetrievalData:
         asked, answers = _language(path, language)
         questions += asked
         candidates += answers
-    # Titles may be translated, and articles are then told by their questions.
-    articles: dict[str, dict[str, str]] = {}
-    for question in questions:
-        articles.setdefault(question.id, {}).setdefault(question.group, question.language)
-    log_joined_articles(folder, articles)
+    # Titles may be translated; the questions then join the articles.
     return joined(questions, candidates)
 
 

@@ -17,13 +17,7 @@ Key = tuple[str, ...]
 
 
 class HeldOut(NamedTuple):
-    """The content of dev and test.
-
-    Attributes:
-        ids: id of a question → the part it is in.
-        groups: article or row → the part it is in.
-        texts: key of a row → the part it is in, and what it is called.
-    """
+    """The content of dev and test."""
 
     ids: Mapping[str, str]
     groups: Mapping[str, str]

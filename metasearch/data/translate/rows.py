@@ -17,12 +17,7 @@ Translate = Callable[[Sequence[str], str], dict[str, str]]
 
 @dataclass(frozen=True)
 class TranslatedRow:
-    """A row that is added to train.
-
-    Attributes:
-        row: with its text in another language.
-        origin: the row of the source language that it translates.
-    """
+    """A row that is added to train."""
 
     row: Row
     origin: Row

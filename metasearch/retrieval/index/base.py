@@ -38,14 +38,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A document file as it was when its passages were cut.
-
-    Attributes:
-        path: as it is shown, with forward slashes.
-        size: bytes.
-        sha256: hash of its content, in hexadecimal digits.
-        language: that its name told; its siblings may tell another one later.
-    """
+    """A document file as it was when its passages were cut."""
 
     path: str
     size: int
@@ -70,14 +63,7 @@ class FilePlaces:
 
 @dataclass(frozen=True)
 class Kind:
-    """An index's encoder and settings, which never change.
-
-    Attributes:
-        encoder: name of the encoder.
-        fingerprint: hash of everything that its vectors depend on.
-        dimension: of the vectors.
-        settings: how texts are cut and encoded, such as the length of passages; JSON.
-    """
+    """An index's encoder and settings, which never change."""
 
     encoder: str
     fingerprint: str

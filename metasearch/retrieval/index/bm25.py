@@ -50,15 +50,6 @@ class Bm25:
         """Return each query's best rows with any of its words, and their scores, best first, `(K,)` each.
 
         Of equal scores the lower row comes first.
-
-        Args:
-            queries: texts.
-            top: how many rows are wanted for each; K is fewer where fewer have a word.
-            languages: of the rows to search; by default all.
-            where: conditions that the rows meet.
-
-        Raises:
-            ConfigError: no row is in one of the languages, or has one of the fields.
         """
         found = []
         inside = self.store.rows_in(languages, where)

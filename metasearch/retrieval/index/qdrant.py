@@ -72,12 +72,7 @@ def connect(address: Address) -> Any:
 
 @dataclass(frozen=True)
 class Point:
-    """What a point holds beside its vectors.
-
-    Attributes:
-        passage: at its first place.
-        places: how many places of the documents have the text.
-    """
+    """What a point holds beside its vectors."""
 
     passage: Passage
     places: int
@@ -165,20 +160,7 @@ class QdrantStore:
         expanded: bool = False,
         where: Sequence[str] = (),
     ) -> list[tuple[Rows, Scores]]:
-        """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
-
-        Args:
-            vectors: of queries, `(q, D)`.
-            top: how many rows are wanted for each.
-            groups: languages whose rows are ranked apart; an empty one has all languages.
-            expanded: whether the second vectors are searched.
-            where: conditions on further fields, which hits meet.
-
-        Raises:
-            ConfigError: no passage is in one of the languages or has one of the fields, or there are no second vectors.
-            NonFiniteError: a vector is not finite.
-            RunFolderError: the server cannot be reached or refuses.
-        """
+        """Return for each group of languages the best rows and their scores, as `LocalStore.search`; approximate."""
         if not np.isfinite(vectors).all():
             raise NonFiniteError("the vector of a query is not finite")
         if expanded:

@@ -22,13 +22,7 @@ _MEASURED = 10_000
 
 @dataclass(frozen=True)
 class CopyResult:
-    """A collection's size and changes.
-
-    Attributes:
-        passages: there are.
-        sent: points that are new or changed.
-        deleted: points that are gone.
-    """
+    """A collection's size and changes."""
 
     passages: int
     sent: int

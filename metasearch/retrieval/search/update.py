@@ -7,9 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from metasearch.config.index import IndexSettings
-from metasearch.config.languages import is_known
 from metasearch.data.documents.settings import Settings
-from metasearch.data.documents.source import ROWS, Source, sources
+from metasearch.data.documents.source import sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
 from metasearch.errors import DataError
@@ -81,7 +80,6 @@ def update(
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
-    _say_idle(settings, documents)
     with writing(folder, kind) as store:
         before = store.files
         sampled = SAMPLE if settings.neutral and not store.arrays else 0
@@ -114,15 +112,6 @@ def update(
         kept=found.kept,
         skipped_rows=found.rows,
     )
-
-
-def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
-    """Warn about a column option without table documents, and a language option without untagged texts."""
-    usual = IndexSettings.model_fields["column"].default
-    if settings.column != usual and not any(each.reader == ROWS for each in documents):
-        log.warning("column '%s' has no effect: no document is jsonl, csv or tsv", settings.column)
-    if settings.detect and is_known(settings.language or ""):
-        log.warning("detect has no effect: texts without a language are tagged '%s'", settings.language)
 
 
 def _map(store: IndexWriter, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
