@@ -23,11 +23,7 @@ from benchmarks.paper.small_study_tables import changes_table, losses, of_encode
 from benchmarks.speed import index
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_recall import recall_table
-from benchmarks.speed.speed_tables import (
-    checkpointing_table,
-    comparison_table,
-    targets_table,
-)
+from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.markdown import markdown
@@ -178,7 +174,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "ablation-minilm": lambda: ablation_table(taught_by("minilm"), "minilm"),
     "ablation-e5": lambda: ablation_table(taught_by("e5"), "e5"),
     "ablation-mini": lambda: ablation_table(taught_by("mini"), "mini"),
-    "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "index-speed": lambda: index.table(rows_of("index")),

@@ -15,7 +15,6 @@ from benchmarks.speed.race import Job, Race, race
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.students import SCALES as STUDENTS
 from benchmarks.speed.students import large_student, read_pairs
-from benchmarks.speed.targets import row
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config.library import load_distillation
 from metasearch.config.recipe import MaxLength
@@ -196,8 +195,11 @@ def _raced(case: str, session: Session, setting: Setting, outcome: Race) -> list
 
 
 def _row(case: str, session: Session, metric: str, values: Sequence[float], **facts: object) -> Row:
+    """Return the median of some rounds between the lowest and the highest, with four digits."""
+    found = {"value": float(np.median(values)), "low": min(values), "high": max(values)}
+    rounded = {key: float(f"{value:.4g}") for key, value in found.items()}
     shared = {"rounds": session.rounds, "threads": session.threads, "scale": session.scale}
-    return row(case, session.shape, metric, list(values), **{**shared, **facts})
+    return {"case": case, "shape": session.shape, "metric": metric, **rounded, **shared, **facts}
 
 
 def _tera(work: Sequence[float]) -> float:

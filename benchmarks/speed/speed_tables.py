@@ -6,16 +6,6 @@ from benchmarks.common.rows import Row, latest_rows
 from metasearch.runs.markdown import markdown
 
 
-def targets_table(rows: Sequence[Row]) -> str:
-    """Return every metric that has a target: the median of the rounds (lowest to highest), and whether it holds."""
-    aimed = [row for row in latest_rows(rows, _metric) if row["target"] is not None]
-    lines = [
-        [row["case"], row["shape"], row["metric"], _spread(row), _target(row), "yes" if row["holds"] else "no"]
-        for row in aimed
-    ]
-    return markdown(["case", "shape", "metric", "measured", "target", "holds"], lines, left=3)
-
-
 def comparison_table(rows: Sequence[Row]) -> str:
     """Return each peer of each case: how many times as long it takes as ours, and our memory over its."""
     by_key = {_metric(row): row for row in rows}
@@ -55,13 +45,6 @@ def checkpointing_table(rows: Sequence[Row]) -> str:
 
 def _metric(row: Row) -> tuple[str, str, str]:
     return row["case"], row["shape"], row["metric"]
-
-
-def _target(row: Row) -> str:
-    if isinstance(row["target"], str):
-        return row["target"]
-    least = (row["value"] >= row["target"]) == row["holds"]
-    return f"{'>=' if least else '<='} {row['target']:g}"
 
 
 def _spread(row: Row) -> str:

@@ -35,7 +35,7 @@ from metasearch.runs.rows import append_rows
 ROWS = RESULTS / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
 PEERS = ("learn2learn", "authors", "plain")
-SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
+SHOWN = ("case", "shape", "metric", "value", "low", "high")
 
 
 @click.command(cls=Command)
@@ -80,13 +80,7 @@ def main(
                 rows = [{**row, **provenance()} for row in CASES[case](session)]
                 append_rows(output, rows)
                 shown += rows
-    click.echo(markdown(list(SHOWN), [[_cell(row[key]) for key in SHOWN] for row in shown], left=3))
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
+    click.echo(markdown(list(SHOWN), [[str(row[key]) for key in SHOWN] for row in shown], left=3))
 
 
 if __name__ == "__main__":
