@@ -129,7 +129,7 @@ SMALL = (
 LARGER = [f"align {form} share=0.3 fall=0.3" for form in ("gap", "scores", "embeddings")]
 TABLES: dict[str, Callable[[], str]] = {
     "lareqa-summary": lambda: study_tables.summary_table(study(LAREQA)),
-    "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
+    "lareqa-against": lambda: study_tables.against_table(study(LAREQA)),
     "e5-summary": lambda: study_tables.summary_table(strong_study(LAREQA)),
     "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
     "e5-expanded": lambda: study_tables.summary_table(strong_study(LAREQA, "expanded")),
@@ -156,9 +156,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "alignment-episodes": lambda: alignment.episodes_table(rows_of("alignment"), "mini"),
     "alignment-forms": lambda: alignment.forms_table(rows_of("alignment"), "mini"),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
-    "margin-orders": lambda: study_tables.orders_table(study(LAREQA, "paper_margin")),
+    "margin-against": lambda: study_tables.against_table(study(LAREQA, "paper_margin")),
     "stsb-summary": lambda: study_tables.summary_table(study(STSB)),
-    "stsb-orders": lambda: study_tables.orders_table(study(STSB)),
+    "stsb-against": lambda: study_tables.against_table(study(STSB)),
     "stsb-e5-summary": lambda: study_tables.summary_table(strong_study(STSB)),
     "stsb-e5-against": lambda: study_tables.against_table(strong_study(STSB)),
     "stsb-mt-e5-summary": lambda: study_tables.summary_table(strong_study("stsb-mt")),

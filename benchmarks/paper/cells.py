@@ -16,7 +16,7 @@ from benchmarks.common.rows import Row
 from metasearch.config import yaml
 from metasearch.config.base import Settings
 from metasearch.config.measure import REORDERED
-from metasearch.config.recipe import MERGED, NEUTRAL, ZERO_SHOT
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.errors import DataError
@@ -201,12 +201,6 @@ class Missing:
     seed: int
     arms: tuple[str, ...]
     folds: tuple[int, ...]
-
-
-def delivered(row: Row) -> bool:
-    """Say whether a row is of what its run was for, and not of the same training before its weights were merged."""
-    merges = (row["config"].get("recipe") or {}).get("merge")
-    return not merges or MERGED in row["learner"].split("+") or row["learner"] == ZERO_SHOT
 
 
 def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seeds: Iterable[int]) -> list[Missing]:

@@ -23,7 +23,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows
 from benchmarks.paper.maml_align_paper import ALL_ARMS, ENCODER, MAIN_ARMS, TABLE_7
 from benchmarks.paper.study_rows import study_rows
-from benchmarks.paper.study_tables import orders_table, summary_table
+from benchmarks.paper.study_tables import against_table, summary_table
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 
 ARMS = {"main": MAIN_ARMS, "all": ALL_ARMS, "modes": {"lareqa": TABLE_7, "lareqa-sentences": TABLE_7}}
@@ -66,7 +66,7 @@ def main(
     output: Path,
     others: tuple[str, ...],
 ) -> None:
-    """Run the study, print its order beside the paper's, and keep its rows; `metasearch report` says more.
+    """Run the study, print its tables, and keep its rows; `metasearch report` says more.
 
     What stands after -- are further options of `metasearch crossval`.
     """
@@ -83,7 +83,7 @@ def main(
     metasearch("crossval", "--task", task, "--learner", ",".join(learners), *shared, *given, *others, "-o", output)
     rows = [{**row, **provenance()} for row in study_rows(ms.read_study([output]), encoder)]
     append_new_rows(results, rows, identity)
-    click.echo(f"{summary_table(rows)}\n\n{orders_table(rows)}")
+    click.echo(f"{summary_table(rows)}\n\n{against_table(rows)}")
 
 
 def _trained(task: str, arms: str) -> list[str]:

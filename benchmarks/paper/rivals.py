@@ -19,12 +19,12 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from benchmarks.paper import cells
 from benchmarks.paper.fold_rows import MAIN, by_fold, fold_row, gain, mean_of, spread
-from benchmarks.paper.strong_encoder import ALPHAS, CELLS, SETS, TEXTS
+from benchmarks.paper.strong_encoder import CELLS, SETS, TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.config import yaml
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.measure import REORDERED
-from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.config.recipe import MERGED, NEUTRAL, ZERO_SHOT
 from metasearch.errors import require_known
 from metasearch.runs.markdown import markdown
 
@@ -77,7 +77,7 @@ RIVALS = {
         "T-Train with MAML-Align", "maml-align-e5", "mono-bi-multi", _TRAIN_ALONE,
         task=f"{TASK}-oracle", against="translate-train",
     ),
-    "merge": Rival("fine-tuning, merged with the weights before it", "fine-tune-e5", "trans", (f"merge={ALPHAS}",)),
+    "merge": Rival("fine-tuning, merged with the weights before it", "fine-tune-e5", "trans", ("merge=[0.5,0.75,1]",)),
     "jsd": Rival(
         "fine-tuning, translated questions aligned by JSD", "fine-tune-e5", "trans",
         ("episodes.translations=true", "loss.align=jsd"),
@@ -188,8 +188,13 @@ def _keep(folder: Path) -> None:
         return
     study = ms.read_study([folder])
     found = cells.rows_of_pools(study, cells.ENCODER)
-    trained = [row for row in found if row["learner"] != ZERO_SHOT and cells.delivered(row)]
+    trained = [row for row in found if row["learner"] != ZERO_SHOT and _is_delivered(row)]
     append_new_rows(ROWS, [{**row_of(row), **provenance()} for row in trained], identity)
+
+
+def _is_delivered(row: Row) -> bool:
+    """Return whether a row has merged weights, if its run merges any."""
+    return not row["config"]["recipe"].get("merge") or MERGED in row["learner"].split("+")
 
 
 if __name__ == "__main__":

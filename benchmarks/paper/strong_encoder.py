@@ -1,7 +1,6 @@
 """The study of the MAML-Align paper with a strong encoder, `e5`: hours of work, done in as many sittings as it takes.
 
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --jobs 2 -o studies/e5
-    python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --collect studies/other
     python -m benchmarks.paper.aligned --task lareqa-sentences --data ~/data -o studies/aligned
     python -m benchmarks.paper.strong_encoder --data ~/data --aligned studies/aligned/model
       --arms aligned,aligned+fine-tune:trans -o studies/e5
@@ -9,14 +8,13 @@
 A row of each finished cell is kept in `results/strong_encoder.jsonl`; a cell that has one is never run again, not even
 where the folder of the study is gone. An arm such as `maml:trans` is scored as it is and with a map that takes the
 language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`), and
-`aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. `maml+merge:trans` has the best
-weights on dev between those before and after training. The rows of the arms, with intervals, are added to
-`results/main_table.jsonl`. A study with other settings (`--set`) needs files of its own for both kinds of rows.
+`aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. The rows of the arms, with
+intervals, are added to `results/main_table.jsonl`. A study with other settings (`--set`) needs files of its own for
+both kinds of rows.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import click
@@ -27,7 +25,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from benchmarks.paper import cells, strong_tables
 from metasearch.config.measure import REORDERED
-from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, with_merge
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.arms import digest
 from metasearch.pipelines.factory import load_encoder
@@ -46,8 +44,6 @@ ARMS = (
 )
 SETS = ("episodes.k=16", "episodes.q=16", "budget.meta_train=24", "budget.meta_valid=8", "budget.meta_batch=2")
 """Over the recipes, whose sets fit tasks of some dozen questions: a set is what InfoNCE tells an answer from."""
-ALPHAS = "[0.5,0.75,1]"
-"""Of arms whose weights are merged with those before: from half-way on."""
 TEXTS = 150
 """Of each language, from which a map is fitted; 600 give a tenth of a point more and take four times as long."""
 
@@ -66,11 +62,9 @@ TEXTS = 150
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of each process.")
 @click.option("--aligned", type=click.Path(exists=True), help="Encoder of the arms `aligned` and `aligned+…`.")
-@click.option("--collect", type=click.Path(path_type=Path), help="Keep the finished cells of this study; run nothing.")
-@click.option("--keep-models", is_flag=True, help="Keep the models of the cells, of which soups can be made.")
 @click.option("--results", type=click.Path(path_type=Path), default=CELLS, help="Rows of cells to add to.")
 @click.option("--arm-results", type=click.Path(path_type=Path), default=ARM_ROWS, help="Rows of arms to add to.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the studies.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the studies.")
 def main(
     task: str,
     arms: str,
@@ -82,28 +76,19 @@ def main(
     jobs: int,
     threads: int,
     aligned: str | None,
-    collect: Path | None,
-    keep_models: bool,
     results: Path,
     arm_results: Path,
-    output: Path | None,
+    output: Path,
 ) -> None:
     """Run the cells that have no row, keep their rows, and print the tables of all rows."""
-    if (collect is None) == (output is None):
-        raise click.UsageError("say -o DIR to run what is missing, or --collect STUDY")
     made = None if aligned is None else Aligned(aligned, load_encoder(aligned).fingerprint)
-    if collect is not None:
-        _keep(collect, results, made)
-    else:
-        assert output is not None
-        shared: list[object] = ["--task", task, "--trim-vocab", "task", "--data", data, "--precision", precision]
-        shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
-        shared += ["--keep-models"] * keep_models
-        for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *_checked(arms)], made):
-            known = _known(results, task, made)
-            for lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):
-                folder = output / f"{task}-{_digest(lacking, made)}"
-                _run(lacking, [*shared, "--encoder", encoder], folder, results, made)
+    shared: list[object] = ["--task", task, "--trim-vocab", "task", "--data", data, "--precision", precision]
+    shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
+    for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *_checked(arms)], made):
+        known = _known(results, task, made)
+        for lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):
+            folder = output / f"{task}-{_digest(lacking, made)}"
+            _run(lacking, [*shared, "--encoder", encoder], folder, results, made)
     known = _known(results, task, made)
     click.echo(strong_tables.tables(task, data, known, arm_results))
     if in_other := _known(results, task, made, reranked=True):
@@ -148,15 +133,11 @@ def _apart(arms: Sequence[str], aligned: Aligned | None) -> Iterator[tuple[str, 
         raise click.UsageError(f"{own[0]} needs --aligned ENCODER; see benchmarks.paper.aligned")
     others = [arm for arm in arms if not _aligned(arm)]
     untrained = [arm for arm in others if arm in (ZERO_SHOT, NEUTRAL)]
-    for before, merged in product((True, False), (False, True)):
-        kind = [arm for arm in others if arm.startswith(cells.BEFORE) == before and _merged(arm) == merged]
-        trained = [arm for arm in kind if arm not in untrained]
-        if trained or not merged:
-            yield cells.ENCODER, untrained + trained
-    for merged in (False, True):
-        trained = [arm for arm in own if arm != cells.ALIGNED and _merged(arm) == merged]
-        if aligned and own and (trained or not merged):
-            yield aligned.path, [cells.ALIGNED, *trained]
+    for before in (True, False):
+        trained = [arm for arm in others if arm not in untrained and arm.startswith(cells.BEFORE) == before]
+        yield cells.ENCODER, untrained + trained
+    if aligned and own:
+        yield aligned.path, [cells.ALIGNED, *(arm for arm in own if arm != cells.ALIGNED)]
 
 
 def _aligned(arm: str) -> bool:
@@ -178,8 +159,6 @@ def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Pa
             chosen = [name for name in learners if (name.partition(":")[0] == cells.BEST) == best]
             what += [option, ",".join(chosen)] if chosen else []
         what += _maps(lacking.arms)
-    # A study has arms of one kind, merged or not: `_apart`.
-    what += ["--set", f"merge={ALPHAS}"] if any(_merged(arm) for arm in lacking.arms) else []
     try:
         metasearch("crossval", *shared, *what, "-o", folder)
     finally:
@@ -187,13 +166,8 @@ def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Pa
 
 
 def _trained(arm: str) -> str:
-    """Return learner and mode of an arm, without what is done before and after training."""
-    name, colon, mode = arm.removeprefix(cells.BEFORE).removeprefix(f"{cells.ALIGNED}+").partition(":")
-    return name.removesuffix(with_merge("")) + colon + mode
-
-
-def _merged(arm: str) -> bool:
-    return arm.partition(":")[0].endswith(with_merge(""))
+    """Return learner and mode of an arm, without what is done before training."""
+    return arm.removeprefix(cells.BEFORE).removeprefix(f"{cells.ALIGNED}+")
 
 
 def _digest(lacking: cells.Missing, aligned: Aligned | None) -> str:
@@ -230,8 +204,7 @@ def _keep(folder: Path, results: Path, aligned: Aligned | None) -> None:
     elif encoder != cells.ENCODER:
         raise ConfigError(f"{folder} is a study of encoder '{encoder}', not of e5 nor of that of --aligned")
     rows = cells.rows_of_pools(study, *named)
-    kept = [{**row, **provenance()} for row in rows if cells.delivered(row)]
-    append_new_rows(results, kept, cells.identity)
+    append_new_rows(results, [{**row, **provenance()} for row in rows], cells.identity)
 
 
 def _numbers(written: str) -> list[int]:

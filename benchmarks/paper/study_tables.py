@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.paper.cells import BEST, FINE_TUNE, named
-from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
+from benchmarks.paper.maml_align_paper import GAINS
 from benchmarks.paper.widest import widest
 from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.statistics.paired import holm
 from metasearch.runs.markdown import markdown
 
 Row = Mapping[str, Any]
-NONE = "–"
 LEVEL = "[95 % CI]"
 
 
@@ -87,10 +86,7 @@ def learners_table(studies: Mapping[str, tuple[Sequence[Row], Sequence[tuple[str
     """
     learners = [learner for _, arms in studies.values() for learner, _ in arms]
     heads = ["encoder and loss", *dict.fromkeys(learners)]
-    paper = TABLE["lareqa"][1]
-    figures = [(arm, _mean(paper[arm]) - _mean(paper["zero-shot", None])) for arm in MAIN_ARMS["lareqa"]]
-    by_learner = {learner: f"{gain:+.1f}" for (learner, _), gain in figures}
-    lines = [["the paper, with paragraphs", *(by_learner[learner] for learner in heads[1:])]]
+    lines = [["the paper, with paragraphs", *(f"{GAINS[learner]:+.1f}" for learner in heads[1:])]]
     for name, (rows, arms) in studies.items():
         before = next((row for row in rows if name_of(row) == "neutral"), rows[0])
         prefix = "neutral+" if name_of(before) == "neutral" else ""
@@ -98,43 +94,6 @@ def learners_table(studies: Mapping[str, tuple[Sequence[Row], Sequence[tuple[str
         changes = [by_arm[prefix + learner, mode]["against"][before["label"]] for learner, mode in arms]
         lines.append([name, *(_trained(change, len(rows[0]["folds"])) for change in changes)])
     return markdown(heads, lines)
-
-
-def orders_table(rows: Sequence[Row]) -> str:
-    """Return what each arm of Table 1 has more than the others, ours and the paper's, and if the order is the same.
-
-    An order that the interval over training leaves open, with 0 in it, is not significant.
-    """
-    task = rows[0]["task"]
-    figures = TABLE.get(task, ((), {}))[1]
-    by_arm = {(name_of(row), row["mode"]): row for row in rows}
-    chain = [arm for arm in (("zero-shot", None), *MAIN_ARMS[task]) if arm in by_arm]
-    lines = []
-    for one, other in [(a, b) for i, a in enumerate(chain) for b in chain[:i]]:
-        change = by_arm[one]["against"].get(by_arm[other]["label"])
-        if change is None:
-            continue
-        theirs = _mean(figures[one]) - _mean(figures[other]) if one in figures and other in figures else None
-        folds = len(rows[0]["folds"])
-        lines.append(
-            [
-                f"{one[0]} − {other[0]}",
-                NONE if theirs is None else f"{theirs:+.1f}",
-                _trained(change, folds),
-                _ends(change),
-                _verdict(change, theirs, folds),
-            ]
-        )
-    return markdown(["difference", "paper", f"ours {_over(rows)}", "these models", "the paper's order"], lines)
-
-
-def _verdict(change: Row, theirs: float | None, folds: int) -> str:
-    found = training_of(change, folds)
-    if theirs is None or found is None:
-        return NONE
-    if not found.excludes(0.0):
-        return "not significant"
-    return "holds" if (change["difference"] > 0) == (theirs > 0) else "reversed"
 
 
 def training_of(change: Row, folds: int) -> TrainingInterval | None:
@@ -161,10 +120,6 @@ def _holm(changes: Mapping[str, Row | None], folds: int) -> dict[str, str]:
 
 def _p(p: float, bound: bool = False) -> str:
     return "< 0.0001" if p < 1e-4 else f"{'≤ ' * bound}{p:.2g}"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _spread(value: float, sd: float | None, decimals: int) -> str:
