@@ -1,9 +1,8 @@
 """Transfer modes and language arrangements in the papers' own notation, parsed into typed values.
 
-A *variant* says in which languages the two sides of an example are: `el_ar` asks in Greek and answers in Arabic,
+A *variant* names the languages of the two sides of an example: `el_ar` asks in Greek and answers in Arabic,
 `el_{ar,el,hi}` answers in three languages. An *arrangement* is a chain of two or three variants,
-`el_el -> el_ar -> el_{ar,el,hi}`; a *pattern* is such a chain with the languages left out, `mono -> bi -> multi`
-(MAML-Align paper, Table 4).
+`el_el -> el_ar -> el_{ar,el,hi}`; a *pattern* has no languages, `mono -> bi -> multi` (MAML-Align paper, Table 4).
 """
 
 import re
@@ -38,11 +37,8 @@ class _Parsed:
 
 @dataclass(frozen=True, order=True)
 class Variant(_Parsed):
-    """The languages in one set of examples, such as `el_{ar,el,hi}`.
-
-    Attributes:
-        query: language of the questions, or of one sentence of each pair.
-        candidates: languages of the candidates, or of the other sentence, in the order written.
+    """The languages in one set of examples, such as `el_{ar,el,hi}`: of the question, and of the candidates in
+    order.
     """
 
     query: str

@@ -44,11 +44,7 @@ class Settings(FrozenConfig):
 
 @dataclass(frozen=True)
 class Renamed:
-    """Old values of a setting that are still accepted.
-
-    Attributes:
-        values: former value → the value that it stands for.
-    """
+    """Former values of a setting that are still accepted → their present values."""
 
     values: Mapping[str, str] = field(hash=False)  # types that are subscripted are hashed
 
@@ -63,11 +59,10 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Flag:
-    """How a setting appears on the command line, where its name and type do not say it.
+    """How a setting appears on the command line.
 
     Attributes:
         name: its flag; by default `--` and the name of the field.
-        metavar: how its value is called in the help.
         complete: kind of names that a shell completes: `paths`, `folders`, `encoders`, or a kind of declaration such as
             `task`. Runs hold paths, folders and local encoders as absolute paths.
         comma: whether several values are one word with commas, rather than a repeated flag.

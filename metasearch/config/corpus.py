@@ -17,12 +17,11 @@ class CorpusSettings(Settings):
     """The pairs to read from a parallel corpus, and their shares in training.
 
     The multi-stage distillation paper reads 300,000 pairs of a file in stages 2 and 3 and 500,000 in stages 1 and 4,
-    drops pairs with a side over 250 characters, and gives every file the same share of an epoch. The EMA teacher paper
-    drops pairs with a side over 128 tokens, and gives every language the same share.
+    drops pairs with a side over 250 characters, and balances by file. The EMA teacher paper drops pairs with a side
+    over 128 tokens, and balances by language.
 
     Attributes:
-        balance: `file` or `language` gives each the same share of an epoch, whatever its size; `none` takes every pair
-            once.
+        balance: `file` or `language` gives each the same share of an epoch; `none` takes every pair once.
         dev: pairs of each language that are held out of training.
     """
 

@@ -58,13 +58,7 @@ class Student(FrozenConfig):
 
 
 class StageBudget(EvalSchedule):
-    """How long a stage trains.
-
-    Attributes:
-        batch: pairs in one step.
-        epochs: passes over the data, at most.
-        steps: steps at most; 0 leaves it to the epochs.
-    """
+    """How long a stage trains: pairs in a step, epochs at most, and steps at most; 0 steps leave it to the epochs."""
 
     batch: Positive = 64
     epochs: Positive = 20
@@ -82,14 +76,12 @@ class Stage(FrozenConfig):
     Attributes:
         trains: the role that learns.
         against: the frozen role whose outputs are the targets, for learners that take some.
-        data: `parallel` corpora, `scored` pairs or `entailment` pairs.
         corpus: which part of the data is used, and how it is cleaned.
         learner: the plug-in that makes the loss; `options` are its own.
         loss: loss of scored pairs.
         max_length: longest input in tokens.
-        monitor: what the dev score is. For parallel data `accuracy` is that of finding translations, in both
-            directions, and `cosine` that to the targets. `loss` is the negative loss.
-        dropout: whether dropout is on while training.
+        monitor: the dev score: for parallel data `accuracy` of finding translations in both directions, or `cosine` to
+            the targets; `loss` is the negative loss.
     """
 
     description: str
@@ -130,9 +122,8 @@ class Distillation(FrozenConfig):
     """A recipe of stages; each stage starts from the results of earlier stages.
 
     Attributes:
-        student: how the student is made when none is given; None where it must be given.
-        stages: all of them by name, in their order.
-        run: names of those that are run; empty runs all.
+        student: how to make the student if none is given; None if it must be given.
+        run: names of the stages that are run; empty runs all.
         sources: where each value comes from, by dotted key.
     """
 

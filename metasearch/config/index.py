@@ -24,13 +24,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?
 
 
 class Condition(NamedTuple):
-    """A condition on a field.
-
-    Attributes:
-        name: of the field.
-        operator: `=`, `!=`, `<`, `<=`, `>` or `>=`.
-        value: text of the value.
-    """
+    """A condition on a field: its name, an operator (`=`, `!=`, `<`, `<=`, `>` or `>=`) and the text of a value."""
 
     name: str
     operator: str

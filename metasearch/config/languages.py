@@ -1,8 +1,7 @@
 """Language tags: one parser for every place that reads a language, in data, file names, tasks and options.
 
-A tag is that of BCP 47 (RFC 5646, section 2.1): a language, then a script, a region, variants and extensions, such as
-`de`, `pt-BR`, `sr-Latn` and `zh-Hant-TW`. Input may have any case and `_` for `-`; output has the case of RFC 5646,
-section 2.1.1. Languages have two or three letters: registered languages of four to eight letters do not exist.
+A tag is that of BCP 47 (RFC 5646, section 2.1), such as `de`, `pt-BR`, `sr-Latn` and `zh-Hant-TW`. Input may have any
+case and `_` for `-`; output has the case of RFC 5646, section 2.1.1. Languages have two or three letters.
 """
 
 import re

@@ -41,12 +41,7 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class LauncherConfig:
-    """Where cells run.
-
-    Attributes:
-        launcher: its name.
-        settings: what is asked of it, as written, by the keys of `SETTINGS`.
-    """
+    """Where cells run: a launcher and its settings, as written, by the keys of `SETTINGS`."""
 
     launcher: str = LOCAL
     settings: Mapping[str, str] = field(default_factory=dict)

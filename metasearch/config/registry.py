@@ -1,9 +1,8 @@
 """Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders and report sections.
 
-A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
-whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
-such as `metasearch.algorithms`. A file may also define a family: `METRIC_RECALL` is the metric `recall`. Listing reads
-files and package metadata, and imports nothing.
+A plug-in is a module that defines the object of its kind, such as `LEARNER`: a file in the folder of the kind, whose
+name with dashes is the plug-in's name, or a module under an entry point such as `metasearch.algorithms`. A file may
+also define a family: `METRIC_RECALL` is the metric `recall`. Listing imports nothing.
 """
 
 import ast
@@ -28,8 +27,8 @@ class Kind:
     """A kind of plug-ins.
 
     Attributes:
-        folder: folder of the modules that ship, below the package.
-        defines: how the line begins by which a module there defines the plug-in; other modules are none.
+        folder: folder of the shipped modules, below the package.
+        defines: start of the line by which a module defines the plug-in; other modules are none.
         provides: names that a plug-in's module must have; dotted ones are attributes of what it defines.
     """
 

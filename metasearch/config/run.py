@@ -104,11 +104,7 @@ def _parse_mode(written: Mode | str, info: ValidationInfo) -> Mode:
 
 
 class RunConfig(Settings):
-    """A learner to train on one fold of a task, compared with the encoder before training.
-
-    Attributes:
-        recipe: all hyper-parameters, resolved.
-    """
+    """A learner to train on one fold of a task, compared with the encoder before training; the recipe is resolved."""
 
     kind: Literal["train"] = "train"
     data: DataConfig
@@ -124,12 +120,9 @@ class RunConfig(Settings):
 
 
 class ScoreConfig(Settings):
-    """An encoder to score without training, on dev and test of a fold.
+    """An encoder to score without training, on dev and test of a fold, under a label.
 
-    Attributes:
-        label: name of the encoder in results, `zero-shot` unless something else made it.
-        neutralise: how the language is projected out of its embeddings before; None leaves them.
-        seed: random seed of the weights of an encoder that is made from one.
+    `neutralise` removes language bias before; the seed is that of the weights of a built-in encoder.
     """
 
     kind: Literal["score"] = "score"
@@ -182,9 +175,7 @@ DEFAULT_ENCODER = "mini-e5"
 class TuneConfig(Settings):
     """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
 
-    Attributes:
-        labels: file or folder of the labels; empty where they were given in memory.
-        columns: name of a value → its column.
+    `labels` is empty if they were given in memory; `columns` are those of the values by name.
     """
 
     kind: Literal["tune"] = "tune"

@@ -12,13 +12,7 @@ from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Task
 
 
 class TrainedArm(FrozenConfig):
-    """An arm that is trained on each fold with each seed.
-
-    Attributes:
-        arm: name of its cells, such as `maml-trans`.
-        mode: transfer mode.
-        recipe: all hyper-parameters, resolved.
-    """
+    """An arm, such as `maml-trans`, that is trained on each fold with each seed; its recipe is resolved."""
 
     arm: str
     mode: str
@@ -31,9 +25,7 @@ class StudyConfig(Settings):
     Attributes:
         trained: arms, in the order of the tables.
         distilled: distillations; each is run once with each seed of the study.
-        neutral: how the language is projected out of the untrained encoder for the arm `neutral`; None omits the arm.
-        folds: folds to hold out in turn.
-        seeds: random seeds of every arm.
+        neutral: settings of the arm `neutral`; None omits the arm.
         threads: threads of each cell's process, which decide the last bits of a result; None before the study begins.
     """
 

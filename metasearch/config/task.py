@@ -21,14 +21,13 @@ class Translate(FrozenConfig):
     """Rows of train to translate, target languages, and translator.
 
     Attributes:
-        by: a translator's name, or `oracle`, which takes the rows that the data has of the same ids in other languages.
-        source: the language that is translated from. One that is no language of the task is read for train alone.
-        into: languages that are translated into; arrangements may name them whether they are languages of the task or
-            not.
-        own: what becomes of rows that train has in these languages: all are left out (`drop`), or they stay and only
-            what has none is translated (`keep`). It must be said where there are any.
-        overlap: what becomes of a row whose text stands in dev or test: it is an error (`refuse`), or the row is left
-            out and counted (`drop`). A row whose id or article stands there is always an error.
+        by: a translator's name, or `oracle`, which takes the rows of the data with the same ids in other languages.
+        source: the language to translate from. If it is no language of the task, it is read for train alone.
+        into: languages to translate into; arrangements may name them.
+        own: rows of train in these languages: `drop` them, or `keep` them and translate only what has none. It must be
+            set if there are any.
+        overlap: a row whose text stands in dev or test is an error (`refuse`) or dropped and counted (`drop`). A row
+        whose id or article stands there is always an error.
         options: the translator's own.
     """
 
@@ -76,11 +75,9 @@ class Folds(FrozenConfig):
     """How data is split.
 
     Attributes:
-        method: `kfold` cuts groups into k runs in file order; `given` uses the split the data comes with; with `none`
-            all of it is test, and the task is for evaluation only.
-        k: number of folds.
+        method: `kfold` cuts groups into k runs in file order; `given` uses the split of the data; with `none` all of it
+        is test, and the task is for evaluation only.
         shuffle: shuffle the groups by the seed before cutting (a departure from the paper).
-        seed: seed of that shuffle.
     """
 
     method: Literal["kfold", "given", "none"] = "kfold"

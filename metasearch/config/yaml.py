@@ -1,8 +1,8 @@
 """Strict YAML: the only door to PyYAML.
 
-A file is read with every plain value as text and then converted by the types of a pydantic model, so that `1e-3` is a
-number, the language `no` is not `False`, and an unknown or duplicate key is an error. All problems of a file are
-reported at once, each with its line, key path, value and the nearest valid choice.
+Every plain value is read as text and converted by the types of a pydantic model, so that `1e-3` is a number, the
+language `no` is not `False`, and an unknown or duplicate key is an error. All problems of a file are reported at once,
+each with its line, key path, value and the nearest valid choice.
 """
 
 import re

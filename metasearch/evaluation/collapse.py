@@ -1,8 +1,7 @@
 """Detect collapsed sentence embeddings in training, which the loss does not show.
 
-A student whose vectors are nearly all the same can have a low loss and useless similarities (sentence-transformers
-issues 1164, 1068, 831). So the shape of its vectors is monitored beside the scores. Two kinds of collapse are
-distinguished: all vectors come to one point, or they differ along a few directions only.
+A student whose embeddings are nearly equal can have a low loss and useless similarities (sentence-transformers issues
+1164, 1068, 831). All vectors may come to one point, or differ along a few directions only.
 """
 
 from dataclasses import dataclass

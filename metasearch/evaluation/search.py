@@ -52,15 +52,9 @@ def search(
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
-    Args:
-        questions: N questions, to name one whose scores are not finite.
-        vectors: vectors of the questions, `(N, D)`.
-        candidates: vectors of the candidates, `(C, D)`.
-        judgements: relevant candidates of each question.
-        languages: index of the language of each candidate, `(C,)`; each of 0 to L - 1 occurs.
-        balanced: rank by scores that are balanced between languages (`metasearch.encoders.pool_scores`).
-        rescoring: rank the highest ranked candidates by other scores, above all others.
-        depth: highest ranked candidates of a question that the result has.
+    N questions have vectors `(N, D)`, C candidates `(C, D)`, and `languages` is the index of the language of each
+    candidate, `(C,)`; each of 0 to L - 1 occurs. With `balanced`, scores are normalised per language
+    (`metasearch.encoders.pool_scores`). `depth` candidates of each question are kept.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))

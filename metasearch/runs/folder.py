@@ -54,10 +54,8 @@ class RunMetadata(FrozenConfig, Generic[Config]):
     """`config.yaml`: a run's configuration and starting state.
 
     Attributes:
-        data_fingerprint: of the task's data; empty where each stage of the run keeps its own.
-        weights: what an encoder is to the run, such as `encoder` or `teacher` → fingerprint of its checkpoint; empty
-            before they are loaded.
-        config: the resolved configuration.
+        data_fingerprint: of the task's data; empty if each stage of the run keeps its own.
+        weights: role such as `encoder` or `teacher` → fingerprint of its checkpoint; empty before they are loaded.
     """
 
     data_fingerprint: str

@@ -1,9 +1,8 @@
 """The bootstrap over units: how much a figure would differ on other questions (Efron & Tibshirani 1993).
 
-A unit is a question together with its translations, so that a resample has it in all its languages or in none. Where
-its article is known, articles are drawn, each with all its questions (a cluster bootstrap: Davison & Hinkley 1997,
-section 3.8). They are drawn within strata (the folds), each as many as it has, so that every resample has the design of
-the study. Two learners are compared on the same resamples: the bootstrap is paired.
+A unit is a question with its translations, so that a resample has it in all its languages or in none. If articles are
+known, they are drawn with all their questions (a cluster bootstrap: Davison & Hinkley 1997, section 3.8), within strata
+(the folds). Two learners are compared on the same resamples: the bootstrap is paired.
 """
 
 from collections.abc import Iterator
@@ -54,15 +53,9 @@ def check(level: float, resamples: int) -> None:
 
 
 def draws(clusters: NDArray[np.int64], resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Yield resample counts for a stratum's U units; its A clusters are drawn with replacement.
+    """Yield blocks of resample counts for a stratum's U units, `(b, U)`; blocks bound the memory.
 
-    Args:
-        clusters: cluster of each unit, from 0 to A - 1, `(U,)`; A are drawn, each with all its units.
-        resamples: number of resamples.
-        random: what draws.
-
-    Yields:
-        Blocks of counts, `(b, U)`; the b sum to `resamples`. Blocks bound the memory.
+    A clusters are drawn with replacement, each with all its units; `clusters` is that of each unit, 0 to A - 1, `(U,)`.
     """
     units = int(clusters.max()) + 1
     size = max(_FEWEST_ROWS, _BLOCK // len(clusters))

@@ -1,18 +1,13 @@
 """How far a difference would move if training were repeated: t intervals over folds and seeds.
 
-A difference of two learners on fold f with seed s is the sum of the true difference, an effect of the fold (what is
-trained on and tested on), one of the seed (initial order, episodes), and the sampling of articles and questions:
-`d_fs = δ + F_f + S_fs + Q_f`. The seeds of a fold are averaged; the means of F folds have other models and other test
-questions each, so that their variance estimates `σ²_F + σ²_S / S + σ²_Q`, all that training and testing again would
-change, with F - 1 degrees of freedom. The interval is Student's over these means: the t-test over few clusters of
-Ibragimov & Müller (2010), which stays below its level where folds differ in variance. Bouckaert & Frank (2004) ask the
-same of a test: that it repeats when the experiment does.
+A difference of two learners on fold f with seed s is the true difference, an effect of the fold, one of the seed, and
+the sampling of articles and questions: `d_fs = δ + F_f + S_fs + Q_f`. Seeds are averaged within a fold. The variance of
+the F fold means estimates `σ²_F + σ²_S / S + σ²_Q`, all that training and testing again would change, with F - 1
+degrees of freedom. The interval is Student's over these means: the t-test over few clusters of Ibragimov & Müller
+(2010), which stays below its level where folds differ in variance.
 
-Why not the percentiles of a hierarchical bootstrap (folds, seeds, articles, questions; Davison & Hinkley 1997, section
-3.8): drawing folds leaves out 1 / F of their variance and has a normal's tails, while drawing within folds counts
-what is within a second time, so that on five folds it rejects a true null from hardly ever to 12 % of the time at 5 %
-(`python -m benchmarks.statistics.calibration`). Few clusters are a known limit of such methods (Cameron, Gelbach &
-Miller 2008).
+The percentiles of a hierarchical bootstrap (folds, seeds, articles, questions; Davison & Hinkley 1997, section 3.8)
+reject a true null in up to 12 % of studies at 5 % (`python -m benchmarks.statistics.calibration`).
 
 Folds share training articles, which may make their means correlate. That is not in the interval: Nadeau & Bengio
 (2003) widen it by a rule of thumb, and one cross-validation has no unbiased estimate of it (Bengio & Grandvalet 2004).
@@ -36,12 +31,10 @@ class TrainingInterval:
     """A difference's interval over what training and testing again would change.
 
     Attributes:
-        low: lower end.
-        high: upper end.
-        p: two-sided, that of the same t.
+        p: two-sided, of the same t.
         se: standard error of the difference.
-        df: degrees of freedom; where two variances are added, Satterthwaite's (1946), of which no use is made.
-        over: what is resampled; of an only fold its seeds and questions, which says nothing of other folds.
+        df: degrees of freedom; Satterthwaite's (1946) where two variances are added, for information only.
+        over: what is resampled; for one fold its seeds and questions, which says nothing about other folds.
     """
 
     low: float
@@ -79,9 +72,8 @@ class FoldDifference:
 def training_interval(folds: Sequence[FoldDifference], level: float, crossed: bool = False) -> TrainingInterval | None:
     """Return the interval for the mean over folds; None if nothing was trained twice.
 
-    Of an only fold with several seeds, the variances of its seeds and of its questions are added. `crossed` folds share
-    their models, one for each seed, such as a student that is scored on all folds: then what folds and what seeds do is
-    added, and one seed has no interval.
+    For one fold with several seeds, the variances of seeds and questions are added. `crossed` folds share models, one
+    per seed, such as a student that is scored on all folds: then the variances of folds and seeds are added.
     """
     means = np.array([fold.mean for fold in folds])
     value = float(means.mean())

@@ -16,21 +16,18 @@ _EQUAL = 1e-14
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A two-sided paired t-test on n differences d (Student 1908).
-
-    With one pair nothing but `n` and `mean` is defined; the rest is None.
+    """A two-sided paired t-test on n differences d (Student 1908); for one pair only `n` and `mean` are defined.
 
     Attributes:
         n: number of pairs.
         mean: mean of the differences.
         sd: sample standard deviation of the differences (ddof 1).
         t: mean / (sd / √n); None where sd is 0.
-        p: probability of such a t, or one further from 0, if the mean is 0 and the differences are independent and
-            normal. Where all differences are the same: 1 if they are 0, else 0.
+        p: two-sided p-value. If all differences are equal: 1 if they are 0, else 0.
         low: lower end of the t interval of the mean.
         high: upper end, likewise.
-        effect: Cohen's d_z = mean / sd (Cohen 1988, section 2.3.5); 0 where all differences are 0, None where they are
-            all the same otherwise.
+        effect: Cohen's d_z = mean / sd (Cohen 1988, section 2.3.5); 0 if all differences are 0, None if they are equal
+            otherwise.
     """
 
     n: int
@@ -46,8 +43,7 @@ class PairedTest:
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
     """Return the paired t-test between `values` and `baseline`, both `(n,)`, with the mean's interval.
 
-    Pairs must be independent for p to mean what it says. Means of bootstrap resamples never are: their number, and
-    so n, can be made as large as one likes.
+    Pairs must be independent, which means of bootstrap resamples never are.
     """
     one, other = _checked(values, baseline)
     differences, n = one - other, len(one)
@@ -59,17 +55,11 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
 def clustered_test(
     values: Sequence[float], baseline: Sequence[float], clusters: Sequence[str], level: float = 0.95
 ) -> PairedTest:
-    """Return the paired test of units that vary together within clusters, such as the questions on one document.
+    """Return the paired test of N units in independent clusters, such as the questions on one document, all `(N,)`.
 
-    With G clusters of the N differences d, the mean has the cluster-robust standard error (Liang & Zeger 1986)
+    With G clusters of the differences d, the mean has the cluster-robust standard error (Liang & Zeger 1986)
     `√(G / (G - 1) Σ_g (Σ_{i in g} (d_i - mean))²) / N`, and t has G - 1 degrees of freedom. Each unit in a cluster of
     its own gives `paired_test`. `n` is the number of clusters, and `sd` is the standard error times √n.
-
-    Args:
-        values: `(N,)`.
-        baseline: `(N,)`.
-        clusters: cluster of each unit, `(N,)`; clusters must be independent.
-        level: of the interval.
     """
     one, other = _checked(values, baseline)
     if len(clusters) != len(one):

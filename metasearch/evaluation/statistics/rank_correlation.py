@@ -1,19 +1,16 @@
 """Do a question's translations rank candidates alike? Mean rank correlation after Yang et al. (2025).
 
-Yang, Jiang & Baldwin (arXiv:2509.06195) ask of search in many languages that a question finds the same in whatever
-language it is asked: the correlation RC of a question i in languages a and b is Spearman's, of the two rankings of the
-documents; its mean over the other languages b, and then over questions and languages a, is MRC. What they do with
-documents that only one of two lists of length k has, we could not find, and define here.
+Yang, Jiang & Baldwin (arXiv:2509.06195): the correlation RC of a question in languages a and b is Spearman's, of the
+two rankings of the documents; its mean over the other languages b, and then over questions and languages a, is MRC. The
+paper does not define RC for documents that only one of two lists of length k has; we do here.
 
-Of each question the top k is known. The rankings compared are those of the U candidates in the union of both tops,
-k ≤ U ≤ 2k: a candidate that a top lacks is below it, at the mean t = (k + 1 + U) / 2 of the places k + 1 to U that such
-candidates share. With a_c and b_c the places of candidate c, and m = (U + 1) / 2 their mean,
+The rankings compared are those of the U candidates in the union of both tops, k ≤ U ≤ 2k: a candidate that a top lacks
+is below it, at the mean t = (k + 1 + U) / 2 of the places k + 1 to U that such candidates share. With a_c and b_c the
+places of candidate c, and m = (U + 1) / 2 their mean,
 
     RC = Σ_c (a_c − m)(b_c − m) / Σ_c (a_c − m)²
 
-as both rankings have the same places. It is 1 of equal tops, −1 of the same candidates in reverse, and
-−6k² / (7k² − 1), about −0.86, of tops without a common candidate; so 0 is not what chance gives. Language bias is one
-reason why it is low, another that a translation says something else.
+It is 1 for equal tops, −1 for the same candidates in reverse, and −6k² / (7k² − 1), about −0.86, for disjoint tops.
 
 Shapes: N questions, P pairs of rankings, K places of a top, A languages of questions.
 """
@@ -47,15 +44,8 @@ def rank_correlations(first: Counts, second: Counts) -> Values:
 def by_language(top: Counts, ids: Sequence[str], groups: Counts, size: int) -> Values:
     """Return the mean rank correlation between questions and their translations, per language, `(A,)`.
 
-    Args:
-        top: the highest ranked candidates of each question, the highest first, `(N, K)`.
-        ids: of the questions; translations of each other have the same.
-        groups: index of the language of each question, `(N,)`.
-        size: A.
-
-    Returns:
-        Means over questions of the means over the other languages that they are asked in; NaN for a language without
-        such questions.
+    `top` has the highest ranked candidates of each question, `(N, K)`; translations share an id; `groups` is the index
+    of the language of each question, `(N,)`, and `size` is A. NaN for a language without translated questions.
     """
     number = {name: i for i, name in enumerate(dict.fromkeys(ids))}
     row_of = np.full((len(number), size), -1)

@@ -26,12 +26,11 @@ class Arm:
 
     Attributes:
         learner: name of the learner, such as `maml`, or of the untrained encoder.
-        mode: transfer mode; None where nothing is trained.
-        recipe: name of the recipe; None where nothing is trained.
+        mode: transfer mode; like `recipe` None if nothing is trained.
         encoder: name of the encoder that was trained or scored.
         settings: hash of all other settings: hyper-parameters, steps, precision.
-        source: study or run it is from, where nothing else tells it from another arm; empty otherwise.
-        label: shortest name by which it differs from the other arms.
+        source: study or run it is from, if nothing else distinguishes it.
+        label: shortest name that distinguishes it.
     """
 
     learner: str

@@ -40,15 +40,13 @@ class BiasFigures(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bias:
-    """Language bias on one fold with one seed, or averaged; A languages of questions, L of candidates.
+    """Language bias on one fold with one seed, or averaged over `folds`; A languages of questions, L of candidates.
 
     Attributes:
         k: depth of the top.
         asked: languages of the questions; `languages` are those of the candidates.
         excess: share of each candidate language in the top k beyond an unbiased ranker's, o − e, `(A, L)`.
-        figures: the bias in a few figures.
-        spread: sample standard deviation of the figures over `folds` folds; None for a single fold.
-        folds: number of folds.
+        spread: sample standard deviation of the figures; None for a single fold.
     """
 
     k: int

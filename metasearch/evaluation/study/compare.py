@@ -1,16 +1,13 @@
 """Compares the arms of a study with a baseline: differences, their intervals, tests and effect sizes.
 
-Three answers are given to "is it different?", and kept apart:
+Three answers to "is it different?" are kept apart:
 
-- The main one, `training`: the interval over what training again on other folds with other seeds, and testing on other
-  articles and questions, would change (`statistics.folds`). `*` is where it excludes 0, and `†` where its p-value does
-  after Holm's correction for the number of arms.
-- *These models*, `interval`: the paired bootstrap over articles, each with its questions and their translations, within
-  their folds, and both arms scored on the same resamples. It says what other questions would change for the models that
-  were trained, and is narrower. Only where nothing was trained twice it marks, with another sign (`°`).
-- The paired t-test over fold × language means, as papers report it. Its n counts languages as if they were independent,
-  but they are translations of the same questions scored by the same models, so that it rejects a true null several
-  times as often as it says. No mark and no verdict is made of it.
+- `training`, the main one: the interval over training again on other folds with other seeds, and testing on other
+  articles and questions (`statistics.folds`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
+- `interval`, *these models*: the paired bootstrap over articles within their folds. It covers other questions for the
+  trained models, and is narrower. It sets a mark (`°`) only if nothing was trained twice.
+- `test`, the paired t-test over fold × language means, as papers report it. Languages are translations of the same
+  questions, so it rejects a true null several times as often as it says. It sets no mark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,14 +58,12 @@ class ArmComparison:
 
     Attributes:
         seeds: seeds of the arm on these folds, as far as they were used.
-        baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
-        value: mean of the arm, likewise.
-        training: the main interval, over what training and testing again would change, and its p-value; None where
-            nothing was trained twice.
-        holm: its p-value after Holm's correction over all compared arms; None where there is none.
-        interval: paired bootstrap interval over articles, of these models as they are.
+        baseline: mean of the baseline over languages, and its deviation; `value` is that of the arm.
+        training: the main interval and its p-value; None if nothing was trained twice.
+        holm: its p-value after Holm's correction over all compared arms.
+        interval: paired bootstrap interval over articles, of these models.
         by_fold: fold → difference.
-        test: paired t-test over fold × language means, as in the papers; no mark and no verdict is made of it.
+        test: paired t-test over fold × language means.
         languages: language of the questions, or language pair → difference.
         level: level of the intervals; 1 - level is α of the tests.
     """
@@ -304,11 +299,7 @@ def _compared(
 
 
 def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:
-    """Return mean and deviation over folds, of the mean over languages.
-
-    Of each fold a group of runs is given, one for each seed, which are averaged first. So the deviation is that of the
-    folds; with one fold it is that of its seeds.
-    """
+    """Return mean and deviation over folds, of the mean over languages; over the seeds of an only fold."""
     means = [[fmean(each.values(*selection).values()) for each in group] for group in groups]
     if len(means) == 1 and len(means[0]) > 1:
         return summary(means[0], "seeds")

@@ -31,11 +31,9 @@ class Sample:
     """An arm's results per question in a fold; seeds are averaged.
 
     Attributes:
-        cells: pool, language and candidates, C of them.
-        ids: ids of the questions of each cell.
-        clusters: article of each distinct question of all cells, from 0, `(U,)`; where articles are not known, or a
-            fold has a single one, each question is one of its own.
-        unknown: why questions stand for articles, in words; empty where they do not.
+        cells: pool, language and candidates, C of them; `ids` are the questions of each.
+        clusters: article of each distinct question, from 0, `(U,)`; the question itself if articles cannot be drawn.
+        unknown: why they cannot, in words, or empty.
         statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
         source: path of a run that was sampled, for errors.
     """
@@ -143,9 +141,8 @@ class Pairing:
 def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pairing:
     """Return the folds that both arms have, with the seeds to average over on each.
 
-    Two trained arms are compared with the seeds that both have: a seed draws the same episodes for both. An untrained
-    encoder may have fewer seeds, since where it does not depend on the seed another one says nothing new; then the
-    seeds that each has are averaged.
+    Two trained arms are compared on common seeds, because a seed draws the same episodes for both. An untrained encoder
+    may have fewer seeds; then each arm's own seeds are averaged.
     """
     own, other = (study.by_fold(each, selection) for each in (arm, baseline))
     names = arm.label, baseline.label

@@ -107,11 +107,9 @@ class Study:
     """Everything that runs and studies have on one task.
 
     Attributes:
-        name: names of the folders it was read from.
         data: fingerprint of all data of the task.
-        versions: versions of metasearch and its libraries.
         arms: labelled arms, in the order in which they were read.
-        scored: each arm on each fold with each seed, as far as they are there.
+        scored: each arm on each fold with each seed, if it is there.
         missing: what a study lacks, one sentence each.
     """
 

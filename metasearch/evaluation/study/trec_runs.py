@@ -1,12 +1,10 @@
 """TREC run files of other systems as runs of a study: scores, intervals and language bias of any retriever.
 
-A run ranks the documents of all languages in the test part of one fold. A query is `LANGUAGE:ID`, as translations of a
-question share their id; `ID` alone will do where only one language asks it. A document is named by the id of its
-candidate. The fold follows from the queries, and the name of the system (the last column) names the arm.
+A run ranks the documents of all languages in the test part of one fold, which follows from its queries. A query is
+`LANGUAGE:ID`, or `ID` alone if one language asks it. The name of the system (the last column) names the arm.
 
-A run need not list all documents: the others rank below, the relevant ones last. So a measure with a cut-off is exact
-down to the depth of the run, and others are never too high. Shares of languages need 20 documents; the AP that is lost
-to distractors is exact only for deeper runs.
+Documents that a run lacks rank below, the relevant ones last. So a measure with a cut-off is exact down to the depth of
+the run, and others are never too high. Shares of languages need 20 documents.
 """
 
 import logging

@@ -25,13 +25,7 @@ _ERROR = "metasearch: error: "
 
 @dataclass
 class CellJob:
-    """A callable that runs a cell and returns its exit code; a launcher sends it to a machine.
-
-    Attributes:
-        runs: run folders of the cell, in order.
-        log: file that receives all output.
-        options: further options of `metasearch resume`.
-    """
+    """A callable that runs the runs of a cell in order and returns its exit code; all output goes to `log`."""
 
     runs: Sequence[Path]
     log: Path

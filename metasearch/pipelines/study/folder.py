@@ -31,12 +31,9 @@ class StudyMetadata(FrozenConfig):
     """`study.yaml`.
 
     Attributes:
-        data_fingerprint: of all data of the task.
         versions: of metasearch and its libraries, with which the study was begun.
-        weights: fingerprint of the encoder that all arms start from; empty where its weights are drawn from each seed.
-        cells: names of the runs that have scores on the task.
-        made: names of the other runs: distillations.
-        config: of the study.
+        weights: fingerprint of the encoder that all arms start from; empty if its weights are drawn from each seed.
+        cells: names of the runs that have scores on the task; `made` are distillations.
     """
 
     data_fingerprint: str

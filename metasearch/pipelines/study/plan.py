@@ -21,9 +21,8 @@ class Cell:
     """One job of a study.
 
     Attributes:
-        name: name of its first run, such as `maml-trans/fold-0-seed-1`.
-        kind: `score` an encoder as it is, `train`, or `distill` and score the student on each fold.
-        arm: first part of the name.
+        name: name of its first run, such as `maml-trans/fold-0-seed-1`; `arm` is the first part.
+        kind: `score` an encoder, `train`, or `distill` and score the student on each fold.
         runs: name → configuration of its runs, in their order.
     """
 

@@ -142,11 +142,9 @@ class Pool:
 
 
 def require_encoders(config: StudyConfig) -> dict[str, str]:
-    """Load the encoders of a study once, as its cells will: none is to fail for what all have in common.
+    """Load the encoders of a study once, on the CPU, so that no cell fails for what all have in common.
 
-    Returns the fingerprint of the encoder that it starts from; nothing where weights are drawn from each seed.
-
-    It takes the seconds and the memory of one cell's start, on the CPU: what is loaded is let go of again.
+    Returns the fingerprint of the encoder that it starts from; nothing if weights are drawn from each seed.
     """
     benchmark = load_benchmark(config.on(config.folds[0]))
     device_of(config.compute.device)

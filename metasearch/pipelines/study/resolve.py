@@ -48,11 +48,7 @@ def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
 
 
 def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
-    """Return the seeds: the given ones, else the stored study's, else the default.
-
-    That is `CLAIM` where something is trained: with one seed, what a learner does is not told from what its seed does.
-    What is only scored has one.
-    """
+    """Return the given seeds, or the stored ones, or `CLAIM` if something is trained, or one."""
     if written is None:
         study = StudyFolder(folder)
         if study.begun and study.reached:

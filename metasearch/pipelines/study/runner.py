@@ -34,26 +34,22 @@ def begin(
 ) -> Study:
     """Run all unfinished jobs of a study, each in its own process, and read their results.
 
-    The cells may run on other machines: then all of them have the folder, the data and the encoder at the same paths.
-
     Args:
-        config: the study, every name in it resolved; what a study in the folder lacks of it is added to it. None goes
-            on with the study in the folder as it was configured.
-        folder: folder of the study.
-        jobs: number of cells at a time; by default as many as the launcher says: one on this machine.
-        watcher: hears of the status of cells.
-        trust_remote_code: run code that comes with the encoder; must be said again where the study began with it.
-        place: where the cells run; by default where they did before, else on this machine.
+        config: the study; it may add to the study in the folder. None continues the study in the folder.
+        folder: folder of the study; other machines need it, the data and the encoder at the same paths.
+        jobs: number of cells at a time; by default the launcher's: one on this machine.
+        watcher: receives the status of cells.
+        trust_remote_code: run code that comes with the encoder; must be repeated if the study began with it.
+        place: where the cells run; by default where they ran before, else on this machine.
 
     Raises:
         CellsFailed: some cells failed; all others are done, and their report is written.
-        ConfigError: the configuration contradicts the study that is there, other versions began it, or its cells
-            cannot run at the place, or are still at work at another one.
+        ConfigError: the configuration contradicts the study, other versions began it, or its cells cannot run at the
+            place, or are still at work at another one.
         DataError: the data is not what the study began with.
         EncoderError: the encoder of a new study, or one of its distillations, cannot be loaded.
         Interrupted: what was reached is saved.
-        RunFolderError: another runner is at work in the folder, it cannot be written, or there is no study to go on
-            with.
+        RunFolderError: another runner is at work in the folder, it cannot be written, or there is no study.
     """
     study = StudyFolder(folder)
     weights: dict[str, str] = {}

@@ -23,16 +23,11 @@ class CellStatus:
     """The progress of a cell.
 
     Attributes:
-        cell: the cell.
-        state: its state; `queued` from its submission until its log has a new attempt.
-        step: number of finished optimizer steps.
-        total: number of steps at most; 0 while it is unknown.
-        dev: the latest dev score.
-        stage: name of the stage of a distillation.
-        texts: number of encoded texts, such as `3000/12000 texts`, while the cell is scored; empty otherwise.
+        state: `queued` from its submission until its log has a new attempt.
+        total: number of optimizer steps at most; 0 while it is unknown.
+        texts: number of encoded texts, such as `3000/12000 texts`, while the cell is scored.
         began: start of this attempt, in seconds of `time.monotonic`.
         seconds: duration of this attempt, once it has ended.
-        error: why it failed.
         logged: size of its log when it was submitted.
     """
 
@@ -79,13 +74,7 @@ class CellStatus:
 
 @dataclass
 class StatusBoard:
-    """All cells of a study.
-
-    Attributes:
-        cells: status by name of the cell, in the order in which cells begin.
-        began: start of the runner, in seconds of `time.monotonic`.
-        stopping: whether all running cells were asked to stop.
-    """
+    """All cells of a study by name, in the order in which they begin; `stopping` if they were asked to stop."""
 
     cells: dict[str, CellStatus]
     began: float = field(default_factory=time.monotonic)

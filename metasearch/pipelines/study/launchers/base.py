@@ -15,12 +15,7 @@ from metasearch.pipelines.study.plan import Cell
 
 
 class JobEnd(NamedTuple):
-    """The end of a cell's job.
-
-    Attributes:
-        code: exit code of the cell; None where the job left none, as on a node that died.
-        reason: what the cluster says, such as `OUT_OF_MEMORY`, and where; empty where it says nothing.
-    """
+    """The end of a job: exit code, None on a node that died, and a reason such as `OUT_OF_MEMORY`, or empty."""
 
     code: int | None
     reason: str = ""
@@ -33,11 +28,6 @@ class Launcher(ABC):
         job: class of the jobs.
         tick: seconds to wait between two looks.
         active: jobs by cell, of the cells that have not ended; some perhaps submitted by an earlier runner.
-
-    Args:
-        place: name and settings of the launcher.
-        study: folder of the study.
-        stored: metadata of the study.
     """
 
     job: ClassVar[type[CellJob]] = CellJob
