@@ -9,27 +9,19 @@ from metasearch.errors import ConfigError, require_known
 
 LOCAL = "local"
 
-_RESOURCES = {
-    "cpus": "cores of each run; by default its --threads",
-    "gpus": "GPUs of each run; by default none",
-    "memory": "memory of each run, such as 8G; by default what the cluster gives",
-}
 SBATCH = (
     "account", "begin", "comment", "constraint", "exclude", "gres", "licenses", "mail-type", "mail-user", "nice",
     "nodelist", "partition", "prefer", "priority", "qos", "reservation", "time", "tmp", "wckey",
 )  # fmt: skip
 """Options of `sbatch` that are handed on as they are."""
 
-SETTINGS: Mapping[str, Mapping[str, str]] = {
-    LOCAL: {},
-    "slurm": {
-        **_RESOURCES,
-        **{name: f"as sbatch --{name}" for name in SBATCH},
-        "before": "seconds before the time limit at which a run saves its checkpoint; by default 120",
-    },
-    "ray": {**_RESOURCES, "address": "of the cluster; by default RAY_ADDRESS, or the one on this machine"},
+_RESOURCES = ("cpus", "gpus", "memory")
+SETTINGS: Mapping[str, Sequence[str]] = {
+    LOCAL: (),
+    "slurm": (*_RESOURCES, *SBATCH, "before"),
+    "ray": (*_RESOURCES, "address"),
 }
-"""What `--launcher-set KEY=VALUE` takes, by launcher, each with what it is."""
+"""Keys of `--launcher-set KEY=VALUE`, by launcher; docs/clusters.md explains them."""
 
 _FORMS = {
     "cpus": (r"[1-9]\d*", "a number of cores such as 4"),

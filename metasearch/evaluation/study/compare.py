@@ -10,6 +10,7 @@ Three answers to "is it different?" are kept apart:
   questions, so it rejects a true null several times as often as it says. It sets no mark.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -142,8 +143,10 @@ def fold_differences(
     for own, other in pairing.runs.values():
         by_seed = _by_seed(own, other, languages, selection)
         one, two = resampled[own], resampled[other]
-        # A language that a fold lacks, or a figure that is undefined on a resample, is NaN on both sides.
-        spread = _variance(one.resampled - two.resampled)
+        with warnings.catch_warnings():
+            # A language that a fold lacks, or a figure that is undefined on a resample, is NaN on both sides.
+            warnings.filterwarnings("ignore", "Degrees of freedom", RuntimeWarning)
+            spread = np.nanvar(one.resampled - two.resampled, axis=0, ddof=1)
         # A bootstrap's variance is that of a population: too small by (A - 1) / A for that of a sample of A articles.
         spread *= one.clusters / max(one.clusters - 1, 1)
         for column, differences, variance in zip(made, by_seed.T, spread, strict=True):
@@ -174,17 +177,6 @@ def _figures(scored: Scored, languages: Sequence[str], selection: ScoreSelection
     values = scored.values(*selection)
     by_language = [[value for (asked, _), value in values.items() if asked == language] for language in languages]
     return np.array([*(fmean(own) if own else np.nan for own in by_language), fmean(values.values())])
-
-
-def _variance(resampled: Array) -> Array:
-    """Return the variance over defined resamples per column, `(L + 1,)`."""
-    defined = ~np.isnan(resampled)
-    count = defined.sum(axis=0)
-    values = np.where(defined, resampled, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = values.sum(axis=0) / count
-        variance: Array = np.where(defined, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1)
-    return variance
 
 
 def compare(

@@ -28,23 +28,18 @@ _UNTRAINED = (ZERO_SHOT, NEUTRAL)
 def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
     """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds)."""
     known = task.folds.k if task.folds.method == "kfold" else 1
-    words = [] if written is None else [word.strip() for word in written.removesuffix(",").split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
     if written is None:
         return tuple(range(known))
-    numbers = [int(word) for word in words]
-    has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
+    words = [word.strip() for word in written.removesuffix(",").split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
+    folds = sorted({int(word) for word in words})
     if "," not in written:
-        if not 1 <= numbers[0] <= known:
-            raise ConfigError(
-                f"--folds {written}: task '{task.task}' has {has}; --folds {known} takes all, --folds 0, the first"
-            )
-        return tuple(range(numbers[0]))
-    wrong = [number for number in numbers if number >= known]
-    if wrong:
-        raise ConfigError(f"--folds {written}: there is no fold {wrong[0]}; task '{task.task}' has {has}")
-    return tuple(sorted(set(numbers)))
+        folds = list(range(folds[0]))
+    if not folds or folds[-1] >= known:
+        has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
+        raise ConfigError(f"--folds {written}: task '{task.task}' has {has}; write a number ({known}) or a list (0,)")
+    return tuple(folds)
 
 
 def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:

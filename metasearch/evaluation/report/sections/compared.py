@@ -1,7 +1,7 @@
 """The differences from the baseline: in words, as a chart of intervals, and in numbers."""
 
 from metasearch.evaluation.report.charts import Estimate, Row, interval_chart
-from metasearch.evaluation.report.comparison import comparison_table, difference, language_table, mark_note, percent
+from metasearch.evaluation.report.comparison import comparison_table, language_table, mark_note, percent
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.section import Chart, Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
@@ -17,9 +17,8 @@ def section(inputs: Inputs) -> Section:
     comparison, why = inputs.comparison, inputs.not_compared
     if comparison is None:
         return Section("compared", "Comparison", why or ("There is nothing to compare.",))
-    sentences = [difference(each, comparison.baseline) for each in comparison.arms]
     tables = comparison_table(comparison), language_table(comparison)
-    return Section("compared", "Comparison", (*sentences, *why), (_chart(comparison),), tables)
+    return Section("compared", "Comparison", why, (_chart(comparison),), tables)
 
 
 def _chart(comparison: Comparison) -> Chart:
