@@ -137,11 +137,11 @@ def table(rows: Sequence[Row], encoder: str = "mini-e5") -> str:
                 ", ".join(map(str, folds)),
                 f"{_mean(cells, 'base', folds, POOLS[0]):.1f}",
                 f"{manual[best]:.1f} ({best})",
-                f"{reached:.1f} ({', '.join(kept)})",
+                f"{reached:.1f} ({'; '.join(f'{name} × {n}' for name, n in kept.items())})",
                 f"{reached - manual[best]:+.1f}",
             ]
         )
-    return markdown(["labels", "test folds", "base encoder", "best manual", "tune (kept)", "difference"], lines, left=0)
+    return markdown(["labels", "test folds", "base encoder", "best manual", "tune (kept × folds)", "difference"], lines, left=0)
 
 
 def _mean(cells: dict[tuple[str, int], Row], system: str, folds: Sequence[int], pool: str) -> float:
