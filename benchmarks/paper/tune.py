@@ -141,7 +141,9 @@ def table(rows: Sequence[Row], encoder: str = "mini-e5") -> str:
                 f"{reached - manual[best]:+.1f}",
             ]
         )
-    return markdown(["labels", "test folds", "base encoder", "best manual", "tune (kept × folds)", "difference"], lines, left=0)
+    return markdown(
+        ["labels", "test folds", "base encoder", "best manual", "tune (kept × folds)", "difference"], lines, left=0
+    )
 
 
 def _mean(cells: dict[tuple[str, int], Row], system: str, folds: Sequence[int], pool: str) -> float:
