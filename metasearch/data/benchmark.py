@@ -1,7 +1,6 @@
 """A task by name, resolved: its data, a fold, and arrangements for a mode."""
 
 import logging
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -158,13 +157,10 @@ def _warn_of_ids(data: RetrievalData, folder: Path) -> None:
         return
     first = {question.language: question.id for question in reversed(data.questions)}
     ids = ", ".join(f"'{uid}' in {language}" for language, uid in sorted(first.items()))
-    distinct = {question.id for question in data.questions}
-    folded = {unicodedata.normalize("NFKC", uid).casefold() for uid in distinct}
-    near = "; some ids differ only in case or in their form of Unicode" if len(folded) < len(distinct) else ""
     log.warning(
-        "%s: no id occurs in two languages (%s)%s. Translations of a question need the same id: now the relevant "
+        "%s: no id occurs in two languages (%s). Translations of a question need the same id: now the relevant "
         "candidates of each question are in one language, so usually one candidate of the whole pool",
-        folder, ids, near,
+        folder, ids,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from metasearch.data.documents.detect import detector
 from metasearch.data.readers.beir import JudgedText, Judgement, judged_data
 from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translation import Translation, TranslationData
-from metasearch.errors import ConfigError, DataError, HubError, first_line
+from metasearch.errors import ConfigError, DataError, HubError, first_line, nearest
 
 PREFIX = "mteb:"
 _ENGLISH = "en"
@@ -73,16 +73,14 @@ def _open(name: str) -> Any:
         task = mteb.get_task(known)
     except KeyError:
         names = [each.metadata.name for each in mteb.get_tasks()]
-        near = difflib.get_close_matches(known, names, 3) or difflib.get_close_matches(known.lower(), names, 3, 0.3)
-        raise ConfigError(
-            f"{name}: mteb has no task '{known}'. Did you mean {' or '.join(map(repr, near)) or 'another one'}?"
-        ) from None
+        near = difflib.get_close_matches(known, names, 3, 0.3)
+        hint = f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise ConfigError(f"{name}: mteb has no task '{known}'{hint}") from None
     if task.metadata.type not in _READERS:
         raise ConfigError(f"{name}: its type is {task.metadata.type}; read are the types {', '.join(_READERS)}")
     if subset:
         if subset not in task.hf_subsets:
-            near = difflib.get_close_matches(subset, task.hf_subsets, 1, 0.3) or task.hf_subsets[:1]
-            raise ConfigError(f"{name}: the task has no subset '{subset}'. Did you mean '{near[0]}'?")
+            raise ConfigError(f"{name}: the task has no subset '{subset}'.{nearest(subset, task.hf_subsets)}")
         task = mteb.get_task(known, hf_subsets=[subset])
     return task
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_read_is_named(task, monkeypatch):
     task("STS", ["eng-Latn"], {"test": rows(sentence1=["a"], sentence2=["b"], score=[1.0])})
     with pytest.raises(ConfigError, match=r"mteb:STS71: mteb has no task 'STS71'\. Did you mean 'STS17'"):
         load_benchmark("mteb:STS71")
-    with pytest.raises(ConfigError, match=r"the task has no subset 'de'\. Did you mean 'default'"):
+    with pytest.raises(ConfigError, match=r"the task has no subset 'de'\. .*default"):
         load_benchmark("mteb:Mine/de")
     with pytest.raises(ConfigError, match="task 'mteb:Mine' is for evaluation only"):
         load_benchmark("mteb:Mine", fold=1)

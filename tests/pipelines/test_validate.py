@@ -78,7 +78,7 @@ IDS = {
     "another case": (
         "q{}",
         "Q{}",
-        "no id occurs in two languages ('q0' in de, 'Q0' in en); some ids differ only in case",
+        "no id occurs in two languages ('q0' in de, 'Q0' in en). Tr",
     ),
     "NFC and NFD": ("caf\u00e9-{}", "cafe\u0301-{}", None),
 }

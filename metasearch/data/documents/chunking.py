@@ -5,12 +5,12 @@ Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmes
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
 from metasearch.data.documents.passage import Notes, Section
-from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError
 
@@ -22,7 +22,53 @@ _BLOCK = 8192
 _PHRASE = re.compile(
     r"(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]) (?=\S)|(?<=[\u0370-\u03ff\u1f00-\u1fff][;\u037e]) "
 )
+_WORDS = 2**16
+_LONGEST = 32
+"""Characters of a word that is remembered."""
 _BLANKS = re.compile(r"(?:\s*\n)?")
+
+
+OTHER_COLUMNS = ("title", "language")
+"""Columns of a row that belong to its text; all others are further fields."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How documents become passages.
+
+    Attributes:
+        limit: length of the longest passage, with its title.
+        length: returns the length of a text, such as its tokens.
+        detect: returns the language of a text without one.
+
+    The others are as in `metasearch.config.index.IndexSettings`.
+    """
+
+    limit: int = 1000
+    length: Callable[[str], int] = len
+    overlap: int = 0
+    column: str = "text"
+    titles: bool = True
+    names: bool = True
+    language: str | None = None
+    detect: Callable[[str], str] | None = None
+
+    @cached_property
+    def estimate(self) -> Callable[[str], int]:
+        """Counts a text word by word, which is faster, and may differ from `length`."""
+        return estimator(self.length)
+
+
+def estimator(length: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a function that sums the lengths of a text's words, with added special tokens counted once."""
+    added = length("")
+    remembered = lru_cache(_WORDS)(length)
+
+    def estimate(text: str) -> int:
+        words = text.split()
+        return added + sum((remembered(word) if len(word) <= _LONGEST else length(word)) - added for word in words)
+
+    return estimate
 
 
 class Chunker:

@@ -7,9 +7,8 @@ from itertools import tee
 from pathlib import Path
 
 from metasearch.config.languages import UNKNOWN, is_known
-from metasearch.data.documents.chunking import Chunker
+from metasearch.data.documents.chunking import Chunker, Settings
 from metasearch.data.documents.passage import Notes, Passage, Section
-from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import Source, sources
 from metasearch.errors import DataError
 

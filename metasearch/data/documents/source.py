@@ -97,7 +97,6 @@ class _Search:
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     unreadable: dict[str, str] = field(default_factory=dict)
-    twice: int = 0
     parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
     """Folder of a file that was named → the language that it tells, and its names that differ in their tag alone."""
     untagged: dict[Path, Set[str]] = field(default_factory=dict)
@@ -169,7 +168,6 @@ class _Search:
         if not found.st_size:
             log.warning("%s: skipped: the file is empty", path)
         elif (key := os.path.abspath(path)) in self.found:
-            self.twice += 1
             if named:
                 self.found[key] = replace(self.found[key], named=True)
         else:
@@ -181,13 +179,13 @@ class _Search:
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
-        if self.twice:
-            log.info("documents named more than once, read once: %d", self.twice)
         told: dict[str, list[str]] = {}
         for source in self.found.values():
             if is_known(source.language):
                 told.setdefault(source.language, []).append(source.file)
-        shown = [f"{language} {len(own):,} ({_end(own[0])})" for language, own in sorted(told.items())]
+        # With its folder, since one of both has the language.
+        ends = {language: "/".join(own[0].split("/")[-2:]) for language, own in told.items()}
+        shown = [f"{language} {len(own):,} ({ends[language]})" for language, own in sorted(told.items())]
         if shown and names:
             log.info("languages from file names: %s", ", ".join(shown))
 
@@ -218,11 +216,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError as error:
         raise DataError(f"{entry.path}: cannot be read: {error.strerror or error}") from None
-
-
-def _end(file: str) -> str:
-    """Return the names of a file and of its folder; one of them may have its language."""
-    return "/".join(file.split("/")[-2:])
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -61,16 +61,16 @@ class Best:
 
 def search_int8(vectors: Quantised, groups: Groups, queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
     """Return each group's best rows, `tops` per group."""
-    return _scan(_by_eight_bits(vectors, queries), groups, len(queries.steps), tops, threads)
-
-
-def _by_eight_bits(vectors: Quantised, queries: Queries) -> _Score:
     multiply = integer_products(queries.halves())
 
     def score(chosen: _Chosen) -> Scores:
-        return scores_of(Queries.joined(multiply(vectors.codes[chosen])), vectors.steps[chosen], queries.steps)
+        # Element by element, so that it rounds alike wherever a row is.
+        scores = Queries.joined(multiply(vectors.codes[chosen])).astype(np.float32)
+        scores *= vectors.steps[chosen][:, None]
+        scores *= queries.steps
+        return scores
 
-    return score
+    return _scan(score, groups, len(queries.steps), tops, threads)
 
 
 def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:
@@ -86,15 +86,6 @@ def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:
         return lambda codes: np.asarray(numkong.dots_packed(codes, packed))
     columns = halves.T.astype(np.float32 if halves.shape[1] <= 2**10 else np.float64)
     return lambda codes: (codes.astype(columns.dtype) @ columns).astype(np.int32)
-
-
-def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) -> Scores:
-    """Return scores `(b, q)` from dot products of integer codes `(b, q)` and the steps for rows and queries."""
-    # Element by element, so that it rounds alike wherever a row is.
-    scores = products.astype(np.float32)
-    scores *= steps[:, None]
-    scores *= of_queries
-    return scores
 
 
 def _scan(score: _Score, groups: Groups, queries: int, tops: Sequence[int], threads: int) -> list[Best]:

@@ -160,14 +160,6 @@ class IndexWriter(LocalStore):
         self.state, self._last = self._database.state(), None
         self._database.shrink()
 
-    def delete(self, keys: Keys) -> None:
-        """Remove passages from all documents; keys `(n, 16)` that are not there are ignored."""
-        gone, left = key_words(keys), []
-        for each in self.places_by_file.values():
-            stay = ~np.isin(key_words(each.keys), gone)
-            left.append(FilePlaces(each.file, each.keys[stay], each.lines[stay]))
-        self.finish(left)
-
     @cached_property
     def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
         """Passage keys when the index was opened, ascending, their numbers; and later additions."""

@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import passages
-from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import Source
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import FilePlaces, SourceFile, passage_keys

@@ -56,7 +56,6 @@ class Searcher:
         self.reranker = reranker
         self.projected = through(encoder, of_arrays(store.arrays))
         self._words: Bm25 | None = None
-        self._alone: set[str] = set()
 
     def reopen(self) -> "Searcher | None":
         """Return a searcher for the index's current state; None if unchanged."""
@@ -121,8 +120,8 @@ class Searcher:
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
-        searched = self._apart(languages) if balance else ()
-        if searched:
+        if balance:
+            searched = dict.fromkeys(languages or self.languages)
             each = self._near(vectors, wanted, [[tag] for tag in searched], expand, conditions)
             ranked = [merged(found, wanted) for found in zip(*each, strict=True)]
         else:
@@ -175,14 +174,6 @@ class Searcher:
     def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
         found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
         return [Hit(score, passage, places) for score, (passage, places) in found]
-
-    def _apart(self, languages: Collection[str]) -> list[str]:
-        """Return the searched languages; log if one alone has nothing to balance with."""
-        searched = list(dict.fromkeys(languages or self.languages))
-        if len(searched) == 1 and searched[0] in self.languages and searched[0] not in self._alone:
-            self._alone.add(searched[0])
-            log.warning("balance has no effect: all searched passages are in '%s'", searched[0])
-        return searched
 
     def _by_words(
         self, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str]

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from metasearch.config.index import IndexSettings
-from metasearch.data.documents.settings import Settings
+from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.source import sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap

@@ -4,9 +4,9 @@ import zipfile
 
 import pytest
 
+from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes
 from metasearch.data.documents.read import passages
-from metasearch.data.documents.settings import Settings
 from metasearch.data.documents.source import sources
 from metasearch.errors import DataError
 

@@ -84,19 +84,6 @@ def test_passages_of_files_that_are_gone_are_found_no_more_and_leave_the_file(tm
         assert file.execute("SELECT count(*) FROM passage").fetchone() == (90,)
 
 
-def test_a_deleted_passage_is_found_at_none_of_its_places(tmp_path):
-    content, asked = made(60), queries(2)
-    write_index(tmp_path, content)
-    gone = np.concatenate([content.keys[[3, 40]], made(1, seed=9).keys])
-    with writing(tmp_path, kind()) as store:
-        store.delete(gone)
-        assert not store.known(content.keys[[3, 40]]).any()
-    left = content.part([i for i in range(60) if i not in (3, 40)])
-    store = LocalStore.open(tmp_path)
-    assert texts_of(found_by(store, asked, 60)) == texts_of(expected(left, asked, 60))
-    assert sum(store.languages.values()) == 58
-
-
 def test_a_text_at_several_places_is_one_hit_at_the_first_of_them(tmp_path):
     content = made(4)
     one = Passage("the same", "a.txt", 7, "de")

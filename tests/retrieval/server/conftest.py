@@ -1,16 +1,16 @@
-"""An index of the built-in encoder in memory, and a server of it."""
+"""An index of the built-in encoder, and a server of it."""
 
 import pytest
 
-from helpers.serving import MemorySearcher, demo_passages, running
+from helpers.serving import demo_passages, running, searcher_of
 from metasearch.pipelines.factory import load_encoder
 
 
 @pytest.fixture(scope="session")
-def searcher():
+def searcher(tmp_path_factory):
     """Return the first 20 sentences of three languages of the embedded benchmark, in the vectors of `mini`."""
     passages = [passage for language in ("ar", "de", "en") for passage in demo_passages(language)[:20]]
-    return MemorySearcher(passages, load_encoder("mini", device="cpu"))
+    return searcher_of(tmp_path_factory.mktemp("served") / "index", passages, load_encoder("mini", device="cpu"))
 
 
 @pytest.fixture(scope="session")

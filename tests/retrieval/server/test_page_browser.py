@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from helpers.browser import CONTRAST, chromium, visited
-from helpers.serving import MemorySearcher, demo_passages, running
+from helpers.serving import demo_passages, running, searcher_of
 from metasearch.data.documents.passage import Passage
 from metasearch.pipelines.factory import load_encoder
 
@@ -24,11 +24,12 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def site():
+def site(tmp_path_factory):
     """Return the embedded benchmark in eight languages, with a passage that holds markup."""
     passages = demo_passages("ar", "de", "el", "en", "hi", "ru", "th", "tr")
     passages.append(Passage(EVIL, "<b>evil</b>.txt", 1, "und"))
-    with running(MemorySearcher(passages, load_encoder("mini", device="cpu"))) as found:
+    folder = tmp_path_factory.mktemp("site") / "index"
+    with running(searcher_of(folder, passages, load_encoder("mini", device="cpu"))) as found:
         yield found
 
 

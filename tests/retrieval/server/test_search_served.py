@@ -2,7 +2,8 @@
 
 import pytest
 
-from helpers.serving import running
+from helpers.serving import demo_passages, running
+from metasearch.retrieval.search import expansion
 
 
 def test_hits_are_those_of_the_searcher_best_first(served, searcher):
@@ -17,10 +18,10 @@ def test_hits_are_those_of_the_searcher_best_first(served, searcher):
         assert scores == sorted(scores, reverse=True)
 
 
-def test_a_hit_says_where_it_stands(served, searcher):
-    _, answer = served.post("/search", {"query": searcher.passages[45].text, "top": 1})
+def test_a_hit_says_where_it_stands(served):
+    passage = demo_passages("en")[5]
+    _, answer = served.post("/search", {"query": passage.text, "top": 1})
     (hit,) = answer["results"][0]["hits"]
-    passage = searcher.passages[45]
     assert (hit["file"], hit["line"], hit["language"]) == (passage.file, passage.line, passage.language) == (
         "en.jsonl", 2, "en",
     )  # fmt: skip
@@ -42,10 +43,10 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     _, moved = served.post("/search", {"query": query, "top": 9, "expand": True})
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
-    monkeypatch.setattr(searcher, "languages", {"en": 1})
+    monkeypatch.setattr(expansion, "MOST", 1)
     status, answer = served.post("/search", {"query": query, "expand": True})
     assert (status, answer["error"]["code"]) == (422, "cannot_expand")
-    assert answer["error"]["message"] == "expand: no other language"
+    assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")
 
 
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):

@@ -3,15 +3,17 @@
 import http.client
 import json
 import signal
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from helpers.forks import Fork, metasearch
 from helpers.moments import NUMBERS
-from helpers.serving import MemorySearcher, demo_passages, eventually
+from helpers.serving import demo_passages, eventually, searcher_of
 from metasearch.pipelines import search
 from metasearch.pipelines.factory import load_encoder
 
@@ -21,13 +23,14 @@ OPEN = "everyone who can reach it can search: no --token-file"
 
 
 def serve(*flags):
-    """Return `metasearch serve` of an index in memory, for which each text takes so many seconds to encode.
+    """Return `metasearch serve` of a small index, for which each text takes so many seconds to encode.
 
     The first is done without delay, as the server encodes one before it answers.
     """
 
     def open_searcher(path, *rest):
-        found = MemorySearcher(demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
+        folder = Path(tempfile.mkdtemp()) / "index"
+        found = searcher_of(folder, demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
         encode = found.encoder.encode
 
         def slow(texts, role):

@@ -14,9 +14,9 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from metasearch.config.languages import parse_tag
+from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.readers.text import lines
-from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
 from metasearch.errors import DataError
 

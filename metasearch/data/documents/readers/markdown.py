@@ -12,9 +12,9 @@ from typing import Any
 
 from metasearch.config import yaml
 from metasearch.config.languages import parse_tag
+from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.readers.text import blocks
-from metasearch.data.documents.settings import Settings
 from metasearch.errors import ConfigError
 
 _MATTER = re.compile(r"---[ \t]*\n(?P<yaml>\s*(?:#|[\w-]+[ \t]*:).*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)

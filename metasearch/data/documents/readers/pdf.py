@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.config.extras import import_extra
+from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Section
-from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import opened
 from metasearch.errors import DataError

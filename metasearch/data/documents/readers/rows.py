@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.languages import parse_tag
+from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.passage import Notes, Section
-from metasearch.data.documents.settings import OTHER_COLUMNS, Settings
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from metasearch.data.documents.chunking import end_of_block
+from metasearch.data.documents.chunking import Settings, end_of_block
 from metasearch.data.documents.passage import Notes, Section
-from metasearch.data.documents.settings import Settings
 from metasearch.data.formats.text_files import text_lines, with_line_feeds
 
 _SIZE = 2**18
