@@ -131,16 +131,14 @@ def distillation(session: Session) -> list[Row]:
     student = large_student(assistant, size)
     frozen = Encoder(assistant.model, assistant.name, assistant.max_length)
     ends = [1 + STEPS_OF_A_ROUND * i for i in range(session.rounds + 1)]
-    ways = [way for way in distilling.WAYS if session.ways is None or way in session.ways]
-    seconds, before = distilling.measure(stage, student, frozen, pairs, size.batch, ends, ways)
-    none = np.zeros(2)
-    ours, *others = (np.array(s) + before.get(way, none) / stage.budget.epochs for way, s in seconds.items())
+    own, theirs, before = (np.array(s) for s in distilling.measure(stage, student, frozen, pairs, size.batch, ends))
+    ours = own + before / stage.budget.epochs
     per_second = partial(_row, "distillation", session, rows_of_table=size.table, batch=size.batch)
-    rows = [per_second("pairs/s", STEPS_OF_A_ROUND * size.batch / ours[:, 0])]
-    for way, theirs in zip(ways, others, strict=True):
-        cpu = round(float(np.median(theirs[:, 1] / ours[:, 1])), 3)
-        rows.append(per_second(f"times {way}", theirs[:, 0] / ours[:, 0], cpu=cpu))
-    return rows
+    cpu = round(float(np.median(theirs[:, 1] / ours[:, 1])), 3)
+    return [
+        per_second("pairs/s", STEPS_OF_A_ROUND * size.batch / ours[:, 0]),
+        per_second(f"times {distilling.PEER}", theirs[:, 0] / ours[:, 0], cpu=cpu),
+    ]
 
 
 CASES: dict[str, Callable[[Session], list[Row]]] = {

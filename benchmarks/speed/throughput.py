@@ -27,7 +27,6 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.speed.cases import CASES, Session
-from benchmarks.speed.distillation_throughput import WAYS as OF_DISTILLATION
 from benchmarks.speed.shapes import SCALES
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
@@ -42,7 +41,7 @@ SHOWN = ("case", "shape", "metric", "value", "low", "high")
 @click.option("--data", envvar="METASEARCH_DATA", help="Folder of the data sets.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=("A1", "B"), show_default=True)
 @click.option("--case", "cases", type=click.Choice(list(CASES)), multiple=True, default=tuple(CASES))
-@click.option("--way", "ways", type=click.Choice([*PEERS, *OF_DISTILLATION]), multiple=True, help="Only these peers.")
+@click.option("--way", "ways", type=click.Choice(PEERS), multiple=True, help="Only these peers.")
 @click.option("--inner-steps", type=click.IntRange(min=1), help="In second order; by default 5, and 2 for B's ratio.")
 @click.option("--scale", type=click.Choice(list(SCALES)), default="full", show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
