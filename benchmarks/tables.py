@@ -177,6 +177,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "index-speed": lambda: index.table(rows_of("index")),
+    "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
@@ -198,7 +199,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "short-labels": lambda: short(
         labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
-        "labels", "mAP@20", "Δ vs no labels [95 % CI]", "few-shot languages", "zero-shot languages", "expanded", left=0,
+        "labels", "mAP@20", "Δ vs no labels [95 % CI]", "expanded", left=0,
     ),
     "short-alignment-curves": lambda: only(
         alignment.curves_table(rows_of("alignment")), rate=["2e-05"], steps=["0", "4", "16", "64"],
@@ -208,7 +209,7 @@ TABLES: dict[str, Callable[[], str]] = {
         loss=["InfoNCE", "margin 1.0"], **{"test, five folds, three seeds": ["fine-tune", "maml", "align"]},
     ),
     "short-alignment-variants": lambda: only(
-        alignment.variants_table(rows_of("alignment")), variant=["fine-tune", "maml", "align", *LARGER],
+        alignment.variants_table(rows_of("alignment")), variant=["maml", "align", *LARGER],
     ),
     "short-expansion": lambda: short(
         expansion.table(rows_of("expansion")),
