@@ -53,7 +53,7 @@ def plan(settings: Settings, out: Path) -> Iterator[Step]:
         texts = out / "first-lines"
         yield Step(texts, lambda: _first_lines(data / "parallel", texts, settings.lines))
     corpus, longer, run, model = out / "corpus", out / "joined", out / "distill", out / MODEL
-    yield Step(corpus, lambda: click.echo(overlap.check(data, texts, corpus)[0]))
+    yield Step(corpus, lambda: click.echo(overlap.check(data, texts, corpus)))
     how = joined.Settings(settings.share, settings.others, seed=settings.seed)
     yield Step(longer, lambda: click.echo(joined.make(corpus, longer, how, _held(settings))))
     yield from (of_minilm if settings.teacher == "minilm" else of_e5)(settings, out)
@@ -145,8 +145,6 @@ def _first_lines(folder: Path, output: Path, count: int) -> None:
 )
 @click.option("--teacher", type=click.Choice(list(RECIPES)), default="minilm", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help="See joined.py.")
-@click.option("--others", type=click.FloatRange(min=0), default=0.05, show_default=True, help="See joined.py.")
 @click.option("--targets", type=click.Path(), help="The teacher's vectors, for several builds; by default in this one.")
 @click.option("--steps", type=click.IntRange(min=1), help="Of each stage, at most.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", show_default=True)

@@ -1,22 +1,16 @@
 """Makes longer training pairs: lines of 2 to 5 pairs of the same language and corpus, joined by a space.
 
-    python -m benchmarks.mini.joined --corpus clean --share 1 --others 0.05 -o joined
-
-The same English joins serve all languages that have the sentences, so that a teacher reads few distinct texts. Every
-sentence of a pool is used as often as any other. With `--front`, a part of the joins is a LAReQA candidate: a sentence,
-then the paragraph that it stands in. Its English side is the sentence alone, so that this is what the vector of such
-a text says; each paragraph gives two of them. Pairs that `metasearch distill` holds out for its
-dev score with the same seed stand in no join.
+All languages share the English joins, so a teacher reads few distinct texts. A part of the joins is a LAReQA candidate:
+a sentence, then its paragraph. Its English side is the sentence alone; each paragraph gives two candidates. Pairs that
+`metasearch distill` holds out with the same seed are in no join.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import numpy as np
 
-from benchmarks.common.command import Command
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
 from metasearch.compress.output import whole
 from metasearch.config.corpus import CorpusSettings
@@ -33,15 +27,14 @@ _SMALL = 20
 
 @dataclass(frozen=True)
 class Settings:
-    """How many joins are made, and of what size.
+    """Number and size of joins.
 
     Attributes:
         share: joined lines for each line of a long corpus.
-        others: the same for each line of the other corpora.
-        front: share of joins that become two candidates: one of their sentences, and then the join.
-        characters: of a side, at most.
-        words: of the English side, at most.
-        seed: of what is drawn.
+        others: joined lines for each line of the other corpora.
+        front: share of joins that become two candidates.
+        characters: maximum of a side.
+        words: maximum of the English side.
     """
 
     share: float = 1.0
@@ -58,13 +51,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Pool:
-    """English sentences that all of some languages have.
-
-    Attributes:
-        corpus: that they are from.
-        texts: the sentences.
-        renditions: language → the translation of each.
-    """
+    """English sentences with translations in the same languages: language → translation of each sentence."""
 
     corpus: str
     texts: tuple[str, ...]
@@ -74,11 +61,8 @@ class Pool:
 def pools(lines: Sequence[Line], held: frozenset[str] = frozenset()) -> Iterator[Pool]:
     """Yield pools, none of which shares a sentence of a corpus and a language with another.
 
-    Sentences are put together that the same languages have; those of fewer than 20 serve each language alone.
-
-    Args:
-        lines: of the corpora. Of several translations of a sentence into a language the first is taken.
-        held: English sentences to leave out.
+    Sentences with the same languages form a pool; fewer than 20 sentences serve each language alone. The first
+    translation of a sentence into a language counts. English sentences in `held` are dropped.
     """
     table: dict[str, dict[str, dict[str, str]]] = {}
     for line in lines:
@@ -183,24 +167,3 @@ def make(corpus: Path, output: Path, settings: Settings, dev: int = 0) -> str:
 def _shuffled_again_and_again(count: int, rng: np.random.Generator) -> Iterator[int]:
     while True:
         yield from rng.permutation(count).tolist()
-
-
-@click.command(cls=Command)
-@click.option("--corpus", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of en-LL.tsv.")
-@click.option(
-    "--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help=f"Lines for each of {LONG}."
-)
-@click.option("--others", type=click.FloatRange(min=0), default=0.05, show_default=True, help="Lines for each other.")
-@click.option("--front", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of candidates.")
-@click.option("--characters", type=click.IntRange(min=1), default=900, show_default=True, help="Of a side, at most.")
-@click.option("--words", type=click.IntRange(min=1), default=180, show_default=True, help="Of English, at most.")
-@click.option("--dev", type=click.IntRange(min=0), default=0, help="Pairs of a language held out by the distillation.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New folder.")
-def main(corpus: Path, output: Path, dev: int, **settings: float | int) -> None:
-    """Join sentences of the corpora to longer texts."""
-    click.echo(make(corpus, output, Settings(**settings), dev))  # type: ignore[arg-type]
-
-
-if __name__ == "__main__":
-    main()

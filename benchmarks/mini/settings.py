@@ -9,27 +9,19 @@ TASKS = ("tatoeba-11", "sts17", "lareqa", "lareqa-sentences")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the encoder is made with; kept in `build.json`.
+    """Settings of a build; kept in `build.json`.
 
     Attributes:
         data: folder of the data sets, with `parallel/`.
         teacher: built-in name of the encoder that teaches, and gives the layers.
-        seed: of joins, vocabulary, students and batches.
-        vocabulary: tokens.
-        layers: of the assistant, where the teacher has more.
-        bottleneck: columns of its word table; of minilm the recipe's.
-        feed_forward: neurons in the feed-forward block of each layer of the assistant.
-        sentences: of each language, from which the map that takes the language out of the teacher's vectors is fitted.
-        alpha: of the way from the assistant to the student, at which the encoder is; of minilm it is the student.
-        share: joined lines for each line of a corpus of long texts.
-        others: the same for each line of the other corpora.
-        lines: lines of each file that are used, the first ones; 0 uses all.
+        layers, bottleneck, feed_forward: of the assistant of e5; minilm has the bottleneck of the recipe.
+        sentences: texts of each language for the projection of the teacher.
+        alpha: share of the student in the merge with the assistant of e5.
+        share, others: see `joined.Settings`.
+        lines: first lines of each file that are used; 0 uses all.
         targets: folder of the teacher's vectors, which several builds may share; None keeps them in the build.
-        steps: of each stage, at most; None leaves it to the recipe.
-        device: where the teacher and its students run.
-        precision: of its forward passes.
+        steps: maximum of each stage; None leaves it to the recipe.
         compare: whether the teacher is scored, too.
-        tasks: what the encoder is scored on.
     """
 
     data: str
@@ -58,12 +50,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the build.
-
-    Attributes:
-        done: what is there when it is finished.
-        run: does it.
-    """
+    """A step of a build: the path that exists once it is finished, and the function that does it."""
 
     done: Path
     run: Callable[[], None]

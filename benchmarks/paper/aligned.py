@@ -89,7 +89,7 @@ def steps(
     lines, corpus, words = (out / name for name in ("lines", "corpus", "words"))
     trimmed, neutral, run = (out / name for name in ("trimmed", "neutral", "run"))
     yield Step(lines, lambda: _lines(task, data, corpora, lines))
-    yield Step(corpus, lambda: click.echo(overlap.check(data, lines, corpus)[0], err=True))
+    yield Step(corpus, lambda: click.echo(overlap.check(data, lines, corpus), err=True))
     yield Step(words, lambda: _words(task, data, words))
     kept = ("--trim-vocab", corpus, "--trim-vocab", words)
     yield Step(trimmed, lambda: metasearch("compress", ENCODER, *kept, "-o", trimmed))
