@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig
@@ -167,23 +167,24 @@ class Task(FrozenConfig):
         # An empty mapping that is written is a choice, a key that is left out is a slip.
         if not self.evaluation_only and "arrangements" not in self.model_fields_set:
             raise Contradiction("missing key", "arrangements")
-        for key in ("partial", "groups"):
-            if getattr(self, key) and self.kind != "translation":
-                raise Contradiction(f"only a translation task has {key}", key)
-        if self.candidates == "sentence" and self.kind != "retrieval":
-            raise Contradiction("only a retrieval task has candidates", "candidates")
-        if self.pairs and self.kind != "similarity":
-            raise Contradiction("only a similarity task has language pairs", "pairs")
+        own = {"partial": "translation", "groups": "translation", "candidates": "retrieval", "pairs": "similarity"}
+        for key, kind in own.items():
+            default = type(self).model_fields[key].get_default(call_default_factory=True)
+            if self.kind != kind and getattr(self, key) != default:
+                raise Contradiction(f"only a {kind} task has {key}", key)
 
-    def _check_languages(self) -> None:
-        pairs = list(self.pairs)
+    @field_validator("pairs")
+    @classmethod
+    def _parse_pairs(cls, pairs: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        parsed = list(pairs)
         for i, pair in enumerate(pairs):
             try:
-                pairs[i] = "-".join(parse_pair(pair, self.languages))
+                parsed[i] = "-".join(parse_pair(pair, info.data.get("languages", ())))
             except ValueError as error:
-                raise Contradiction(str(error), "pairs", i) from None
-        # Frozen for its users; a validator that returns another model is ignored by pydantic.
-        object.__setattr__(self, "pairs", tuple(pairs))
+                raise Contradiction(str(error), i) from None
+        return tuple(parsed)
+
+    def _check_languages(self) -> None:
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
             if unknown:

@@ -141,6 +141,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     return merged
 
 
+def flatten(tree: Mapping[str, Any], above: str = "") -> Tree:
+    """Return the values of a nested tree by their dotted keys."""
+    found: Tree = {}
+    for key, value in tree.items():
+        found |= flatten(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return found
+
+
 def parse_value(written: str, where: str) -> Any:
     """Return a value written on the command line: a list such as `[de, fr]`, `null`, or the text itself."""
     if written == "null":

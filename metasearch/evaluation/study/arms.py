@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from metasearch.config import yaml
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 
 _WHERE = ("task", "fold", "fold_seed", "seed", "data", "include")
@@ -70,23 +71,13 @@ def select_settings(config: Mapping[str, Any]) -> Settings:
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
         settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
-    return dict(_flat(settings))
+    known = {key: value for key, value in yaml.flatten(settings).items() if value is not None}
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in known.items()}
 
 
 def digest(settings: Settings) -> str:
     """Return a short hash of settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
-    """Yield dotted key and value for every setting with a value."""
-    for key, value in tree.items():
-        if value is None:
-            continue
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value if isinstance(value, str) else json.dumps(value)
 
 
 def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:

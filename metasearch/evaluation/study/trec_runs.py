@@ -1,7 +1,7 @@
 """TREC run files of other systems as runs of a study: scores, intervals and language bias of any retriever.
 
 A run ranks the documents of all languages in the test part of one fold, which follows from its queries. A query is
-`LANGUAGE:ID`, or `ID` alone if one language asks it. The name of the system (the last column) names the arm.
+`LANGUAGE:ID`. The name of the system (the last column) names the arm.
 
 Documents that a run lacks rank below, the relevant ones last. So a measure with a cut-off is exact down to the depth of
 the run, and others are never too high. Shares of languages need 20 documents.
@@ -62,16 +62,13 @@ def _lines(ranking: Ranking, system: str) -> Iterator[RunLine]:
 
 def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
     lines = read_run(path)
-    names = [_query_names(part.split.test) for part in parts]  # type: ignore[arg-type]
+    asked_in = [questions_in_order(part.split.test) for part in parts]  # type: ignore[arg-type]
+    names = [{f"{each.language}:{each.id}": i for i, each in enumerate(questions)} for questions in asked_in]
     fold = _fold(lines, names, data.task)
     benchmark, test = parts[fold], parts[fold].split.test
     assert isinstance(test, RetrievalData)
     require_answers(test, [MULTILINGUAL])
-    asked: dict[int, list[RunLine]] = {}
-    for query, own in lines.items():
-        if (number := names[fold][query]) in asked:
-            raise DataError(f"{own[0].place}: query '{query}' is in the file under another name, too")
-        asked[number] = own
+    asked = {names[fold][query]: own for query, own in lines.items()}
     result, depth = _rank(path, asked, test)
     scores = score_rankings(test, {MULTILINGUAL: result}, benchmark.measures, [MULTILINGUAL])
     kept = scores.questions
@@ -84,17 +81,6 @@ def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
         "split": "test", "mode": None, "recipe": None, "data": benchmark.data.fingerprint, "versions": {},
     }  # fmt: skip
     return Run(path, "", {}, tuple({**facts, **row} for row in scores.rows()), {}, kept)
-
-
-def _query_names(test: RetrievalData) -> dict[str, int]:
-    """Return the names of each question, and its number in the order of a search."""
-    questions = questions_in_order(test)
-    names = {f"{question.language}:{question.id}": i for i, question in enumerate(questions)}
-    languages: dict[str, set[str]] = {}
-    for question in questions:
-        languages.setdefault(question.id, set()).add(question.language)
-    alone = {question.id: i for i, question in enumerate(questions) if len(languages[question.id]) == 1}
-    return {**alone, **names}
 
 
 def _fold(lines: Mapping[str, Sequence[RunLine]], names: Sequence[Mapping[str, int]], task: str) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 from metasearch.config.run import flat
 from metasearch.config.study import StudyConfig
-from metasearch.config.yaml import Tree
+from metasearch.config.yaml import Tree, flatten
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.pipelines.distill.checks import resolved as resolved_distillation
@@ -26,10 +26,10 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
     old, new = resolved(old), resolved(new)
     for before, now in zip(_settings(old), _settings(new), strict=True):
         for name in (each for each in before if each in now):
-            one, other = _flat(before[name], name), _flat(now[name], name)
+            one, other = flatten({name: before[name]}), flatten({name: now[name]})
             # A dict and no set: the difference that is named is the first in the order of the keys, every time.
             for key in {**one, **other}:
-                if one.get(key) != other.get(key):
+                if one.get(key) != other.get(key) and ".sources." not in key:
                     stored, given = _format_value(one.get(key)), _format_value(other.get(key))
                     raise ConfigError(
                         f"{path}: the study has {key} {stored}, not {given}; choose another folder with -o"
@@ -62,14 +62,6 @@ def _settings(config: StudyConfig) -> tuple[Tree, Tree, Tree]:
     own = ("seed", "compute")
     distilled = [{key: value for key, value in each.items() if key not in own} for each in tree["distilled"]]
     return shared, {arm["arm"]: arm for arm in tree["trained"]}, {each["recipe"]["recipe"]: each for each in distilled}
-
-
-def _flat(value: Any, at: str) -> Tree:
-    """Return the values of a tree by their dotted keys; where they come from is none of them."""
-    if not isinstance(value, dict):
-        return {at: value}
-    below = (_flat(inner, f"{at}.{key}") for key, inner in value.items() if key != "sources")
-    return {key: inner for each in below for key, inner in each.items()}
 
 
 def _format_value(value: Any) -> str:
