@@ -11,23 +11,12 @@ from metasearch.config.arrangement import Arrangement, Pattern, Variant
 languages = TAGS
 variants = st.builds(Variant, languages, st.lists(languages, min_size=1, max_size=5, unique=True).map(tuple))
 arrangements = st.builds(Arrangement, st.lists(variants, min_size=2, max_size=3).map(tuple))
-patterns = st.builds(Pattern, st.lists(st.sampled_from(["mono", "bi", "multi"]), min_size=2, max_size=3).map(tuple))
 
 
 @pytest.mark.slow
 @given(arrangements)
 def test_an_arrangement_that_is_written_is_read_back(arrangement):
     assert Arrangement.parse(str(arrangement)) == arrangement
-
-
-@given(arrangements)
-def test_the_pattern_of_an_arrangement_has_the_kind_of_each_variant(arrangement):
-    assert str(arrangement.pattern) == " -> ".join(variant.kind for variant in arrangement.variants)
-
-
-@given(variants)
-def test_a_variant_is_multi_exactly_when_it_has_several_candidate_languages(variant):
-    assert (variant.kind == "multi") == (len(variant.candidates) > 1)
 
 
 @pytest.mark.parametrize(

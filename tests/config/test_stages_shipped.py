@@ -1,7 +1,5 @@
 """Recipes of several stages that ship: what is in them, by name and printed, and read back from `config.yaml`."""
 
-import re
-
 import pytest
 
 from helpers.commands import metasearch
@@ -9,7 +7,7 @@ from helpers.declarations import leaves
 from helpers.stages import LIBRARY, NAMES, SMALL, written
 from metasearch.config import yaml
 from metasearch.config.distillation import Distillation
-from metasearch.config.library import Library, shipped
+from metasearch.config.library import Library
 from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.stage import build_stage_learner
 
@@ -23,19 +21,6 @@ def values_of(recipe):
     return leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
 
 
-def said_of(recipe, key):
-    """Return the source of the longest key that leads to a value; of two as long, that which names the stage.
-
-    A key below `stages` may leave out the name of the stage: it is that of all stages.
-    """
-    parts = key.split(".")
-    prefixes = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
-    if parts[0] == "stages":
-        rest = [".".join(["stages", *parts[2:n]]) for n in range(len(parts), 2, -1)]
-        prefixes = [one for pair in zip(prefixes, rest, strict=False) for one in pair] + prefixes[len(rest) :]
-    return next((recipe.sources[prefix] for prefix in prefixes if prefix in recipe.sources), None)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_that_ships_is_whole_and_each_learner_takes_its_options(name):
     recipe = LIBRARY.distillation(name)
@@ -45,31 +30,6 @@ def test_a_recipe_that_ships_is_whole_and_each_learner_takes_its_options(name):
         assert 1 in kind.links
         assert (wanted is None) == (stage.against is None)
     assert recipe.chosen
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_source_belongs_to_a_value_of_the_recipe(name):
-    recipe = LIBRARY.distillation(name)
-    keys = list(values_of(recipe))
-    keys += [".".join(["stages", *key.split(".")[2:]]) for key in keys if key.startswith("stages.")]
-    written = [key for key in recipe.sources if key != "recipe"]
-    assert [one for one in written if not any(key == one or key.startswith(f"{one}.") for key in keys)] == []
-    assert all(recipe.sources.values())
-
-
-def base_of(name):
-    text = (shipped() / "distillation" / f"{name}.yaml").read_text(encoding="utf-8")
-    match = re.search("^include: (.+)$", text, re.MULTILINE)
-    return match and match[1]
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if base_of(name)])
-def test_a_value_that_a_recipe_changes_is_not_credited_to_the_source_of_the_old_one(name):
-    recipe, base = LIBRARY.distillation(name), LIBRARY.distillation(base_of(name))
-    old, new = values_of(base), values_of(recipe)
-    changed = [key for key in new if new[key] != old.get(key) and not key.endswith(".description")]
-    assert changed
-    assert [key for key in changed if said_of(base, key) and said_of(recipe, key) == said_of(base, key)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,18 @@
-"""A collapse is told with its likely cause, and healthy vectors are left in peace."""
+"""Statistics of embeddings by arithmetic, and the warning about a collapse with its likely cause."""
+
+import itertools
+import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import tiny
+from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, EmbeddingHealth, diagnose, health
 
 N, D = 200, 64
@@ -24,9 +32,9 @@ FLAT = health(cloud(directions=2))
 
 
 def sentences(real_data):
-    """Return the first 200 different English sentences of a parallel corpus."""
+    """Return the first 50 different English sentences of a parallel corpus."""
     lines = (real_data / "parallel" / "en-de.tsv").read_text(encoding="utf-8").splitlines()
-    return list(dict.fromkeys(line.split("\t")[0] for line in lines))[:200]
+    return list(dict.fromkeys(line.split("\t")[0] for line in lines))[:50]
 
 
 def test_random_directions_are_healthy_at_step_0_and_later():
@@ -100,3 +108,61 @@ def test_an_encoder_that_is_blind_to_its_text_is_told(real_data):
     embeddings.position_embeddings.weight.data[:] = 0.0
     vectors = encoder.encode(sentences(real_data), "text")
     assert "all vectors are nearly the same" in diagnose(health(vectors), before, vectors.shape[1])
+
+
+# Statistics.
+
+
+RIGHT = [1.0, 0.0, 0.0]
+# Entries of a fair size, so that the reference, which squares them, stays in range.
+entries = st.floats(0.01, 100) | st.floats(-100, -0.01)
+clouds = st.tuples(st.integers(2, 12), st.integers(1, 8)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=entries)
+)
+
+
+def measured(vectors):
+    return astuple(health(np.array(vectors)))
+
+
+def close(*values):
+    return pytest.approx(values, abs=1e-12)
+
+
+def test_equal_vectors_have_cosine_one_no_spread_and_rank_zero():
+    assert measured([[0.3, -0.7, 0.1]] * 5) == close(1, 0, 0)
+
+
+@pytest.mark.parametrize("count", [2, 3, 16])
+def test_an_orthonormal_basis_has_cosine_zero_and_loses_one_rank_to_the_mean(count):
+    assert measured(np.eye(count)) == close(0, math.sqrt(1 - 1 / count), count - 1)
+
+
+def test_unequal_singular_values_count_by_their_entropy():
+    # Already centred; the columns have norms √2 and √6 / 2, shares p and 1 − p of their sum.
+    tilt = [[math.sqrt(1 / 4), math.sqrt(3 / 4)], [-math.sqrt(1 / 4), -math.sqrt(3 / 4)]]
+    vectors = [*tilt, [-tilt[0][0], tilt[0][1]], [tilt[0][0], -tilt[0][1]]]
+    first, second = math.sqrt(4 * 1 / 4), math.sqrt(4 * 3 / 4)
+    p, q = first / (first + second), second / (first + second)
+    assert health(np.array(vectors)).rank == pytest.approx(math.exp(-p * math.log(p) - q * math.log(q)), abs=1e-12)
+
+
+@given(clouds)
+def test_the_mean_cosine_is_that_of_all_pairs_one_by_one(vectors):
+    pairs = [a @ b / math.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(vectors, 2)]
+    assert health(vectors).cosine == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
+
+
+@given(clouds, st.floats(0.001, 1000))
+def test_only_directions_count(vectors, scale):
+    lengths = np.linspace(1, scale, len(vectors))[:, None]
+    assert measured(vectors * lengths)[:2] == pytest.approx(measured(vectors)[:2], abs=1e-7)
+
+
+def test_what_has_no_direction_is_refused_by_its_number():
+    with pytest.raises(DataError, match="no vectors"):
+        health(np.zeros((0, 3)))
+    with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite"):
+        health(np.array([RIGHT, [0.0, np.nan, 0.0]]))
+    with pytest.raises(NonFiniteError, match="vector 1 of 2 has length 0"):
+        health(np.array([RIGHT, [0.0, 0.0, 0.0]]))

@@ -1,14 +1,11 @@
-"""Tables as Markdown, LaTeX, CSV and JSON: what they look like, and that no text breaks them."""
+"""Tables as Markdown, LaTeX and CSV: what they look like, and that no text breaks them."""
 
-import json
 import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.evaluation.report import formats
-from metasearch.evaluation.report.build import files
-from metasearch.evaluation.report.section import Report, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 SMALL = Table(
@@ -107,22 +104,6 @@ def test_csv_has_full_precision_with_spreads_and_marks_in_columns_of_their_own()
         "maml_x,mono-bi,,-0.1,,*†",
         "",
     ]
-
-
-def tables_json(table):
-    """Return `tables.json` of a report that has one table."""
-    return files(Report("t", (), (), (Section("s", "S", tables=(table,)),)))["tables.json"]
-
-
-@given(tables())
-def test_json_reads_back_as_the_same_table(table):
-    (tree,) = json.loads(tables_json(table))
-    lines = tuple(
-        Line(tuple(line["heads"]), tuple(Cell(**cell) for cell in line["cells"]), line["rule"])
-        for line in tree["lines"]
-    )
-    lists = {name: tuple(tree[name]) for name in ("heads", "columns", "notes")}
-    assert Table(**{**tree, **lists, "lines": lines}) == table
 
 
 @given(tables())

@@ -28,6 +28,13 @@ def study(folder):
     return read_study([folder])
 
 
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """Return a study with two seeds and four articles in each fold."""
+    folder = tmp_path_factory.mktemp("seeds") / "study"
+    return read_study([write_study(folder, ARMS, seeds=(1, 2), questions=12, articles=4)])
+
+
 def rows_of(study, label, measure="map@20", pool="multilingual"):
     """Return fold → seed → language → value, of a pool with one score a language."""
     found = {}
@@ -107,11 +114,15 @@ def student(values, level=0.95):
     return stats.t.interval(level, len(values) - 1, np.mean(values), stats.sem(values))
 
 
-def test_the_main_interval_is_students_over_folds_with_seeds_averaged_first(tmp_path):
+def test_the_main_interval_is_students_over_folds_with_seeds_averaged_first(seeds):
     """The t-test over clusters of Ibragimov & Müller (2010)."""
-    study = read_study([write_study(tmp_path / "s", ARMS, seeds=(1, 2))])
-    by_fold = (fold_language(study, "maml") - fold_language(study, "zero-shot")).mean(axis=1)
-    found = only(study)
+    own = fold_language(seeds, "maml")
+    by_fold = (own - fold_language(seeds, "zero-shot")).mean(axis=1)
+    found = only(seeds)
+    assert found.seeds == (1, 2)
+    assert found.value.mean == pytest.approx(own.mean())
+    assert (found.value.count, found.value.over) == (3, "folds")
+    assert found.test.n == 3 * 3  # not 2 · 3 · 3: another seed is no new data
     assert list(found.by_fold.values()) == pytest.approx(list(by_fold))
     assert (found.training.low, found.training.high) == pytest.approx(student(by_fold))
     assert found.training.p == pytest.approx(stats.ttest_1samp(by_fold, 0).pvalue)
@@ -179,15 +190,6 @@ def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign
     assert (back.interval.low, back.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
     assert (back.training.low, back.training.high) == pytest.approx((-found.training.high, -found.training.low))
     assert back.wins == 0
-
-
-def test_seeds_are_averaged_before_anything_else(tmp_path):
-    study = read_study([write_study(tmp_path / "seeds", ARMS, folds=(0, 1), seeds=(1, 2))])
-    found, own = only(study), fold_language(study, "maml")
-    assert found.seeds == (1, 2)
-    assert found.value.mean == pytest.approx(own.mean())
-    assert (found.value.count, found.value.over) == (2, "folds")
-    assert found.test.n == 2 * 3  # not 2 · 2 · 3: another seed is no new data
 
 
 def without(folder, *names):

@@ -42,11 +42,6 @@ def test_blocks_bound_the_memory_and_lose_no_resample():
     assert [block.shape for block in blocks] == [(64, 10_000), (64, 10_000), (2, 10_000)]
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_one_others():
-    assert (counted(6, 200, seed=1) == counted(6, 200, seed=1)).all()
-    assert (counted(6, 200, seed=1) != counted(6, 200, seed=2)).any()
-
-
 def test_a_mean_is_that_of_the_rows_written_out():
     # Column 0 has two rows of unit 0 and one each of units 1 and 2; column 1 has none of unit 2.
     rows = [(np.array([0, 0, 1, 2]), np.array([0.1, 0.5, 0.9, 0.4])), (np.array([0, 1]), np.array([0.3, 0.8]))]
@@ -142,23 +137,17 @@ def studies(number, difference, shared=0.9):
         yield difference + shared**0.5 * question + (1 - shared) ** 0.5 * own
 
 
-def intervals(number, difference, together=True):
-    """Return the intervals of the mean difference; `together` resamples a question with its translations."""
-    weights = [counted(QUESTIONS if together else QUESTIONS * LANGUAGES, 500, seed) for seed in range(FOLDS)]
+def intervals(number, difference):
+    """Return the intervals of the mean difference, with a question resampled together with its translations."""
+    weights = [counted(QUESTIONS, 500, seed) for seed in range(FOLDS)]
     for values in studies(number, difference):
-        columns = values.mean(axis=2) if together else values.reshape(FOLDS, -1)
-        means = [w @ column / w.shape[1] for w, column in zip(weights, columns, strict=True)]
+        means = [w @ column / w.shape[1] for w, column in zip(weights, values.mean(axis=2), strict=True)]
         yield interval(np.mean(means, axis=0))
 
 
 def test_the_interval_covers_the_known_difference_as_often_as_it_says():
     covered = np.mean([not found.excludes(0.3) for found in intervals(400, difference=0.3)])
     assert 0.92 <= covered <= 0.975
-
-
-def test_without_a_difference_few_intervals_exclude_zero():
-    false = np.mean([found.excludes(0.0) for found in intervals(400, difference=0.0)])
-    assert 0.025 <= false <= 0.08
 
 
 @pytest.mark.parametrize(("level", "resamples"), [(0.9998, 10_000), (0.9999, 20_000), (0.9995, 4_000), (0.98, 100)])
