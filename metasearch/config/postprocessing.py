@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from metasearch.config.base import Flag, FrozenConfig, Positive, Settings
 from metasearch.config.languages import Language
@@ -11,18 +11,12 @@ LEAST = 20
 """Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
 
 
-def _enough(texts: int) -> int:
-    if texts < LEAST:
-        raise ValueError(f"the mean of a language needs {LEAST} texts")
-    return texts
-
-
 class NeutralSettings(Settings):
     """How the projection that removes language bias is estimated; a language needs `LEAST` texts."""
 
     rank: Annotated[Positive | None, Flag(metavar="R")] = None
     """Number of directions to remove; by default one less than languages."""
-    texts: Annotated[int, AfterValidator(_enough), Flag(name="--max-texts-per-language", metavar="N")] = 600
+    texts: Annotated[int, Field(ge=LEAST), Flag(name="--max-texts-per-language", metavar="N")] = 600
     """Texts of each language, at most."""
     languages: Annotated[tuple[Language, ...], Flag(metavar="LIST", comma=True)] = ()
     """Languages in the estimate, such as ar,de,el; by default all languages of the texts."""

@@ -39,11 +39,6 @@ MERGED = "merge"
 """Follows the name of a learner where its weights were merged with those before training."""
 
 
-def with_map(learner: str) -> str:
-    """Return what a learner is called in results where the language was taken out after training."""
-    return f"{learner}+{NEUTRAL}"
-
-
 def with_merge(learner: str) -> str:
     """Return what a learner is called in results where its weights were merged with those before training."""
     return f"{learner}+{MERGED}"
@@ -237,4 +232,4 @@ class Recipe(FrozenConfig):
     def delivers(self) -> str:
         """What the run's encoder is called in its results: the learner, and the stages after training."""
         name = with_merge(self.learner) if self.merge else self.learner
-        return with_map(name) if self.neutralise and self.neutralise.when == "after" else name
+        return f"{name}+{NEUTRAL}" if self.neutralise and self.neutralise.when == "after" else name

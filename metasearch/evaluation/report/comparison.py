@@ -1,6 +1,6 @@
 """Learners compared with a baseline: the table, its notes, and the verdict in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -210,7 +210,7 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
     ranked = complete(study, study.arms, selection)
     means = {arm: over_languages(study, arm, selection) for arm in study.arms if arm in ranked}
     known = {arm: mean.mean for arm, mean in means.items() if mean}
-    sentences = [_winner(known, selection), *_limits(study)]
+    sentences = [_ranking(known, selection), *_limits(study)]
     others = [each for each in comparison.arms if each.arm in known] if comparison else []
     if comparison and others:
         sentences.append(difference(max(others, key=lambda each: known[each.arm]), comparison.baseline))
@@ -218,46 +218,26 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
 
 
 def difference(each: ArmComparison, baseline: Arm) -> str:
-    """Return a sentence on a difference from the baseline, with intervals and significance.
-
-    Where nothing was trained twice the interval of fixed models stands alone, and is called that.
-    """
-    level = percent(each.level)
+    """Return a sentence on a difference from the baseline, with its main interval and significance."""
     text = f"{each.arm.label} − {baseline.label}: {_signed_text(each.difference)}"
-    models = _range(each.interval.low, each.interval.high)
-    if each.training:
-        text += f", {level} interval over {_SOURCES[each.training.over]} "
-        text += f"{_range(each.training.low, each.training.high)}, {_significance(each.training)}"
-        if each.holm is not None:
-            text += f"; Holm-adjusted p {_p(each.holm)}"
-        text += f"; for fixed models alone {models}" if models else ""
-    elif models:
-        text += f", {level} interval for fixed models alone {models}, {_significance(each.interval)} for them; "
-        text += "the effect of retraining is not known"
+    interval = each.training or each.interval
+    if interval.low is not None and interval.high is not None:
+        over = f"over {_SOURCES[each.training.over]}" if each.training else "for fixed models"
+        text += f", {percent(each.level)} interval {over} {_signed_text(interval.low)} to {_signed_text(interval.high)}"
+        text += ", significant" if interval.excludes(0.0) else ", not significant"
+    if each.holm is not None:
+        text += f"; Holm-adjusted p {'< 0.0001' if each.holm < 0.0001 else f'= {each.holm:.2g}'}"
+    if each.training is None:
+        text += "; the effect of retraining is not known"
     return f"{text}; better in {each.wins} of {len(each.languages)} languages."
 
 
-def _significance(interval: Interval | TrainingInterval) -> str:
-    return "significant" if interval.excludes(0.0) else "not significant"
-
-
-def _range(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{_signed_text(low)} to {_signed_text(high)}"
-
-
-def _winner(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
+def _ranking(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
     if not means:
         return f"No learner has scores ({selection}) on every fold, so there is no ranking."
-    highest = _percent(max(means.values()))
-    # By the digits that are shown: what reads as equal is called equal.
-    best = [arm.label for arm, mean in means.items() if _percent(mean) == highest]
     falling = sorted(means.items(), key=lambda item: -item[1])
-    others = [f"{arm.label} {_percent(mean)}" for arm, mean in falling if arm.label not in best]
-    if len(means) == 1:
-        return f"{best[0]} has a mean {selection.measure} of {highest} (× 100); there is nothing to rank it with."
-    against = f", before {_and(others)}" if others else ""
-    verb = "has" if len(best) == 1 else "have"
-    return f"{_and(best)} {verb} the highest mean {selection.measure} on the test data: {highest}{against} (× 100)."
+    ranking = ", ".join(f"{arm.label} {100 * mean:z.2f}" for arm, mean in falling)
+    return f"Mean {selection.measure} on the test data (× 100), highest first: {ranking}."
 
 
 def _limits(study: Study) -> list[str]:
@@ -271,17 +251,5 @@ def _limits(study: Study) -> list[str]:
     return sentences
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:z.2f}"
-
-
 def _signed_text(value: float) -> str:
     return minus(f"{100 * value:+z.2f}")
-
-
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"= {value:.2g}"
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
