@@ -75,8 +75,5 @@ def _folders(root: Path) -> Iterator[Path]:
     for _ in range(_DEPTH + 1):
         yield from level
         # Sorted, since folders come in an order of the file system's own, and the first of equals is taken.
-        level = sorted(below for folder in level if os.access(folder, os.R_OK | os.X_OK) for below in _below(folder))
-
-
-def _below(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if os.path.isdir(path) and not path.name.startswith(".")]
+        below = (folder / name for folder in level for name in _list(folder) if not name.startswith("."))
+        level = sorted(path for path in below if os.path.isdir(path))

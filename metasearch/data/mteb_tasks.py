@@ -9,7 +9,7 @@ The subsets of a retrieval task are one pool here, while mteb scores each in a p
 import difflib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -190,14 +190,9 @@ def _declared(name: str, task: Any, data: Data, measures: list[str]) -> Task:
         reader="mteb",
         source=Source(paper=facts.name, url=str(facts.reference or ""), licence=str(facts.license or "not specified")),
         languages=sorted(data.languages),
-        pairs=tuple(_pairs(data)),
+        pairs=tuple(dict.fromkeys(pair.pair for pair in data.pairs)) if isinstance(data, SimilarityData) else (),
         encoder="mini-e5",
         folds=Folds(method="none"),
         measures=[str(Measure.parse(each, data.kind)) for each in measures],
         monitor=measures[0],
     )
-
-
-def _pairs(data: Data) -> Iterator[str]:
-    if isinstance(data, SimilarityData):
-        yield from dict.fromkeys(pair.pair for pair in data.pairs)

@@ -16,7 +16,7 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -324,11 +324,7 @@ def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arr
             raise ConfigError(f"arrangements: {error}") from None
         for language in sorted(chains[-1].languages):
             require_known(f"language in arrangement '{text}':", language, sorted(data.languages))
-    _require_one_length(chains)
-    return chains
-
-
-def _require_one_length(chains: Iterable[Arrangement]) -> None:
     lengths = {len(chain.variants): chain for chain in chains}
     if len(lengths) > 1:
         raise ConfigError(f"arrangements: {' and '.join(map(str, lengths.values()))} differ in their number of links")
+    return chains

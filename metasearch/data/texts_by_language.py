@@ -42,7 +42,8 @@ def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()
     roles: tuple[Role, Role] = ("question", "candidate")
     tagged: Tagged = {}
     for language in languages or sorted(sources):
-        texts = islice(_distinct(_in_turn([_texts(*source) for source in sources[language]])), limit)
+        rounds = chain.from_iterable(zip_longest(*(_texts(*source) for source in sources[language])))
+        texts = islice(_distinct(text for text in rounds if text is not None), limit)
         tagged[language] = [(roles[i % 2], text) for i, text in enumerate(texts)]
     return tagged
 
@@ -109,11 +110,6 @@ def _texts(path: Path, column: int | None) -> Iterator[str]:
             yield text.strip()
     if empty:
         raise DataError(f"{path}: the file has no text")
-
-
-def _in_turn(sources: Sequence[Iterator[str]]) -> Iterator[str]:
-    rounds = chain.from_iterable(zip_longest(*sources))
-    return (text for text in rounds if text is not None)
 
 
 def _distinct(texts: Iterable[str]) -> Iterator[str]:

@@ -212,19 +212,6 @@ def test_tsv_lines_are_read_back_and_damage_is_counted_exactly(tmp_path_factory,
     assert len(corpus) == corpus.report.kept == corpus.parts[0].pairs
 
 
-@given(LINES, st.booleans())
-def test_line_aligned_text_is_read_back_and_damage_is_counted_exactly(tmp_path_factory, lines, packed):
-    folder = tmp_path_factory.mktemp("moses")
-    lines = [("", b"one", b"eins"), *lines]
-    for column, code in ((1, "en"), (2, "de")):
-        data = b"".join(line[column] + b"\n" for line in lines)
-        path = folder / f"X.de-en.{code}{'.gz' if packed else ''}"
-        path.write_bytes(gzip.compress(data, 1) if packed else data)
-    corpus = read(folder)
-    assert (pairs_of(corpus), corpus.report.dropped) == expected_of(lines)
-    assert corpus.report.read == len(lines)
-
-
 def test_the_published_corpora_are_read_whole(real_data):
     corpus = read(real_data / "parallel")
     lines = {p.stem[3:]: p.read_text(encoding="utf-8").count("\n") for p in (real_data / "parallel").glob("*.tsv")}

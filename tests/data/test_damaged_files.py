@@ -1,16 +1,11 @@
 """Damaged data is refused with a `DataError` that names the file, the line or key path, and what was expected."""
 
-import contextlib
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from helpers.formats import FOLDER, FORMATS, copy, files, read
-from metasearch.errors import DataError, MetasearchError
-
-FILES = [(form, name) for form in FORMATS for name in files(form)]
+from helpers.formats import copy, read
+from metasearch.errors import DataError
 
 
 def spoil(form, name, damage, tmp_path):
@@ -47,34 +42,7 @@ def test_rows_without_ids_are_refused_where_languages_have_not_equally_many(tmp_
     assert "in its place (3) in other languages, and de has none there" in message
 
 
-@st.composite
-def damaged(draw):
-    """A fixture file and its bytes, with bytes turned over or put in and the end cut off."""
-    form, name = draw(st.sampled_from(FILES))
-    found = bytearray((FOLDER / form / name).read_bytes())
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(found)))
-        found[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
-    return form, name, bytes(found[: draw(st.integers(0, len(found)) | st.just(len(found)))])
-
-
-@pytest.mark.slow
-@given(damaged())
-def test_no_damage_makes_a_reader_raise_anything_else(tmp_path_factory, case):
-    form, name, found = case
-    folder = copy(form, tmp_path_factory.mktemp("damaged"))
-    (folder / name).write_bytes(found)
-    with contextlib.suppress(MetasearchError):
-        assert read(form, folder).groups
-
-
-DEEP = "[" * 100_000
-
-
 FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
-
-
-LONG = "1" * 5_000
 
 
 def refusal(folder, *languages):
@@ -160,22 +128,3 @@ def test_questions_of_paragraphs_without_ids_are_refused_where_one_is_missing(tm
     message = refusal(tmp_path, [one, two], [one, {"sentences": ["A paragraph that nothing is asked of."]}, two])
     assert message.startswith(f"{tmp_path / 'el.jsonl'}:3: a question without an id is a translation of that in its")
     assert "(3-1) in other languages, and de has none there" in message
-
-
-@pytest.mark.parametrize(
-    ("form", "text"),
-    [
-        ("xquad-r", DEEP),
-        ("jsonl-paragraphs", DEEP),
-        ("xquad-r", f'{{"data": {LONG}}}'),
-        ("jsonl-paragraphs", f'{{"sentences": {LONG}}}'),
-        ("stsb-multi-mt", '"' + "x" * 200_000),
-        ("csv-labelled", 'question,answer\n"' + "x" * 200_000),
-        ("jsonl-pairs", '{"text1": "\\ud800", "text2": "b", "score": 1}'),
-        ("jsonl-pairs", '{"text1": "a", "text2": "b", "score": 1, "\\ud800": 1}'),
-    ],
-    ids=["deep", "deep", "long number", "long number", "open quote", "open quote", "half a character", "half a key"],
-)
-def test_a_text_that_no_parser_takes_is_refused_with_file_and_line(form, text, tmp_path):
-    message = spoil(form, files(form)[0], lambda sound: text.encode(), tmp_path)
-    assert message.startswith(f"{tmp_path / form / files(form)[0]}:")

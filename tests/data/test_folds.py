@@ -76,13 +76,6 @@ def test_no_group_straddles_and_none_is_lost(protocol, shuffle, seed, make):
     assert train | dev | test == set(data.groups)
 
 
-@given(st.integers(3, 8), st.integers(8, 40), st.booleans())
-def test_every_group_is_tested_in_exactly_one_fold(k, count, shuffle):
-    data = articles(count)
-    tested = [group for fold in range(k) for group in split(data, Folds(k=k, shuffle=shuffle), fold).test.groups]
-    assert sorted(tested) == sorted(data.groups)
-
-
 def test_folds_that_leave_nothing_to_train_on_are_refused():
     """Three folds of four groups: the first tests two, keeps two for dev, and 4 - 2 - 2 = 0 are left."""
     with pytest.raises(DataError, match="4"):

@@ -138,7 +138,7 @@ class _Search:
             try:
                 if entry.name.startswith("."):
                     self.others["hidden"] += 1
-                elif _is_folder(entry):
+                elif entry.is_dir():
                     self._add_subfolder(path, find_folder_language(entry.name, untagged, told), above)
                 elif _kind(entry.name) in SUFFIXES:
                     self._add_file(path, told, series)
@@ -146,6 +146,8 @@ class _Search:
                     self.others[_kind(entry.name) or "no suffix"] += 1
             except DataError as error:
                 self.unreadable[path.as_posix()] = str(error)
+            except OSError as error:  # of a link to itself
+                self.unreadable[path.as_posix()] = f"{path}: cannot be read: {error.strerror or error}"
 
     def _add_subfolder(self, path: Path, told: str, above: tuple[str, ...]) -> None:
         if (real := os.path.realpath(path)) in above:
@@ -208,14 +210,6 @@ def _stem(name: str) -> str:
 def _kind(name: str) -> str:
     """Return what a file's name ends in, without `.gz`."""
     return Path(name.removesuffix(".gz")).suffix.lower()
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder; `DataError` for a link to itself."""
-    try:
-        return entry.is_dir()
-    except OSError as error:
-        raise DataError(f"{entry.path}: cannot be read: {error.strerror or error}") from None
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

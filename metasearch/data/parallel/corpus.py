@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,6 @@ from metasearch.errors import DataError, nearest
 from metasearch.io import fingerprint_of
 
 Rows = NDArray[np.int64]
-
-
-class PairTable(Protocol):
-    """The texts of N pairs by row."""
-
-    def __len__(self) -> int: ...
-
-    def texts(self, rows: NDArray[Any]) -> Iterator[tuple[str, str]]:
-        """Yield source and target of some rows, in their order."""
-
-    def source_numbers(self) -> NDArray[Any]:
-        """Return a number for the source of each row, equal for equal sources `(N,)`."""
-
-    def lengths(self, counter: TokenCounter) -> NDArray[Any]:
-        """Return the tokens of the longer side of each row `(N,)`."""
-
-    def digest(self) -> str:
-        """Return a hash of all texts; the empty string where the pairs themselves are to be hashed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +72,7 @@ class Corpus(Sequence[Translation]):
         report: counts of their lines.
     """
 
-    table: PairTable
+    table: TextTable | SavedTable
     rows: Rows
     part: NDArray[np.int16]
     parts: tuple[Part, ...]
