@@ -9,13 +9,7 @@ from metasearch.errors import ConfigError
 
 
 def begin(path: Path, settings: Mapping[str, Any], free: tuple[str, ...] = ()) -> None:
-    """Keep settings in a new file; of one that is there, raise `ConfigError` where one of them differs.
-
-    Args:
-        path: the file, JSON.
-        settings: their names and values.
-        free: names of those that may differ.
-    """
+    """Write settings to a new JSON file, or raise `ConfigError` if an existing one differs in any but `free` ones."""
     now = json.loads(json.dumps(settings))
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))

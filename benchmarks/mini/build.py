@@ -80,17 +80,7 @@ def _compared(settings: Settings, out: Path) -> dict[str, str]:
 
 
 def build(settings: Settings, out: Path, command: str) -> Path:
-    """Do all steps that are not finished, and write the card; returns the folder of the encoder.
-
-    Args:
-        settings: of the build.
-        out: its folder.
-        command: that the card names to repeat it.
-
-    Raises:
-        MetasearchError: the folder was begun with other settings, or data is missing or damaged.
-        Exit: a command of metasearch failed.
-    """
+    """Do all unfinished steps, and write the card, which names the command; return the folder of the encoder."""
     begin(out / "build.json", asdict(settings), free=("targets",))
     card.require_licensed({line.corpus for line in read_lines(Path(settings.data) / "parallel")}, Path(settings.data))
     for step in plan(settings, out):

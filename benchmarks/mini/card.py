@@ -23,16 +23,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Teacher:
-    """The encoder that taught, from which the layers are.
+    """The encoder that taught, and the built-in name of its student.
 
     Attributes:
-        student: built-in name of the encoder that it taught.
-        name: as its authors call it.
-        base: its name on the model hub.
-        knows: languages it knows, in words.
-        credit: its authors' place and licence.
-        lowercase: whether the student's texts are made lower case.
-        spells: whether its tokenizer spells what has no token as bytes.
+        base: name on the model hub.
+        knows: its languages, in words.
+        lowercase: whether the student lowercases texts.
+        spells: whether its tokenizer writes unknown characters as bytes.
     """
 
     student: str
@@ -92,13 +89,7 @@ def render(
 ) -> str:
     """Return the card in Markdown, with front matter as model hubs read it.
 
-    Args:
-        corpus: folder of the pairs that were trained on.
-        joined: folder of the joined ones.
-        model: folder of the encoder as it is stored.
-        scores: JSON-lines files of `metasearch evaluate`, those of the encoder under its title.
-        teacher: of the encoder.
-        made: `command`, `seed`, `steps` and `recipe` of the build.
+    `scores` are JSON-lines files of `metasearch evaluate`; `made` is `command`, `seed`, `steps` and `recipe`.
     """
     lines = list(read_lines(corpus))
     counts = Counter((line.corpus, line.language) for line in lines)

@@ -12,16 +12,7 @@ from metasearch.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A pair of sentences, and where it stands.
-
-    Attributes:
-        path: the file.
-        number: of the line, from 1.
-        language: of the translation.
-        source: the English sentence.
-        target: its translation.
-        corpus: such as `ntrex`; the licence hangs on it.
-    """
+    """An English sentence, its translation, their corpus (which has the licence), and their file and line."""
 
     path: Path
     number: int

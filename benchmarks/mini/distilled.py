@@ -9,16 +9,7 @@ HERE = Path(__file__).parent
 
 
 def distil(settings: Settings, out: Path, run: Path, recipe: str, teacher: str | Path, **role: Path) -> None:
-    """Run a recipe of this folder on the corpus of a build and its joined texts.
-
-    Args:
-        settings: of the build.
-        out: its folder.
-        run: folder of the run.
-        recipe: its name.
-        teacher: that its stages learn from.
-        role: `student` or `assistant`, and which encoder that is.
-    """
+    """Run a recipe of this folder on the corpus of a build and its joined texts; `role` is `student` or `assistant`."""
     if (run / "config.yaml").exists():
         metasearch("distill", "--resume", run)
         return

@@ -12,13 +12,7 @@ STAGES = ("assistant", "embedding", "student", "contrast")
 
 @dataclass(frozen=True)
 class Steps:
-    """How long each stage trains.
-
-    Attributes:
-        assistant: steps of stage 1, which all arms share.
-        embedding: of stage 2, which runs no layers.
-        student: of stages 3 and 4, of the EMA teacher, and of the scored pairs before it.
-    """
+    """Steps of stage 1, of stage 2, and of all other stages."""
 
     assistant: int
     embedding: int
@@ -34,14 +28,12 @@ class Arm:
     """A line of the table.
 
     Attributes:
-        description: the arm in words.
-        stages: that it trains; none where its encoder is made by another arm.
-        start: the encoder that it begins with and the flag that names it. `{vocabulary}` and `{assistant}` are folders,
-            `{full}` is that of the run of that name.
-        needs: arms that are run before it.
-        values: of the recipe.
-        passes: how often a stage's steps are taken, for an arm that has fewer stages.
-        model: folder of its encoder below `{out}`; by default that of its own run.
+        stages: trained stages; none if another arm makes the encoder.
+        start: flag and encoder at the start; `{vocabulary}`, `{assistant}` and `{full}` are folders.
+        needs: arms that run before it.
+        values: settings of the recipe.
+        passes: factor of the steps, for an arm with fewer stages.
+        model: folder of its encoder below `{out}`; by default in its own run.
     """
 
     description: str
@@ -131,17 +123,12 @@ class Study:
     """What arms have in common.
 
     Attributes:
-        arms: their names.
-        against: arm → the arm that it is compared with.
         rate: learning rate of all stages except EMA teacher and scored pairs.
-        batch: pairs of a step.
-        corpus: values of the corpus: lines that are read of each file (so few steps see no more), longest text, and
-            pairs of each language that are held out.
-        values: of the recipes of the student.
-        contrast: values of stage 4 with a contrastive loss. 1/D is the weight in the paper, which has the squared norm
-            in place of our mean; with 1, as in the recipe and the authors' code, the student of e5 collapsed.
-        descriptions: arm → what it is in words here, where that is another thing than in `ARMS`.
-        tests: what arms are scored on.
+        values: settings of the student.
+        contrast: settings of stage 4 with a contrastive loss. The paper's weight is 1/D, because it has the squared
+            norm and not our mean; with 1, as in the authors' code, the student of e5 collapsed.
+        descriptions: arm → description, where it differs from `ARMS`.
+        against: arm → the arm that it is compared with.
     """
 
     arms: tuple[str, ...]
@@ -246,14 +233,12 @@ The assistant of e5 is cut out of it, knows all languages, and is not taught; no
 
 @dataclass(frozen=True)
 class Places:
-    """Where everything is.
+    """Folders of a study.
 
     Attributes:
         out: folder of all runs.
-        corpus: the translations.
-        data: the tasks' files.
-        vocabulary: the assistant before it was taught; of e5, before the language was taken out of its vectors.
-        origin: name of the study: the encoder that teaches, that the teacher is made of, or that is the assistant.
+        vocabulary: the assistant before stage 1; of e5, before the projection.
+        origin: name of the study.
     """
 
     out: Path

@@ -28,12 +28,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """What an encoder got on a test.
+    """A score on a test: its value, and its values on B resamples of the test items, `(B,)`.
 
-    Attributes:
-        value: 0 to 1, or -1 to 1 for a correlation.
-        resampled: the same on B resamples of the test items, `(B,)`; equal tests have equal resamples.
-        data: fingerprint of the task's data.
+    Equal tests have equal resamples; `data` is the fingerprint of the task's data.
     """
 
     value: float
@@ -89,12 +86,7 @@ def sizes(encoder: Encoder) -> dict[str, float]:
 
 
 def figures(folder: Path, label: str, resamples: int, tests: Mapping[str, Test] = TESTS) -> dict[str, Figure]:
-    """Return what a scored encoder got on each test.
-
-    Raises:
-        RunFolderError: it was not scored.
-        DataError: the results of a test are damaged.
-    """
+    """Return the scores of an encoder on each test."""
     files, by_test = RunFolder(folder), {}
     for name, test in tests.items():
         kept, facts = load(files.queries(test.task, label, "test"))
@@ -120,9 +112,9 @@ def _means(
     """Return the mean over cells on each resample, `(B,)`.
 
     Args:
-        kept: result of each item
-        measure: of the columns, or `spearman`.
-        cells: languages, or pairs of them.
+        kept: result of each item.
+        measure: column, or `spearman`.
+        cells: languages or language pairs.
         rows: unit of each item of a cell.
         counts: how often each resample has each unit, `(B, U)`.
     """

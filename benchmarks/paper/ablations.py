@@ -7,14 +7,12 @@
     python -m benchmarks.paper.ablations --data ~/data --teacher mini --embedding-steps 80 --max-steps 40 --rounds 0
       -o runs/ablations-mini
 
-all-MiniLM-L6-v2 teaches, whose assistant learns every language first; or with `--teacher e5` multilingual-e5-small
-without the language in its vectors, whose assistant is the same with 32,000 words, and knows them from the start.
-With `--teacher mini` it is `minilm` that teaches and `mini` that is the assistant: smaller batches, three languages,
-and the arms of Tables 5 and 6 and of the EMA teacher.
+all-MiniLM-L6-v2 teaches an assistant every language first. With `--teacher e5`, multilingual-e5-small with a projection
+teaches, and its assistant is the same with 32,000 words. With `--teacher mini`, `minilm` teaches and `mini` is the
+assistant: smaller batches, three languages, and the arms of Tables 5 and 6 and of the EMA teacher.
 
-Each arm is one `metasearch distill`, then scored; one that is finished is not run again, one that was stopped goes on.
-What two arms have in common, the taught assistant, stages and outputs of frozen encoders, is made once. Rows are
-collected in `benchmarks/results/mini_ablations.jsonl`.
+Each arm is one `metasearch distill`, then scored; the same command continues a stopped study. Arms share stages and
+outputs of frozen encoders. Rows are in `benchmarks/results/mini_ablations.jsonl`.
 """
 
 import json

@@ -10,11 +10,9 @@ neutral/    the same without the language in its vectors, by the texts of the co
 run/        the run of recipe `align`
 model/      the encoder: weights between those of neutral/ and of run/model
 
-Some thousand sentences align the languages, and let the encoder forget what else it told apart; between the weights
-before and after there are some that have the one and not the other (Wortsman et al. 2022, "Robust fine-tuning of
-zero-shot models", equation 1). That is `--share`. What is trained with labels afterwards finds again what was
-forgotten, so that the default is the whole way. A step that is finished is not done again, and a stopped run goes on.
-No label of the task is read. With other settings choose another folder.
+Alignment hurts the search within each language. `--share` averages the weights before and after it (Wortsman et al.
+2022, "Robust fine-tuning of zero-shot models", equation 1). Labels repair the damage, so the default is the whole way.
+The same command continues a stopped run. No label of the task is read. With other settings choose another folder.
 """
 
 from collections.abc import Iterator, Sequence

@@ -44,10 +44,10 @@ def rows_of(study: Study, encoder: str, weights: str | None = None, pool: str | 
     """Return a row of every cell of a study: of each arm, fold and seed.
 
     Args:
-        study: of one encoder.
-        encoder: as it is to be called: the name of a folder says nothing elsewhere.
-        weights: fingerprint of an encoder that was made, and is another one each time.
-        pool: of the scores, by default the task's main one.
+        study: study with one encoder.
+        encoder: name of the encoder in the rows.
+        weights: fingerprint of an encoder that is made anew each time.
+        pool: by default the task's main one.
     """
     selection = study.select(pool=pool)
     rows = [_row(scored, *selection[:2]) for arm in study.arms for scored in study.of(arm)]
@@ -95,15 +95,10 @@ def of_any_precision(row: Row) -> Row:
 
 
 def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
-    """Return the study of rows, by way of run folders that are written below a new folder.
-
-    Args:
-        rows: of one task.
-        data: folder of the task's data, which has the questions.
-        folder: to write to.
+    """Return the study of rows of one task, with run folders below a new folder.
 
     Raises:
-        DataError: the data is not what the rows were made on.
+        DataError: the rows were made on other data.
     """
     benchmarks: dict[tuple[str, int], Benchmark] = {}
     runs: dict[str, list[Row]] = {}
@@ -190,13 +185,7 @@ def _evaluation(row: Row, benchmark: Benchmark) -> Evaluation:
 
 @dataclass(frozen=True)
 class Missing:
-    """Cells that have no row yet, and that one study can run.
-
-    Attributes:
-        seed: of all of them.
-        arms: such as `maml:trans`.
-        folds: that lack just these arms.
-    """
+    """Arms such as `maml:trans` without a row on some folds with a seed; one study can run them."""
 
     seed: int
     arms: tuple[str, ...]

@@ -14,13 +14,7 @@ from metasearch.pipelines.factory import resolved
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a small study.
-
-    Attributes:
-        axis: that it is a point of; `base` changes nothing.
-        changes: settings put over the base.
-        recipe: with them, resolved.
-    """
+    """One run of a small study: a resolved recipe with changes along an axis; `base` changes nothing."""
 
     axis: str
     changes: tuple[str, ...]
@@ -55,13 +49,10 @@ def points(
     Args:
         mode: transfer mode.
         encoder: chooses the recipe, as when training.
-        learner: name of the learner; it chooses the recipe, too.
+        learner: chooses the recipe, too.
         axes: a setting and its values, such as `outer.lr=1e-5,1e-4`.
-        base: settings put over the recipe for all points.
-        crossed: every value of an axis with every one of the others, instead of one change at a time.
-
-    Raises:
-        ConfigError: an axis has no values, or a setting is none of the recipe.
+        base: settings of all points.
+        crossed: all combinations of the axes, not one change at a time.
     """
     named = dict(map(_values, axes))
     if crossed:

@@ -3,11 +3,10 @@
     python -m benchmarks.paper.labels --data ~/data --counts 8,32,128 --jobs 2 -o studies/labels
     python -m benchmarks.paper.labels --data ~/data --aligned studies/aligned/model --counts 8,32,128 -o studies/labels
 
-The first is of `e5` with a map before training (`neutral`), the second of the encoder that `benchmarks.paper.aligned`
-made. Labels are those of train alone, drawn by the seed; sets are as large as the labels, and at most 64. The same
-command goes on with a study that was stopped, and adds numbers to it. A row of each fold is kept in
-`results/labels.jsonl`. Lines without labels and with all of them are of `results/strong_encoder.jsonl`, of the same
-seeds; the latter trained on the dev part as well, with a quarter of its episodes.
+The first starts from `e5` with a projection (`neutral`), the second from the encoder of `benchmarks.paper.aligned`. The
+seed draws labels of train alone; sets are as large as the labels, and at most 64. The same command continues a stopped
+study. Each fold adds a row to `results/labels.jsonl`. Lines without labels and with all of them come from
+`results/strong_encoder.jsonl`; all labels include the dev part.
 """
 
 from collections.abc import Sequence
@@ -105,13 +104,9 @@ def identity(row: Row) -> object:
 
 
 def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mixt") -> str:
-    """Return a line of each encoder and number of labels; of several settings it has the last.
+    """Return a line of each encoder and number of labels, of the last settings.
 
-    Args:
-        rows: of this study.
-        whole: cells of the study with all labels, in which the encoders without labels are, too.
-        task: whose lines they are.
-        mode: in which it was trained.
+    `whole` are cells of the study with all labels and with none.
     """
     groups = groups_of(Library().task(task), sorted({code for row in rows for code in row["languages"]}))
     pools = [pool for pool in REORDERED if pool in {row["pool"] for row in rows}]

@@ -6,11 +6,11 @@
     python -m benchmarks.paper.main_table --task stsb --data ~/data --encoder e5 --neutral --seeds 0 -o studies/e5
       -- --trim-vocab task --precision bf16
 
-The study is run by `metasearch crossval`: each learner on every fold, in the mode that Table 1 has for it, with `--arms
-all` in others too, with `--arms modes` in every mode of Table 7. The same command goes on with a study. A row of each
-arm is kept in `results/main_table.jsonl`: scores, differences with intervals and p-values, language bias, budget. With
-`--neutral` everything is trained through a map that takes the language out of the vectors, and the encoder with the
-map alone is an arm. `stsb-mt-translated` has T-Train; the paper's own machine translations are not published.
+`metasearch crossval` runs each learner on every fold, in its mode of Table 1, with `--arms all` in others too, with
+`--arms modes` in every mode of Table 7. The same command continues a study. Each arm adds a row to
+`results/main_table.jsonl`: scores, differences with intervals and p-values, language bias. With `--neutral` everything
+is trained through a projection, and the projection alone is an arm. `stsb-mt-translated` has T-Train; the paper's own
+machine translations are not published.
 """
 
 from pathlib import Path

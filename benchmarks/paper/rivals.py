@@ -36,15 +36,13 @@ DECLARED = Path(__file__).parents[1] / "tasks"
 
 @dataclass(frozen=True)
 class Rival:
-    """What is trained, and what it is compared with.
+    """A training with one change, and its baseline.
 
     Attributes:
-        says: what it is, in the table.
-        recipe: that it changes.
-        mode: transfer mode.
-        settings: the changes, as of `--set`.
-        task: whose test part is that of `TASK`.
-        against: a rival, or an arm of `results/strong_encoder.jsonl`, from which it differs in this alone.
+        says: description in the table.
+        settings: changes of the recipe, as of `--set`.
+        task: a task with the test part of `TASK`.
+        against: the baseline: a rival, or an arm of `results/strong_encoder.jsonl`.
     """
 
     says: str

@@ -6,10 +6,9 @@
         --axis outer.lr=1e-5,1e-4 --axis dropout=false,true
     python -m benchmarks.paper.small_studies --task lareqa --encoder mini --table
 
-A point is a recipe with one change, or with `--crossed` one of each axis, trained on one fold with the dev score every
-`--every` steps; the best of them and its step are what is chosen by. Rows are appended to `results/small_studies.jsonl`
-as they come; a point that is there is not run again. By default the recipe draws meta-valid episodes from the same
-questions that give the dev score, as the paper does; `budget.dev_holdout` keeps some apart for the score.
+A point is a recipe with one change, or with `--crossed` one of each axis, trained on one fold with a dev score every
+`--every` steps. Rows are appended to `results/small_studies.jsonl`; finished points never run again. As in the paper,
+meta-valid episodes come from the questions of the dev score; `budget.dev_holdout` keeps some for the score alone.
 """
 
 import os
@@ -42,14 +41,7 @@ ROWS = RESULTS / "small_studies.jsonl"
 
 @dataclass(frozen=True)
 class Setting:
-    """What all points of a study share.
-
-    Attributes:
-        encoder: name of the encoder, as it was given.
-        fingerprint: fingerprint of its weights and tokens.
-        data: fingerprint of the task's data.
-        max_steps: outer steps of each point.
-    """
+    """Settings of all points of a study, with the fingerprints of encoder and data."""
 
     task: str
     mode: str
@@ -94,13 +86,7 @@ def train_point(point: Point, setting: Setting, benchmark: ms.Benchmark, curve: 
 
 
 def measured(point: Point, setting: Setting, folder: str | None) -> Row:
-    """Train a point and return its row; one whose loss is not finite has scores up to there, and the error.
-
-    Args:
-        point: the recipe to train.
-        setting: what all points of the study share.
-        folder: folder of the data.
-    """
+    """Train a point and return its row; after a non-finite loss it has the scores so far and the error."""
     benchmark = ms.load_benchmark(setting.task, setting.mode, fold=setting.fold, data=folder)
     curve, began = Curve(), time.monotonic()
     error = train_point(point, setting, benchmark, curve)

@@ -7,14 +7,7 @@ from metasearch.runs.markdown import markdown
 
 
 def of_encoder(rows: list[Row], task: str, encoder: str, fingerprint: str | None = None) -> list[Row]:
-    """Return the rows of a task with an encoder; other encoders may have had its name, such as `mini`, before.
-
-    Args:
-        rows: to choose from.
-        task: of the rows.
-        encoder: as it was named.
-        fingerprint: of its weights and tokens; by default that of the last row with this task and name.
-    """
+    """Return the rows of a task with an encoder; by default with the fingerprint of the last row with this name."""
     own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder)]
     wanted = fingerprint or (own[-1]["fingerprint"] if own else None)
     return [row for row in own if row["fingerprint"] == wanted]

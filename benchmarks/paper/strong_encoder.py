@@ -1,13 +1,12 @@
-"""The study of the MAML-Align paper with a strong encoder, `e5`: hours of work, done in as many sittings as it takes.
+"""The study of the MAML-Align paper with a strong encoder, `e5`.
 
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --jobs 2 -o studies/e5
     python -m benchmarks.paper.aligned --task lareqa-sentences --data ~/data -o studies/aligned
     python -m benchmarks.paper.strong_encoder --data ~/data --aligned studies/aligned/model
       --arms aligned,aligned+fine-tune:trans -o studies/e5
 
-A row of each finished cell is kept in `results/strong_encoder.jsonl`; a cell that has one is never run again, not even
-where the folder of the study is gone. An arm such as `maml:trans` is scored as it is and with a map that takes the
-language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`), and
+Each finished cell adds a row to `results/strong_encoder.jsonl`, and never runs again. An arm such as `maml:trans` is
+scored without and with a projection (`neutralise: after`); `neutral+maml:trans` is trained through one (`before`), and
 `aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. The rows of the arms, with
 intervals, are added to `results/main_table.jsonl`. A study with other settings (`--set`) needs files of its own for
 both kinds of rows.

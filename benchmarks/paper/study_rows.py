@@ -25,15 +25,10 @@ def study_rows(
     """Return a row of each arm, the baseline first.
 
     Args:
-        study: as it was read.
-        encoder: as it is to be called.
-        resamples: of the bootstrap.
-        references: what all arms are compared with; by default zero-shot, and the rows of Table 1 that the paper puts
-            in an order.
-
-    Raises:
-        ConfigError: there is nothing to compare.
-        RunFolderError: a run kept no questions.
+        study: the study.
+        encoder: name of the encoder in the rows.
+        resamples: resamples of the bootstrap.
+        references: baselines of all arms; by default zero-shot and the rows of Table 1.
     """
     measure, pool, _ = study.select()
     groups = groups_of(Library().task(study.task), study.languages)
@@ -144,11 +139,7 @@ def _of_groups(study: Study, comparison: Comparison, each: ArmComparison, groups
 
 
 def bias_by_arm(study: Study) -> dict[str, Row]:
-    """Return label → language bias of an arm, mean and deviation over folds; empty where nothing was ranked.
-
-    Raises:
-        RunFolderError: a run kept no rankings.
-    """
+    """Return label → language bias of an arm, mean and deviation over folds; empty where nothing was ranked."""
     rows = {}
     for arm in study.arms:
         if whole := measure_arm_bias(study, arm):

@@ -78,11 +78,10 @@ def gains(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def learners_table(studies: Mapping[str, tuple[Sequence[Row], Sequence[tuple[str, str]]]]) -> str:
-    """Return what each learner of Table 1 gains on the encoder before training, a line for each study.
+    """Return the gain of each learner over the encoder before training, a line for each study.
 
-    Args:
-        studies: name → rows, and learner and mode of each column.
-            The encoder before training is `neutral` or the first row.
+    `studies` is name → rows, and learner and mode of each column. The encoder before training is `neutral` or the first
+    row.
     """
     learners = [learner for _, arms in studies.values() for learner, _ in arms]
     heads = ["encoder and loss", *dict.fromkeys(learners)]

@@ -28,13 +28,7 @@ STEPS_OF_A_ROUND = 4
 
 @dataclass
 class Session:
-    """What all cases of a run share.
-
-    Attributes:
-        folder: for temporary files.
-        ways: only these peers; None for all of a case.
-        inner_steps: in second order, in place of the shape's.
-    """
+    """Settings of all cases of a run; `ways` limits the peers, `inner_steps` is for second order."""
 
     scale: str
     shape: str

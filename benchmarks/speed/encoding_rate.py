@@ -24,16 +24,9 @@ def sentences_of(data: Data, count: int = SENTENCES) -> list[str]:
 
 
 def rates(models: Mapping[str, Path], sentences: Sequence[str], rounds: int, threads: int) -> dict[str, dict[str, Any]]:
-    """Return sentences per second of each encoder, tokenising included.
+    """Return sentences per second of each encoder (name → folder), tokenising included, after a batch to warm up.
 
-    Args:
-        models: name → folder. The order turns round with each round.
-        sentences: that each encodes in each round.
-        rounds: after one in which each encodes a batch to warm up.
-        threads: of the processor.
-
-    Returns:
-        By name: median, lowest and highest by the clock on the wall (`wall`) and by the processor (`cpu`).
+    The order turns round with each round. Returns median, lowest and highest by wall-clock and CPU time by name.
     """
     torch.set_num_threads(threads)
     encoders = {name: load_encoder(str(folder), device="cpu").model for name, folder in models.items()}

@@ -7,8 +7,8 @@
 First-order MAML of the paper's sets in bfloat16 (autocast), with layers kept and computed again on the way back, beside
 learn2learn's plain loop in bfloat16; and fine-tuning on the same triplets beside the step of sentence-transformers'
 Trainer with its TripletLoss, in bfloat16 and with the fused AdamW. Ways take turns on the same meta-batches; medians
-of the rounds. `share` is the floating-point operations of `gemm_limit.flops` a second, over the rate that the
-device reaches on the products of the same layers in bfloat16. Aims: a share of 0.4 and more, and 3 times as fast.
+of the rounds. `share` is the rate of the floating-point operations of `gemm_limit.flops`, over the rate of the device
+on the matrix products of the same layers in bfloat16.
 """
 
 import tempfile
@@ -39,13 +39,7 @@ SHOWN = ("case", "way", "seconds", "times", "share", "memory_mib")
 
 
 class TripletTrainer:
-    """The step of sentence-transformers' Trainer on the triplets of a meta-batch, texts tokenised in every step.
-
-    Args:
-        setting: what is computed.
-        encoder: what is trained.
-        batches: all meta-batches.
-    """
+    """The step of sentence-transformers' Trainer on the triplets of a meta-batch, texts tokenised in every step."""
 
     def __init__(self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]]) -> None:
         self.encoder, self.batches, self.clip = encoder, batches, setting.recipe.outer.clip

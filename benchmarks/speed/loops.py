@@ -44,13 +44,7 @@ class Loop(Protocol):
 class Ours:
     """The step of `metasearch train`.
 
-    Args:
-        setting: what is computed.
-        encoder: what is trained.
-        batches: all meta-batches.
-        checkpointing: what is recomputed in the backward pass.
-        plain: take the learner's formula on three towers, padded to the limits, each text as often as it occurs.
-        bf16: whether forward passes run in bfloat16.
+    `plain` takes the learner's formula on three towers, padded to the limits, each text as often as it occurs.
     """
 
     def __init__(
@@ -103,12 +97,7 @@ class Peer:
     Three towers are encoded, each text as often as it occurs, padded to the limits of the task. AdamW is torch's plain
     one in its faster form (`foreach`). In second order attention is the eager one, since the fused kernel has no second
     derivative, and each task is followed by its own backward, which favours this loop: all graphs at once do not fit.
-
-    Args:
-        setting: what is computed.
-        encoder: what is trained.
-        batches: all meta-batches.
-        watch: sees the vectors of each forward pass.
+    `watch` sees the vectors of each forward pass.
     """
 
     def __init__(

@@ -16,13 +16,7 @@ from metasearch.training.outer_gradients import OuterGradients
 class OuterStep:
     """Takes outer steps: the gradient, the checks of loss and norm, clipping, and the optimiser.
 
-    The rate stays the recipe's, without warm-up or decay, which take no time.
-
-    Args:
-        learner: what is trained; `begin` was called.
-        gradients: takes its outer gradients.
-        outer: settings of the optimiser.
-        dropout: whether the encoder's dropout is on.
+    The rate stays the recipe's, without warm-up or decay, which take no time. `begin` of the learner was called.
     """
 
     def __init__(self, learner: Learner, gradients: OuterGradients, outer: Outer, dropout: bool) -> None:

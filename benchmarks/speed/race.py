@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 import torch
@@ -47,19 +47,6 @@ class Job:
     way: str
     setting: Setting
     threads: int
-
-
-class Running(Protocol):
-    """A way that has been set up."""
-
-    def first(self, path: Path) -> dict[str, float]:
-        """Take the step of the first meta-batch, which warms up; see `Runner.first`."""
-
-    def step(self) -> Seconds:
-        """Take the step of the next meta-batch; return how long it took."""
-
-    def tensors(self) -> float:
-        """Take the next step; see `Runner.tensors`."""
 
 
 class Runner:
@@ -152,13 +139,7 @@ class Apart:
 
 @dataclass
 class Race:
-    """What came of a race.
-
-    Attributes:
-        seconds: of each round, by way.
-        memory: peaks by way; see `Runner.first`.
-        errors: relative difference of the first gradient from that of the first way.
-    """
+    """Way → seconds of each round, memory peaks (`Runner.first`), and relative error of the first gradient."""
 
     seconds: dict[str, list[Seconds]] = field(default_factory=dict)
     memory: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -168,17 +149,10 @@ class Race:
 def race(
     jobs: dict[str, Job], rounds: int, apart: bool, folder: Path, each: Callable[[], object] | None = None
 ) -> Race:
-    """Let ways take turns, in an order that turns round with each round.
-
-    Args:
-        jobs: by way.
-        rounds: steps of each way after the first.
-        apart: whether each runs in a process of its own.
-        folder: for temporary files.
-        each: is called in each round, too.
+    """Let ways take turns, in an order that turns round with each round, and call `each` in each round.
 
     Raises:
-        DifferentGradient: a way's gradient differs from that of the first way by more than rounding.
+        DifferentGradient: the gradient of a way differs from the first way's by more than rounding.
     """
     outcome = Race(seconds={way: [] for way in jobs})
     with ExitStack() as stack:
@@ -228,7 +202,7 @@ def _dense(gradient: Tensor) -> Tensor:
 
 
 @contextmanager
-def running(job: Job, apart: bool) -> Iterator[Running]:
+def running(job: Job, apart: bool) -> Iterator["Runner | Apart"]:
     """Set a way up, in a process of its own if `apart`."""
     if not apart:
         yield Runner(job)

@@ -48,12 +48,12 @@ class Random:
 
 @dataclass(frozen=True)
 class Shape:
-    """An encoder and the text that it is measured on.
+    """An encoder and its text.
 
     Attributes:
-        encoder: a built-in name, or what to make.
-        language: episodes in this language alone, in place of the mode's arrangements.
-        alone: whether only our step is measured, the others being out of reach.
+        encoder: a built-in name, or a random encoder.
+        language: the only language of the episodes, in place of the mode's arrangements.
+        alone: measure only our step, because the others do not fit.
         second_order_steps: inner steps in second order; by default the recipe's.
     """
 
@@ -65,15 +65,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large all is.
+    """Sizes of a run.
 
     Attributes:
-        task: whose text is read.
         batch: episodes in a meta-batch.
         second_order_batch: the same in second order, where the peer is slow.
-        assignments: of the recipes.
-        apart: whether each way runs in a process of its own.
-        repeats: of each matrix product whose rate is measured.
+        assignments: settings of the recipes.
+        apart: run each way in its own process.
+        repeats: measurements of each matrix product.
     """
 
     task: str
@@ -118,17 +117,12 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """All that says what a step computes; it can be sent to another process.
+    """Settings of a step; they can be sent to another process.
 
     Attributes:
         encoder: a built-in name or a folder, from `encoder_of`.
-        shape: which one.
-        mode: the transfer mode.
-        recipe: the learner and its hyper-parameters.
         batch: episodes in a meta-batch.
-        batches: meta-batches in all; the first is not timed.
-        data: folder of the data.
-        device: where it is computed.
+        batches: number of meta-batches; the first is not timed.
     """
 
     scale: str
