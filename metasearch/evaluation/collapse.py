@@ -89,12 +89,10 @@ def _units(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     finite = np.isfinite(wide).all(1)
     if not finite.all():
         raise NonFiniteError(f"vector {int(np.argmin(finite))} of {len(wide)} is not finite")
-    # By the largest entry first: the square of a very small or very large entry would leave the range of a float.
-    largest = np.abs(wide).max(1, keepdims=True)
-    if not largest.all():
-        raise NonFiniteError(f"vector {int(np.argmin(largest))} of {len(wide)} has length 0")
-    scaled = wide / largest
-    units: NDArray[np.float64] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    if not lengths.all():
+        raise NonFiniteError(f"vector {int(np.argmin(lengths))} of {len(wide)} has length 0")
+    units: NDArray[np.float64] = wide / lengths
     return units
 
 

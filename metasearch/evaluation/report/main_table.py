@@ -45,22 +45,17 @@ def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> 
     have = {arm: sorted(study.by_fold(arm, selection)) for arm in arms}
     folds = sorted({fold for own in have.values() for fold in own})
     seeds = sorted({scored.seed for arm in arms for scored in study.of(arm)})
-    if len(folds) > 1:
-        first = " (the seeds of a fold averaged first)" if len(seeds) > 1 else ""
-        notes = [f"Mean ± sample standard deviation over {len(folds)} folds{first}."]
-    elif len(seeds) > 1 and len(study.folds) == 1:
-        notes = [f"Mean ± sample standard deviation over {len(seeds)} seeds on fold {_join(folds)}."]
-    else:
-        each = f"one seed ({_join(seeds)})" if len(seeds) == 1 else f"the mean over {len(seeds)} seeds"
-        notes = [f"One fold ({_join(folds)}) and {each}: the spread is not known."]
-    lacking = [
-        f"{arm.label} has {len(own)} of {len(folds)} folds (not {_join(set(folds) - set(own))})"
-        for arm, own in have.items()
-        if own != folds
-    ]
-    if lacking:
-        notes.append(f"{'; '.join(lacking)}. Other folds have other questions, so it is ranked with none.")
-    return notes + _lacking_seeds(study, arms, len(seeds))
+    over = f"Mean over seeds ({_join(seeds)}), then over folds ({_join(folds)})"
+    notes = [f"{over}; ±: sample standard deviation over folds, or over the seeds of an only fold."]
+    for arm, own in have.items():
+        if own != folds:
+            lacking = _join(set(folds) - set(own))
+            notes.append(f"{arm.label} has {len(own)} of {len(folds)} folds (not {lacking}), so it is not ranked.")
+        counts = Counter(scored.fold for scored in study.of(arm))
+        short = [f"{count} on fold {fold}" for fold, count in sorted(counts.items()) if count < len(seeds)]
+        if short and not arm.zero_shot:  # zero-shot has one, unless the encoder is made from a seed
+            notes.append(f"{arm.label} has fewer than {len(seeds)} seeds: {', '.join(short)}.")
+    return notes
 
 
 def complete(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> set[Arm]:
@@ -68,17 +63,6 @@ def complete(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> se
     have = {arm: set(study.by_fold(arm, selection)) for arm in arms}
     folds = {fold for own in have.values() for fold in own}
     return {arm for arm, own in have.items() if own == folds and folds}
-
-
-def _lacking_seeds(study: Study, arms: Sequence[Arm], seeds: int) -> list[str]:
-    """Name the arms that have fewer seeds on a fold; zero-shot has one, unless the encoder is made from a seed."""
-    notes = []
-    for arm in arms:
-        folds = Counter(scored.fold for scored in study.of(arm))
-        short = [f"{count} on fold {fold}" for fold, count in sorted(folds.items()) if count < seeds]
-        if short and not arm.zero_shot:
-            notes.append(f"{arm.label} has fewer than {seeds} seeds: {', '.join(short)}.")
-    return notes
 
 
 def _averaged(parts: Iterable[Mapping[Key, float]]) -> dict[Key, float]:

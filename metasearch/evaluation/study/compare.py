@@ -219,20 +219,10 @@ def compare(
     adjusted = holm([each.training.p if each.training else None for each in arms])
     arms = [replace(each, holm=p) for each, p in zip(arms, adjusted, strict=True)]
     asked = selection.measure, selection.pool, level, resamples, seed
-    notes = (*study.missing, *missing, *_questions_for_articles(resampled))
-    return Comparison(study.name, study.task, baseline, *asked, tuple(arms), notes)
-
-
-def _questions_for_articles(resampled: Mapping[Runs, Figure]) -> list[str]:
-    """Return a sentence for each reason why questions stand for articles, with the folds on which they do."""
-    folds: dict[str, set[int]] = {}
-    for (first, *_), each in resampled.items():
-        if each.unknown:
-            folds.setdefault(each.unknown, set()).add(first.fold)
-    return [
-        f"Fold {', '.join(map(str, sorted(own)))}: {why}, so that each question counts as an article of its own."
-        for why, own in folds.items()
-    ]
+    if alone := sorted({first.fold for (first, *_), each in resampled.items() if each.one_article}):
+        folds = ", ".join(map(str, alone))
+        missing.append(f"Fold {folds}: all questions are of one article, so each counts as an article of its own.")
+    return Comparison(study.name, study.task, baseline, *asked, tuple(arms), (*study.missing, *missing))
 
 
 def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[list[Pairing], list[str]]:

@@ -33,7 +33,7 @@ class Sample:
     Attributes:
         cells: pool, language and candidates, C of them; `ids` are the questions of each.
         clusters: article of each distinct question, from 0, `(U,)`; the question itself if articles cannot be drawn.
-        unknown: why they cannot, in words, or empty.
+        one_article: whether all questions are of one article, which cannot be resampled.
         statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
         source: path of a run that was sampled, for errors.
     """
@@ -41,7 +41,7 @@ class Sample:
     cells: tuple[Cell, ...]
     ids: tuple[tuple[str, ...], ...]
     clusters: NDArray[np.int64]
-    unknown: str
+    one_article: bool
     statistic: Callable[[Array], Array]
     source: str
 
@@ -82,15 +82,14 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     return made
 
 
-def _clusters(units: Mapping[str, int], articles: Mapping[str, str]) -> tuple[NDArray[np.int64], str]:
-    """Return the cluster of each question, and why it is the question itself where articles cannot be drawn."""
-    alone = np.arange(len(units))
+def _clusters(units: Mapping[str, int], articles: Mapping[str, str]) -> tuple[NDArray[np.int64], bool]:
+    """Return the article of each question, or the question itself and True if all are of one article."""
     # A question and an article may have the same name.
     names = [("article", articles[unit]) if unit in articles else ("question", unit) for unit in units]
     number = {name: i for i, name in enumerate(sorted(set(names)))}
     if len(number) < 2:
-        return alone, "all questions are of one article"
-    return np.array([number[name] for name in names]), ""
+        return np.arange(len(units)), True
+    return np.array([number[name] for name in names]), False
 
 
 def _mean(rows: Rows, values: Values, units: int) -> Callable[[Array], Array]:
@@ -188,14 +187,13 @@ class Figure:
     Attributes:
         observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
         resampled: the measure on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
-        clusters: number of articles that are resampled, or of questions where these stand for articles.
-        unknown: why they do; empty where they do not.
+        clusters: number of articles that are resampled, or of questions if `one_article`.
     """
 
     observed: Array
     resampled: Array
     clusters: int
-    unknown: str
+    one_article: bool
 
 
 def figures(
@@ -220,18 +218,16 @@ def figures(
                     f"{first.source} and {other.source} cannot be paired: their test questions or languages differ on "
                     f"fold {fold}"
                 )
-        # Where one of several runs knows the articles of the fold's questions, all are resampled by them.
-        known = min(samples.values(), key=lambda each: bool(each.unknown))
         blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
         # The same counts for all arms make the bootstrap paired. A fold has a stream of its own, so that its draws
         # do not depend on which other folds there are.
-        for weights in bootstrap.draws(known.clusters, resamples, stream(seed, "bootstrap", fold)):
+        for weights in bootstrap.draws(first.clusters, resamples, stream(seed, "bootstrap", fold)):
             for group, each in samples.items():
                 blocks[group].append(_by_language(each.statistic(weights), each, languages))
         for group, each in samples.items():
             observed = _by_language(each.observed()[None], each, languages)[0]
-            articles = int(known.clusters.max()) + 1
-            made[group] = Figure(observed, np.concatenate(blocks[group]), articles, known.unknown)
+            articles = int(first.clusters.max()) + 1
+            made[group] = Figure(observed, np.concatenate(blocks[group]), articles, first.one_article)
     return made
 
 

@@ -1,14 +1,14 @@
 """Run facts: data, versions, seeds, hardware, time and memory."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from statistics import fmean
 from typing import Any
 
 from metasearch.evaluation.report.formats import duration
 from metasearch.evaluation.report.main_table import list_heads
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import Run, Study
+from metasearch.evaluation.study.study import Study
 from metasearch.runs.describe import describe
 
 ORDER = 80
@@ -19,8 +19,6 @@ _HARDWARE = {
     "system": "System",
     "device": "Device",
 }
-
-
 _DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "versions")
 """Facts of `metasearch.runs.describe` that are shown; runs may differ in them."""
 
@@ -56,22 +54,20 @@ def run_table(study: Study) -> Table | None:
     lines = []
     heads, own = list_heads(study.arms)
     for arm in study.arms:
-        facts = [run.facts for run in own_runs(study, arm) if run.facts]
+        runs = {scored.run.path: scored.run for scored in study.of(arm)}.values()
+        # Every run scores zero-shot: only runs that do nothing else are its own.
+        own_runs = [run for run in runs if not arm.zero_shot or run.config.get("recipe") is None]
+        facts = [run.facts for run in own_runs if run.facts]
         if facts:
-            means = (_mean(_values(facts, name)) for name in ("seconds", "peak_memory_mib", "peak_device_memory_mib"))
-            steps = _span(_values(facts, "steps"))
+            known = [_values(facts, name) for name in ("seconds", "peak_memory_mib", "peak_device_memory_mib")]
+            means = (fmean(values) if values else None for values in known)
+            steps = _join(_values(facts, "steps"))
             lines.append(Line(own[arm], (Cell(text=str(len(facts))), Cell(text=steps), *map(Cell, means))))
     columns: tuple[str, ...] = ("Runs", "Outer steps", "Seconds", "Peak memory, MiB", "Peak device memory, MiB")
     if lines and all(line.cells[-1].value is None for line in lines):
         columns, lines = columns[:-1], [Line(line.heads, line.cells[:-1]) for line in lines]
     notes = ("Seconds and memory are means over the runs of a learner, evaluation included.",)
     return Table("runs", "Time and memory", heads, columns, tuple(lines), notes, 1.0, 1) if lines else None
-
-
-def own_runs(study: Study, arm: Arm) -> list[Run]:
-    """Return an arm's own runs, without runs that only score its encoder before training."""
-    runs = {scored.run.path: scored.run for scored in study.of(arm)}
-    return [run for run in runs.values() if not arm.zero_shot or run.config.get("recipe") is None]
 
 
 def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
@@ -82,12 +78,3 @@ def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
 def _join(values: Iterable[Any], separator: str = ", ") -> str:
     """Return the distinct values as text, the short ones first."""
     return separator.join(sorted(set(map(str, values)), key=lambda text: (len(text), text)))
-
-
-def _span(values: Collection[Any]) -> str:
-    ends = dict.fromkeys((min(values), max(values))) if values else ()
-    return "–".join(map(str, ends))
-
-
-def _mean(values: Collection[float]) -> float | None:
-    return sum(values) / len(values) if values else None
