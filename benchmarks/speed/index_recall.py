@@ -30,8 +30,7 @@ from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.pipelines.factory import load_encoder
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile
-from metasearch.retrieval.index.bm25 import Bm25
-from metasearch.retrieval.index.fusion import fuse
+from metasearch.retrieval.index.bm25 import Bm25, fuse
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown

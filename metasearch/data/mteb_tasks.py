@@ -17,7 +17,7 @@ from metasearch.config.extras import import_extra
 from metasearch.config.languages import parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.task import Folds, Source, Task
-from metasearch.data.documents.detect import detector
+from metasearch.data.documents.languages import detector
 from metasearch.data.readers.beir import JudgedText, Judgement, judged_data
 from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translation import Translation, TranslationData

@@ -28,7 +28,7 @@ from metasearch.config.recipe import MaxLength
 from metasearch.config.task import Folds, Mode, Source, Task
 from metasearch.data import mteb_tasks
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.documents.detect import detect_all
+from metasearch.data.documents.languages import detect_all
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import blank, require_text
 from metasearch.data.formats.rows import Row, missing_column, read_rows

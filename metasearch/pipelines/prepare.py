@@ -35,7 +35,7 @@ from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag, primary_language
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.documents.detect import detector
+from metasearch.data.documents.languages import detector
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.parallel.reading import Sides, clean, read_sides

@@ -1,14 +1,17 @@
-"""Languages from the names of files, siblings and folders."""
+"""Languages from the names of files, siblings and folders, and of texts with py3langid."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from metasearch.config.languages import UNKNOWN, is_listed, parse_name, primary_language
+from metasearch.config.languages import UNKNOWN, is_known, is_listed, normalise_tag, parse_name, primary_language
+from metasearch.errors import ConfigError, nearest
 
 Series = Mapping[str, Set[str]]
 """Name of files in a folder without the tag at its end → the tags."""
+_FREQUENT = 0.05
+"""Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +83,35 @@ def _read_end(stem: str) -> _End | None:
 def _read_tag(text: str) -> str:
     tag = parse_name(text)
     return tag if is_listed(tag) else ""
+
+
+def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
+    """Return a function from text to language tag, the likeliest of 97.
+
+    Short texts are often taken for another language; fewer languages to choose from help.
+    """
+    from py3langid import langid  # takes a while, and few commands detect
+
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    known = set(map(str, identifier.labels))
+    chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
+    for language in chosen:
+        if language not in known:
+            raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")
+    if chosen:
+        identifier.set_languages(chosen)
+    # Of digits and marks alone it says that they are in no language.
+    return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
+
+
+def detect_all(texts: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
+    """Return each text's language.
+
+    Without tags to choose from, the languages of at least one text in twenty and the most frequent one are detected
+    first, and then chosen from.
+    """
+    distinct = list(dict.fromkeys(texts))
+    if not languages:
+        counts = Counter(filter(is_known, map(detector(), distinct))).most_common()
+        languages = [tag for i, (tag, count) in enumerate(counts) if i == 0 or count > _FREQUENT * len(distinct)]
+    return dict(zip(distinct, map(detector(languages), distinct), strict=True))

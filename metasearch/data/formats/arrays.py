@@ -1,24 +1,30 @@
-"""Arrays in one safetensors file, named by its SHA-256 and memory-mapped."""
+"""Arrays in safetensors files: named by their SHA-256 and memory-mapped, or cached by a key."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+import logging
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save
+from safetensors.numpy import load_file, save, save_file
 
 from metasearch.errors import RunFolderError
-from metasearch.io import atomic_write, digest
+from metasearch.io import atomic_write, cached, digest
 
 SUFFIX = ".safetensors"
 _TYPES = {"I8": np.int8, "U64": np.uint64, "F16": np.float16, "F32": np.float32}
 _LENGTH = 8
 """Bytes of the number before the header: the length of the header."""
 
+_FILE = f"arrays{SUFFIX}"
+
 LoadedArrays = Mapping[str, NDArray[Any]]
+
+log = logging.getLogger(__name__)
 
 
 def write(folder: Path, arrays: LoadedArrays) -> Path:
@@ -45,3 +51,17 @@ def open_arrays(path: Path) -> LoadedArrays:
 def _view(content: NDArray[np.uint8], facts: Mapping[str, Any]) -> NDArray[Any]:
     begin, end = facts["data_offsets"]
     return np.asarray(content[begin:end]).view(_TYPES[facts["dtype"]]).reshape(facts["shape"])
+
+
+def derive(folder: Path, key: str, compute: Callable[[], LoadedArrays]) -> LoadedArrays:
+    """Return the arrays of a key from a cache of one set; missing or damaged ones are computed, and replace others."""
+    try:
+        place = cached(key, lambda new: save_file(dict(compute()), new / _FILE), folder)
+        for other in folder.iterdir():
+            if other.is_dir() and other != place:
+                shutil.rmtree(other, ignore_errors=True)
+    except RunFolderError as error:
+        log.warning("%s; computing without a cache", error)
+        return compute()
+    arrays: LoadedArrays = load_file(place / _FILE)
+    return arrays

@@ -20,7 +20,7 @@ from typing import Any
 
 from metasearch.config.languages import parse_tag
 from metasearch.config.task import Task
-from metasearch.data.documents.detect import detect_all
+from metasearch.data.documents.languages import detect_all
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, read_rows
 from metasearch.data.formats.text_files import suffix_of, text_lines

@@ -1,6 +1,6 @@
-"""BM25 (Robertson et al. 1994, as Lucene has it) over the texts of an index: finds names, numbers and rare words.
+"""BM25 (Robertson et al. 1994, as Lucene has it) over the texts of an index, and its fusion with other rankings.
 
-Its weights are cached in the index's folder.
+BM25 finds names, numbers and rare words. Its weights are cached in the index's folder.
 """
 
 import hashlib
@@ -12,9 +12,8 @@ import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.arrays import LoadedArrays
+from metasearch.data.formats.arrays import LoadedArrays, derive
 from metasearch.retrieval.index.base import Rows, Scores
-from metasearch.retrieval.index.derived_arrays import derive
 from metasearch.retrieval.index.exact_search import Best
 from metasearch.retrieval.index.local import LocalStore
 
@@ -82,3 +81,34 @@ def _count(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
     return {**found, "words": np.array(list(numbers), np.int64)}
+
+
+# Reciprocal rank fusion (Cormack et al. 2009): one ranking from several that score in different units.
+
+CONSTANT = 60
+"""k of the paper: how little the very first ranks count above those that follow."""
+
+
+def fuse(rankings: Sequence[Rows], top: int, constant: int = CONSTANT) -> tuple[Rows, Scores]:
+    """Return the best rows over several rankings and their scores, best first, `(K,)` each.
+
+    A row has the score Σ 1 / (k + rank) over the rankings that have it, ranks counted from 1. Of equal scores the lower
+    row comes first.
+
+    Args:
+        rankings: rows, best first, each at most once, `(n,)` each.
+        top: how many are wanted; K is fewer where the rankings have fewer.
+        constant: k.
+
+    Example:
+        >>> rows, scores = fuse([np.array([7, 3]), np.array([3])], top=2)
+        >>> rows, scores == np.float32([1 / 62 + 1 / 61, 1 / 61])
+        (array([3, 7]), array([ True,  True]))
+    """
+    if not rankings:
+        return np.zeros(0, np.int64), np.zeros(0, np.float32)
+    shares = np.concatenate([1 / (constant + np.arange(1, len(ranking) + 1)) for ranking in rankings])
+    rows, which = np.unique(np.concatenate(rankings), return_inverse=True)
+    scores = np.bincount(which, shares, minlength=len(rows)).astype(np.float32)
+    order = np.lexsort((rows, -scores))[:top]
+    return rows[order].astype(np.int64), scores[order]

@@ -139,10 +139,7 @@ class IndexWriter(LocalStore):
         ids = np.concatenate([np.zeros(0, np.int64), *map(self._find_places, files)])
         ends = np.cumsum([0, *(len(each.keys) for each in files)])
         if (ids < 0).any():
-            place = int(np.argmin(ids))
-            number = int(np.searchsorted(ends, place, side="right")) - 1
-            line = files[number].lines[place - ends[number]]
-            raise ValueError(f"{files[number].file.path}:{line}: no vector was kept for the passage there")
+            raise ValueError("a passage has no vector; call upsert first")
         content = hashlib.sha256(keys.tobytes())
         content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
         state = {**self.state, "files": len(files), "contents": content.hexdigest()}

@@ -11,9 +11,9 @@ import logging
 import numpy as np
 
 from metasearch.config.languages import UNKNOWN
+from metasearch.data.formats.arrays import derive
 from metasearch.encoders.pool_scores import ALPHA, expanded
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index.derived_arrays import derive
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import Quantised, to_int8
 

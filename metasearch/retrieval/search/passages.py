@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from metasearch.config.index import PASSAGE_LENGTH, IndexSettings
 from metasearch.config.recipe import Role
 from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.detect import detector
+from metasearch.data.documents.languages import detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import report_progress
 from metasearch.errors import ConfigError

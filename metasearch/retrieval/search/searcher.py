@@ -16,8 +16,7 @@ from metasearch.encoders.pool_scores import merged
 from metasearch.encoders.reranker import Reranker
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import Hit, Rows, Scores
-from metasearch.retrieval.index.bm25 import Bm25
-from metasearch.retrieval.index.fusion import fuse
+from metasearch.retrieval.index.bm25 import Bm25, fuse
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import QdrantStore
 from metasearch.retrieval.search.expansion import expand as give_expanded

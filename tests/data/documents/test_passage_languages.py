@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.passages import passages_of
-from metasearch.data.documents.detect import detector
+from metasearch.data.documents.languages import detector
 from metasearch.errors import ConfigError
 
 ROW = '{"text": "a", "language": "ar"}'

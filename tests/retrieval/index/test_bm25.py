@@ -9,7 +9,7 @@ from helpers.indexes import Made, key_of, made, write_index
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index import bm25
-from metasearch.retrieval.index.bm25 import Bm25
+from metasearch.retrieval.index.bm25 import Bm25, fuse
 from metasearch.retrieval.index.local import LocalStore
 
 TEXTS = ("red fox red", "blue fox", "green bird in a tree", "red", "grün bird")
@@ -79,3 +79,9 @@ def test_what_is_damaged_is_counted_anew(index):
             again = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
             assert (again[0] == first[0]).all()
             assert (again[1] == first[1]).all()
+
+
+def test_fusion_sums_the_reciprocals_of_ranks_plus_60():
+    rows, scores = fuse([np.array([4, 9, 2]), np.array([2, 4])], top=3)
+    assert rows.tolist() == [4, 2, 9]
+    np.testing.assert_allclose(scores, [1 / 61 + 1 / 62, 1 / 63 + 1 / 61, 1 / 62], rtol=1e-6)
