@@ -9,8 +9,8 @@ from metasearch.config.recipe import Outer
 from metasearch.episodes.episode import Episode
 from metasearch.errors import NonFiniteError
 from metasearch.training import optimizer
-from metasearch.training.gradients import clip, norm_of, rows_or_all
 from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.step import clip, norm_of, rows_or_all
 
 
 class OuterStep:

@@ -7,30 +7,79 @@ difference is the weight against the contrastive term.
 
     L = M + contrast_weight · C + R
 
-M is the squared error, C the contrastive loss and R the Matryoshka term (`metasearch.algorithms.losses.matryoshka`). R
+M is the squared error, C the contrastive loss and R the Matryoshka term (`metasearch.algorithms.distill`). R
 compares all n vectors of a batch that the student computes: the translations, then the sources that it reads.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field, field_serializer, field_validator
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.base import OuterLoss, Targets, TargetSpec
-from metasearch.algorithms.distill_options import CONTRAST, DistillOptions
+from metasearch.algorithms.base import OuterLoss, Outputs, Targets, TargetSpec, TextLearner
 from metasearch.algorithms.losses import base
-from metasearch.algorithms.losses.matryoshka import matryoshka
+from metasearch.algorithms.losses.base import cosines
 from metasearch.algorithms.sets import numbered
-from metasearch.algorithms.texts import Outputs, TextLearner
 from metasearch.config import registry
+from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.data.translation import Translation
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
-from metasearch.encoders.matryoshka import set_trained_dimensions
-from metasearch.errors import ConfigError
+from metasearch.encoders.saved_layout import set_trained_dimensions
+from metasearch.errors import ConfigError, nearest
+
+CONTRAST = "contrast-"
+"""What the names of contrastive losses begin with."""
+
+
+class DistillOptions(FrozenConfig):
+    """Hyper-parameters of a stage.
+
+    Attributes:
+        output: what is compared; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding`
+            the paper's stage 2, `tokens` the same at every token, and `states` what the last layer gives there.
+        target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
+            and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
+        contrast: kind of the contrastive loss, `soft`, `bool`, `ce`, `ce-hard` or `infonce`, of
+            `metasearch.algorithms.losses.contrast`; `none` has no such term.
+        contrast_weight: weight of that loss against the squared error (equation 7 has 1).
+        temperature: temperature of a contrastive loss that has one.
+        source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An
+            encoder that knows the pivot language already learns from translations what it lacks, at half the cost.
+        dimensions: ascending sizes d; vectors truncated to their first d dimensions also learn the teacher's
+            similarities (`metasearch.algorithms.distill`). None by default.
+    """
+
+    output: Output = "pooled"
+    target: Literal["source", "own"] = "source"
+    contrast: str = "none"
+    contrast_weight: NonNegative = 1.0
+    temperature: Rate = 0.05
+    source_share: Annotated[float, Field(ge=0, le=1)] = 1.0
+    dimensions: tuple[Positive, ...] = ()
+
+    @field_validator("contrast")
+    @classmethod
+    def _check_name(cls, kind: str) -> str:
+        kinds = [n.removeprefix(CONTRAST) for n in registry.names("losses") if n.startswith(CONTRAST)]
+        if kind not in ("none", *kinds):
+            raise ValueError(f"unknown contrastive loss.{nearest(kind, ['none', *kinds])}")
+        return kind
+
+    @field_validator("dimensions")
+    @classmethod
+    def _ascending(cls, given: tuple[int, ...]) -> tuple[int, ...]:
+        if given != (right := tuple(sorted(set(given)))):
+            raise ValueError(f"expected each number once, the smallest first: {list(right)}")
+        return given
+
+    @field_serializer("dimensions")
+    def _as_list(self, dimensions: tuple[int, ...]) -> list[int]:
+        return list(dimensions)
 
 
 class Distill(TextLearner):
@@ -160,6 +209,28 @@ def _numbers(texts: Sequence[str], like: Tensor) -> Tensor:
     """Return a number for each text, equal ones for equal texts, `(n,)`."""
     number = numbered(texts)
     return torch.tensor([number[text] for text in texts], device=like.device)
+
+
+# Similarities of truncated embeddings (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).
+#
+# Kusupati et al. take the loss of a task for each truncated vector. The task of a distillation is the teacher's vector,
+# which cannot be truncated along: the order of its dimensions means nothing. The similarities between the teacher's
+# vectors depend neither on that order nor on the number of dimensions (similarity-preserving distillation, Tung & Mori
+# 2019). So the truncated vectors learn these.
+
+
+def matryoshka(teacher: Tensor, student: Tensor, dimensions: Sequence[int]) -> Tensor:
+    """Return R = 1/|K| Σ_d∈K 1/n² Σ_ij (cos(y_i, y_j) − cos(x_i[:d], x_j[:d]))², a scalar.
+
+    Args:
+        teacher: y, vectors of the teacher, `(n, T)`.
+        student: x, vectors of the student for the same texts, `(n, D)`.
+        dimensions: K, sizes to which vectors are truncated, each from 1 to D.
+    """
+    wanted = cosines(teacher, teacher)
+    # A cosine normalises the truncated vectors.
+    errors = [F.mse_loss(cosines(student[:, :d], student[:, :d]), wanted) for d in dimensions]
+    return sum(errors, start=wanted.new_zeros(())) / len(dimensions)
 
 
 LEARNER = Distill

@@ -20,9 +20,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from metasearch.algorithms.base import OuterLoss
+from metasearch.algorithms.base import OuterLoss, Outputs, Reading, TextLearner
 from metasearch.algorithms.sets import numbered
-from metasearch.algorithms.texts import Outputs, Reading, TextLearner
 from metasearch.config.base import Count, FrozenConfig, Positive
 from metasearch.config.recipe import Loss
 from metasearch.data.translation import Translation

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from metasearch.algorithms.base import OuterLoss
-from metasearch.algorithms.texts import Outputs, TextLearner
+from metasearch.algorithms.base import OuterLoss, Outputs, TextLearner
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss
 from metasearch.config.seeding import seed_of

@@ -12,8 +12,8 @@ RetrievalPool = Literal["multilingual", "bilingual", "monolingual", "expanded", 
 Pool = RetrievalPool | Literal["pairs", "xx-en", "en-xx", "both"]
 """Ranked candidates: of all languages together, of one other language, of the question's own, or of all in
 another order: after document expansion or by balanced scores (`metasearch.encoders.pool_scores`), or reranked by a
-cross-encoder (`metasearch.encoders.reranker`); for similarity nothing; for translations the pivot language, from each
-other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
+cross-encoder (`metasearch.encoders.cross_encoder`); for similarity nothing; for translations the pivot language, from
+each other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
 
 MULTILINGUAL: Pool = "multilingual"
 EXPANDED: Pool = "expanded"

@@ -76,7 +76,7 @@ class Episodes(FrozenConfig):
         queries: `random`, or `similar` to the support's questions by the starting encoder.
         similar_top: how many nearest questions a `similar` query is drawn from.
         negatives: class of the negatives by their distance to the anchor on the current encoder; or `mined`, from the
-            nearest of all candidates on the starting encoder (`metasearch.episodes.negatives`).
+            nearest of all candidates on the starting encoder (`metasearch.episodes.triplets`).
         negative_pool: how many random negatives are looked at to find one of that class; how many nearest ones count.
         relative_margin: share of the answer's cosine by which a `mined` negative is less like the question.
         translations: whether each triplet has a translation of its question, for a loss that aligns the two.

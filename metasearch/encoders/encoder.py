@@ -16,18 +16,15 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role, public_name
-from metasearch.encoders.batches import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, batches
+from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
-from metasearch.encoders.lengths import complete
-from metasearch.encoders.matryoshka import write_dimensions
-from metasearch.encoders.probe import require_independence
+from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, batches, complete
 from metasearch.encoders.prompts import prompt_of, written_out
-from metasearch.encoders.saved_layout import write_older_layout
-from metasearch.encoders.st_compat import normalised, pools_prompts, require_alike
+from metasearch.encoders.saved_layout import write_dimensions, write_older_layout
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)

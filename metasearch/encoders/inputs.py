@@ -1,13 +1,26 @@
-"""Kinds of input modules."""
+"""Kinds of input modules: a transformer with its tokenizer, or a static embedding matrix.
 
-from typing import Any
+Notation: see `input_module`; V words.
+"""
 
+import inspect
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from metasearch.encoders.input_module import InputModule
-from metasearch.encoders.static import StaticInput
-from metasearch.encoders.transformer import TransformerInput
+from metasearch.config.recipe import MaxLength, Role
+from metasearch.encoders.compressed import native_config
+from metasearch.encoders.input_module import Features, InputModule, Output, stock
+from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
 from metasearch.errors import EncoderError
 
 
@@ -33,3 +46,362 @@ def transformer_of(model: SentenceTransformer) -> Any:
             "a static encoder has no transformer to compress or change; use the encoder that it was made from"
         )
     return model[0].auto_model
+
+
+_LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
+"""Settings of sentence-transformers' module for one of its methods; `encode` takes the length of the tokenizer."""
+
+_SIDES = ("truncation_side", "padding_side")
+
+
+class TransformerInput(InputModule):
+    """A transformer of transformers with its tokenizer; `backbone` is the stock one within a compressed one."""
+
+    @property
+    def backbone(self) -> Any:
+        """The transformer, or the inner one if compressed."""
+        model = self.module.auto_model
+        return getattr(model, "backbone", model)
+
+    @property
+    def kind(self) -> str:
+        """The backbone's `model_type`."""
+        return str(self.backbone.config.model_type)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The configuration."""
+        settings: dict[str, Any] = self.module.auto_model.config.to_dict()
+        return settings
+
+    @property
+    def vocabulary(self) -> dict[str, Any]:
+        """A fast tokenizer's JSON or a slow one's vocabulary, and the truncation side.
+
+        The padding side changes no vector: see `metasearch.encoders.checks`.
+        """
+        tokenizer = self.module.tokenizer
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        found: dict[str, Any] = json.loads(backend.to_str()) if backend else tokenizer.get_vocab()
+        return found | ({"truncation_side": "left"} if tokenizer.truncation_side == "left" else {})
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the tokenizer knows anything but special tokens."""
+        return len(self.module.tokenizer) > len(self.module.tokenizer.all_special_tokens)
+
+    @property
+    def words(self) -> Any:
+        """The embedding matrix; if factorised, its narrow factor."""
+        words = self.module.auto_model.get_input_embeddings()
+        return getattr(words, "table", words)
+
+    @property
+    def padding(self) -> int:
+        """The id in the embedding matrix, else in the tokenizer, else 0."""
+        named = getattr(self.words, "padding_idx", None)
+        return int(self.module.tokenizer.pad_token_id or 0) if named is None else int(named)
+
+    @property
+    def position_table(self) -> nn.Embedding | None:
+        """The table with a row for each position; rows before the first position count too."""
+        rows, words = self._positions, self.words
+        tables = (module for module in self.backbone.modules() if isinstance(module, nn.Embedding))
+        return next((table for table in tables if table is not words and table.num_embeddings == rows), None)
+
+    @property
+    def longest(self) -> int:
+        """Positions in its configuration; else the published maximum, if any.
+
+        The published lengths are often shorter than a task's, so they count only without a number of positions.
+        """
+        if self._positions is not None:
+            return self._positions - self.first_position
+        return int(max(self.lengths.model_dump().values()))
+
+    @property
+    def _positions(self) -> int | None:
+        """Number of positions in the configuration; None for a model without a limit, such as T5 or XLNet (-1)."""
+        # A compressed student counts positions as its backbone does.
+        positions = getattr(native_config(self.module.auto_model), "max_position_embeddings", None)
+        return int(positions) if positions and positions > 0 else None
+
+    @property
+    def width(self) -> int:
+        """Width of the layers."""
+        return int(native_config(self.module.auto_model).hidden_size)
+
+    @property
+    def window(self) -> int:
+        """The widest sliding window, as layers of transformers name it for attention without a mask."""
+        windows = (getattr(module, "sliding_window", None) for module in self.backbone.modules())
+        return max((window for window in windows if isinstance(window, int)), default=0)
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether module and backbone are plain sentence-transformers and transformers."""
+        return stock(self.module, "sentence_transformers") and stock(self.backbone, "transformers")
+
+    def attend_with(self, name: str) -> str:
+        """Set the attention in the configuration, which layers read at every call."""
+        config = self.backbone.config
+        before, config._attn_implementation_internal = config._attn_implementation_internal, name
+        return str(before)
+
+    @property
+    def lengths(self) -> MaxLength:
+        """Lengths for `encode_query`, `encode_document` and `encode`; the first two may be None."""
+        shared = self.module.max_seq_length
+        own = {role: getattr(self.module, name, None) or shared for name, role in _LENGTHS.items()}
+        return own_lengths({**own, "text": shared})
+
+    def cut_at(self, lengths: Mapping[Role, int]) -> bool:
+        """Set the lengths for `encode_query`, `encode_document` and `encode`, as in sentence-transformers' module."""
+        by_role = stock(self.module, "sentence_transformers")
+        self.module.max_seq_length = lengths["text"] if by_role else max(lengths.values())
+        for name, role in _LENGTHS.items():
+            setattr(self.module, name, lengths[role] if by_role else None)
+        for options in getattr(self.module, "processing_kwargs", {}).values():
+            options.pop("max_length", None)  # it would go before all others
+        # A tokenizer saves the sides that it was loaded with, and not those that were set since.
+        self.module.tokenizer.init_kwargs.update({name: getattr(self.module.tokenizer, name) for name in _SIDES})
+        return by_role or len(set(lengths.values())) == 1
+
+    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return tokens with special ones."""
+        tokenizer = self.module.tokenizer
+
+        def truncated(texts: list[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
+            return encoded
+
+        def count(texts: list[str], limit: int) -> list[int]:
+            return [len(tokens) for tokens in truncated(texts, limit)["input_ids"]]
+
+        with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
+            return truncated(shorten(texts, limit, tokenizer.truncation_side == "left", count), limit)
+
+    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens as the tokenizer pads them."""
+        tokenizer = self.module.tokenizer
+        # Padding by hand is what encoders are for; the advice against it would be printed once per process.
+        tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
+        values = {key: [row[i].tolist() for row in rows] for i, key in enumerate(columns)}
+        return dict(tokenizer.pad(values, return_tensors="pt"))
+
+    def forward(self, features: Features) -> dict[str, Any]:
+        """Return the features with token vectors."""
+        # Modules of sentence-transformers write into the mapping they are given.
+        state: dict[str, Any] = self.module(dict(features))
+        return state
+
+    def embedded(self, features: Features, output: Output) -> Tensor:
+        """Return what the embedding block gives the first layer."""
+        backbone = self.backbone
+        block = getattr(backbone, "embeddings", None)
+        if block is None:
+            raise EncoderError(f"'{self.kind}' has no embedding block, so outputs embedding and tokens do not exist")
+        # Packed texts bring the positions of their tokens, which an embedding block with rotary positions ignores.
+        placed = "position_ids" in features and "position_ids" in inspect.signature(block.forward).parameters
+        where = {"position_ids": features["position_ids"]} if placed else {}
+        hidden: Tensor = block(features["input_ids"], **where)
+        if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
+            hidden = backbone.embeddings_project(hidden)
+        if output == "tokens":
+            return _without_padding(hidden, features)
+        if "seq_idx" in features:
+            counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
+            sums = hidden.new_zeros(len(counts), hidden.shape[2]).index_add(0, features["seq_idx"][0], hidden[0])
+        else:
+            weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
+            counts, sums = weight.sum(1), (hidden * weight).sum(1)
+        return sums / counts.clamp(min=1)
+
+    def states(self, features: Features) -> Tensor:
+        """Return what the last layer gives at every token."""
+        return _without_padding(self.forward(features)["token_embeddings"], features)
+
+
+def _without_padding(hidden: Tensor, features: Features) -> Tensor:
+    """Return token rows `(N, D)` from `(B, T, D)`; packed texts are one row without padding."""
+    return hidden[0] if "seq_idx" in features else hidden[features["attention_mask"].bool()]
+
+
+@contextmanager
+def _unchanged(backend: Any) -> Iterator[None]:
+    """Let a tokenizer in Rust forget how the texts inside were cut: it would write that into its file with a model."""
+    before = None if backend is None else backend.truncation
+    try:
+        yield
+    finally:
+        if before is not None:
+            backend.enable_truncation(**before)
+        elif backend is not None:
+            backend.no_truncation()
+
+
+STATIC = "static"
+"""What its kind is called."""
+
+
+class StaticInput(InputModule):
+    """A word table whose rows are averaged; for the properties see `InputModule`."""
+
+    @property
+    def kind(self) -> str:
+        """`static`."""
+        return STATIC
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """None: a table has no further ones."""
+        return {}
+
+    @property
+    def vocabulary(self) -> dict[str, Any]:
+        """The tokenizer's JSON, and its truncation side."""
+        found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
+        return found | ({"truncation_side": "left"} if self._cuts_left else {})
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is any word."""
+        return int(self.module.tokenizer.get_vocab_size()) > 0
+
+    @property
+    def words(self) -> Any:
+        """The table `(V, D)`."""
+        return self.module.embedding
+
+    @property
+    def padding(self) -> int:
+        """-1: no row is padding."""
+        return -1
+
+    @property
+    def longest(self) -> int:
+        """None: a mean may have any number of rows."""
+        return UNLIMITED
+
+    @property
+    def position_table(self) -> None:
+        """There are no positions."""
+
+    @property
+    def width(self) -> int:
+        """None."""
+        raise EncoderError(_NO_LAYERS)
+
+    @property
+    def window(self) -> int:
+        """There is no layer."""
+        return 0
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether it is sentence-transformers' own module."""
+        return stock(self.module, "sentence_transformers")
+
+    def attend_with(self, name: str) -> str:
+        """Do nothing: there is no attention."""
+        return ""
+
+    @property
+    def lengths(self) -> MaxLength:
+        """The one length at which the tokenizer truncates all texts; no limit where it truncates none."""
+        cut = self.module.tokenizer.truncation
+        roles: tuple[Role, ...] = get_args(Role)
+        return own_lengths(dict.fromkeys(roles, cut["max_length"] if cut else None))
+
+    def cut_at(self, lengths: Mapping[Role, int]) -> bool:
+        """Let the tokenizer cut texts at the longest; sentence-transformers has one length for a static encoder."""
+        tokenizer, longest = self.module.tokenizer, max(lengths.values())
+        if longest < UNLIMITED:
+            tokenizer.enable_truncation(longest, direction="left" if self._cuts_left else "right")
+        else:
+            tokenizer.no_truncation()
+        return len(set(lengths.values())) == 1
+
+    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return tokens without special ones."""
+        tokenizer, cut, left = self.module.tokenizer, self.module.tokenizer.truncation, self._cuts_left
+        # Its own length may be shorter than the limit.
+        tokenizer.no_truncation()
+
+        def encode(texts: list[str]) -> list[Any]:
+            found: list[Any] = tokenizer.encode_batch(texts, add_special_tokens=False)
+            return found
+
+        try:
+            encoded = encode(shorten(texts, limit, left, lambda each, _: [len(found.ids) for found in encode(each)]))
+        finally:
+            if cut:
+                tokenizer.enable_truncation(**cut)
+        return {"input_ids": [found.ids[-limit:] if left else found.ids[:limit] for found in encoded]}
+
+    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens with their mask; masked positions hold token 0, which is never read."""
+        lengths = np.array([row.shape[1] for row in rows])
+        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        ids = np.zeros(mask.shape, np.int64)
+        ids[mask] = np.concatenate([row[list(columns).index("input_ids")] for row in rows])
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+
+    def forward(self, features: Features) -> dict[str, Any]:
+        """Set `sentence_embedding` to the mean row; zero without tokens."""
+        if "cu_seq_lens_q" in features:
+            words, bounds = features["input_ids"][0], features["cu_seq_lens_q"]
+            starts, counts = bounds[:-1], bounds.diff()
+        else:
+            mask = features["attention_mask"].bool()
+            words, counts = features["input_ids"][mask], mask.sum(1)
+            starts = counts.cumsum(0) - counts
+        table = self.words.weight
+        sums: Tensor = _Sums.apply(table, words, starts)  # type: ignore[no-untyped-call]  # torch's own
+        return {**features, "sentence_embedding": sums / counts.clamp(min=1).unsqueeze(-1).to(table.dtype)}
+
+    def embedded(self, features: Features, output: Output) -> Tensor:
+        """There is no embedding block."""
+        raise EncoderError(_NO_LAYERS)
+
+    def states(self, features: Features) -> Tensor:
+        """There are no layers."""
+        raise EncoderError(_NO_LAYERS)
+
+    @property
+    def _cuts_left(self) -> bool:
+        cut = self.module.tokenizer.truncation
+        return bool(cut) and cut["direction"] == "left"
+
+
+class _Sums(torch.autograd.Function):
+    """Sums over rows in bags, differentiable any number of times.
+
+    torch's `embedding_bag` can be once. The sum is linear in the table, s = A W with A_bv the number of times that word
+    v is in bag b, so its gradient Aᵀ g is a sum in bags, too: of the rows of g, in a bag for each word.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, words: Tensor, starts: Tensor) -> Tensor:
+        """Return the sums `(B, D)` of rows in `(V, D)` by token ids `(N,)`, for bags that begin at `(B,)`."""
+        ctx.save_for_backward(words, starts)
+        ctx.rows = len(table)
+        return F.embedding_bag(words, table, starts, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient `(V, D)`."""
+        words, starts = ctx.saved_tensors
+        ends = torch.cat([starts[1:], starts.new_tensor([len(words)])])
+        bag = torch.repeat_interleave(torch.arange(len(starts), device=starts.device), ends - starts)
+        # A stable sort, so that sums have the same bits every time.
+        order = words.argsort(stable=True)
+        times = torch.bincount(words, minlength=ctx.rows)
+        found: Tensor = _Sums.apply(gradients[0], bag[order], times.cumsum(0) - times)  # type: ignore[no-untyped-call]
+        return found, None, None
+
+
+_NO_LAYERS = (
+    "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
+    "embedding, tokens or states"
+)

@@ -25,7 +25,7 @@ from transformers import AutoConfig, AutoModel
 from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
 
-from metasearch.encoders.auto_config import LoadableConfig
+from metasearch.encoders.compressed import LoadableConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.errors import EncoderError, first_line

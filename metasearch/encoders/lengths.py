@@ -1,7 +1,11 @@
-"""Where texts are truncated: at the length that a task declares for their role, else at the checkpoint's own."""
+"""Lengths of texts: where they are truncated, how long texts are shortened first, and batches of similar length."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.errors import EncoderError
@@ -53,3 +57,72 @@ def complete(declared: MaxLength | None, own: MaxLength) -> MaxLength:
         for role in kind:
             found[role] = given.get(role) or (None if here else elsewhere) or getattr(own, role)
     return MaxLength(**found)
+
+
+# Shorten long texts before tokenization, so that cost depends on the part that is read.
+#
+# A tokenizer reads a text to its end before it truncates it. A cut text has the same tokens, except for the word that
+# the cut crosses; a margin of tokens keeps that word out of what is read.
+
+_CHARACTERS = 8
+"""Characters per token at first; twice as many for a text that has too few tokens in them."""
+_MARGIN = 16
+
+
+def shorten(
+    texts: Sequence[str], limit: int, left: bool, count: Callable[[list[str], int], Sequence[int]]
+) -> list[str]:
+    """Return shortened texts that still give more tokens than are read, or all of the text.
+
+    Args:
+        texts: the texts.
+        limit: tokens that are read.
+        left: whether the tokenizer truncates on the left, so that the end of a text is read.
+        count: returns how many tokens texts have, up to a limit.
+    """
+    found, wanted = list(texts), limit + _MARGIN
+    size = _CHARACTERS * wanted
+    long = [i for i, text in enumerate(texts) if len(text) > size]
+    while long:
+        for i in long:
+            found[i] = _cut(texts[i], size, left)
+        counts = count([found[i] for i in long], wanted)
+        size *= 2
+        short = [i for i, tokens in zip(long, counts, strict=True) if tokens < wanted]
+        long = [i for i in short if len(texts[i]) > size]
+        for i in set(short) - set(long):
+            found[i] = texts[i]
+    return found
+
+
+def _cut(text: str, size: int, left: bool) -> str:
+    """Return about so many characters of a text, up to a white space where there is one in the further half."""
+    window = text[-size:] if left else text[:size]
+    parts = window.split(None, 1) if left else window.rsplit(None, 1)
+    whole = parts[-1 if left else 0] if len(parts) == 2 else ""
+    return whole if 2 * len(whole) >= size else window
+
+
+BATCH_TOKENS = 1024
+"""Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
+
+GPU_BATCH_TOKENS = 16_384
+"""The same on a GPU, where a batch costs as much time to launch as to compute if it is smaller."""
+GPU_BATCH_TEXTS = 1024
+"""Texts of a batch on a GPU, at most."""
+
+
+def batches(lengths: NDArray[np.int64], most: int, tokens: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield start and end of batches for texts sorted by descending length.
+
+    Args:
+        lengths: tokens of each text, the longest first.
+        most: texts in a batch at most.
+        tokens: tokens in a batch, padding included, as far as one text has no more; None sets no limit.
+    """
+    # A batch begins at every multiple of `most`, so that to encode so many texts at a time changes no batch.
+    for start in range(0, len(lengths), most):
+        count = min(most, len(lengths) - start)
+        parts = ceil(count * max(lengths[start], 1) / tokens) if tokens else 1
+        size = ceil(count / parts)
+        yield from ((start + i, start + min(i + size, count)) for i in range(0, count, size))

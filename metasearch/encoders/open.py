@@ -1,22 +1,29 @@
 """Opens any sentence-transformers or transformers checkpoint, by hub name or local folder."""
 
+import json
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import torch
 from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError, RepositoryNotFoundError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.util import load_file_path
+from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from metasearch.config import registry
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.incomplete import assumption, missing_part
-from metasearch.encoders.loading import recorded, require_fit, uses_pooler
-from metasearch.encoders.matryoshka import read_dimensions
-from metasearch.encoders.saved_layout import restore_lengths
+from metasearch.encoders.saved_layout import MODULES, SETTINGS, read_dimensions, read_settings, restore_lengths
 from metasearch.errors import EncoderError, first_line
 
 log = logging.getLogger(__name__)
@@ -161,3 +168,157 @@ def _not_on_hub(name: str, reason: str) -> str:
         f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub ({reason}). "
         "Built-in encoders need no network, such as --encoder mini-e5; see `metasearch ls encoders`"
     )
+
+
+# Compare a checkpoint's weights with its model: transformers initialises missing ones and ignores the rest.
+
+_ONE_AT_A_TIME = Lock()
+_POOLER = "pooler"
+_BUFFERS = ("position_ids", "token_type_ids")
+"""Counters that older releases of transformers wrote to files; models make them themselves now."""
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Load report for one transformer's weights.
+
+    Attributes:
+        model: the transformer.
+        missing: names of its weights that the checkpoint lacks, which are random now.
+        unexpected: names of the checkpoint's weights that the transformer does not know.
+    """
+
+    model: Any
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+
+
+@contextmanager
+def recorded() -> Iterator[list[LoadReport]]:
+    """Collect every transformer loaded inside the context.
+
+    Libraries between here and transformers keep its report of a load to themselves, so its public `from_pretrained` is
+    exchanged for one that asks for the report too.
+    """
+    found: list[LoadReport] = []
+    with _ONE_AT_A_TIME:
+        before = PreTrainedModel.__dict__["from_pretrained"]
+
+        def reporting(cls: Any, /, *args: Any, output_loading_info: bool = False, **kwargs: Any) -> Any:
+            model, info = before.__func__(cls, *args, output_loading_info=True, **kwargs)
+            missing, unexpected = (tuple(sorted(info[key])) for key in ("missing_keys", "unexpected_keys"))
+            found.append(LoadReport(model, missing, unexpected))
+            return (model, info) if output_loading_info else model
+
+        PreTrainedModel.from_pretrained = classmethod(reporting)
+        try:
+            yield found
+        finally:
+            PreTrainedModel.from_pretrained = before
+
+
+def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
+    """Raise `EncoderError` where weights of a transformer are missing, or weights of its own parts are left over.
+
+    Weights beside the transformer, such as the head of a language model, are passed over, and a line says so.
+
+    Args:
+        what: was loaded, for messages, such as `encoder 'NAME'`.
+        loaded: its transformers, as they were loaded.
+        pooled: whether anything depends on their pooler; else it may be missing or left over.
+    """
+    for each in loaded:
+        missing = [key for key in each.missing if pooled or not _is_pooler(key)]
+        left = [key for key in each.unexpected if key.rpartition(".")[2] not in _BUFFERS and not _is_pooler(key)]
+        own = {key.partition(".")[0] for key in each.model.state_dict()}
+        # With every weight under another name, what is left over tells what is wrong.
+        unexpected = left if missing else [key for key in left if key.partition(".")[0] in own]
+        if missing or unexpected:
+            said = [_join(keys, how) for keys, how in ((missing, "missing"), (unexpected, "unexpected")) if keys]
+            why = ", and random numbers in their place would give meaningless scores" if missing else ""
+            raise EncoderError(
+                f"{what} cannot be loaded: its weights do not fit its config.json: {'; '.join(said)}{why}. Were its "
+                "files changed, or written by another program?"
+            )
+        if left:
+            log.warning("%s: %s, passed over", what, _join(left, "beside the encoder"))
+
+
+def uses_pooler(model: SentenceTransformer) -> bool:
+    """Return whether a model's embeddings use the transformer's pooler."""
+    settings = getattr(model[0], "modality_config", None) or {}
+    outputs = [params.get("method_output_name") for params in settings.values() if isinstance(params, dict)]
+    return any("pooler_output" in ([name] if isinstance(name, str) else name or ()) for name in outputs)
+
+
+def _join(keys: Sequence[str], what: str) -> str:
+    """Return such as `2 weights missing, the first 'encoder.layer.0.output.dense.bias'`."""
+    return f"{len(keys)} weight{'s' * (len(keys) > 1)} {what}, the first '{keys[0]}'"
+
+
+def _is_pooler(key: str) -> bool:
+    return _POOLER in key.split(".")
+
+
+# Checkpoints with missing files or packages: problems and assumptions.
+
+_POOLINGS = {"mean": "means of tokens", "lasttoken": "states of the last token"}
+
+
+def assumption(model: SentenceTransformer, name: str, local: bool) -> tuple[str, bool] | None:
+    """Return the assumption for a checkpoint that does not describe its embeddings.
+
+    sentence-transformers makes up the modules behind the transformer where `modules.json` is missing or belongs to
+    another kind of model, and then reads neither the prompts nor the lengths of the checkpoint.
+
+    Args:
+        model: the model as sentence-transformers loaded it.
+        name: folder or hub name of the checkpoint.
+        local: whether it is a folder.
+
+    Returns:
+        One line, and whether files of the checkpoint contradict it; None where nothing was assumed.
+
+    Raises:
+        EncoderError: its configuration is damaged.
+    """
+    settings = read_settings(name, local)
+    if load_file_path(name, MODULES, local_files_only=local) is None:
+        pooling = load_file_path(name, "config.json", subfolder="1_Pooling", local_files_only=local)
+        if found := [part for part, there in (("1_Pooling", pooling), (SETTINGS, settings)) if there]:
+            return f"{MODULES} is missing, though it has {' and '.join(found)}; {_assumed(model)}", True
+        return f"a plain transformers checkpoint; {_assumed(model)}", False
+    kind = settings.get("model_type", "SentenceTransformer")
+    if kind != "SentenceTransformer":
+        return f"it was saved as a {kind}, of which the transformer alone is used; {_assumed(model)}", True
+    return None
+
+
+def _assumed(model: SentenceTransformer) -> str:
+    pooling = next((module.pooling_mode for module in model if isinstance(module, Pooling)), None)
+    how = _POOLINGS.get(str(pooling), "the output of its transformer")
+    return f"assumed: embeddings are {how}, without prompts"
+
+
+def missing_part(folder: Path, error: Exception) -> str | None:
+    """Return the missing module of an unloadable folder, or the reason its list is unreadable.
+
+    Args:
+        folder: of the checkpoint.
+        error: what sentence-transformers raised.
+    """
+    path = folder / MODULES
+    if not path.is_file():
+        return None
+    try:
+        modules = [(str(each["type"]), str(each["path"])) for each in json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, TypeError, KeyError) as wrong:
+        return f"{path}: no list of modules: {first_line(wrong)}"
+    for kind, place in modules:
+        package = kind.partition(".")[0]
+        if package and "--" not in kind and not (folder / f"{package}.py").is_file() and find_spec(package) is None:
+            return f"its module {kind} needs the package '{package}', which is not installed"
+        # A class is called without its required arguments; many folders of modules without settings are left away.
+        if place and isinstance(error, TypeError) and not (folder / place / "config.json").is_file():
+            return f"{folder / place / 'config.json'} is missing, the settings of its module {kind}"
+    return None

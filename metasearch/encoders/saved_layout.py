@@ -8,21 +8,25 @@ does a network with rotary positions (ModernBERT), whose configuration transform
 
 import json
 import logging
+from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules.transformer import TRANSFORMER_TASK_DEFAULTS
+from sentence_transformers.util import load_file_path
 
 from metasearch.config.recipe import MaxLength
-from metasearch.encoders.incomplete import MODULES, SETTINGS, read_settings
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import UNLIMITED
-from metasearch.errors import EncoderError
+from metasearch.errors import EncoderError, first_line
 from metasearch.io import move
 
 log = logging.getLogger(__name__)
+
+MODULES = "modules.json"
+SETTINGS = "config_sentence_transformers.json"
 
 _LENGTHS = "max_length"
 """Key of `config_sentence_transformers.json` with the length of each role, which sentence-transformers ignores."""
@@ -42,6 +46,28 @@ _POOLINGS = {
 _ORDER = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 """In which order older releases concatenate several poolings."""
 _SENTENCE = "sentence_embedding"
+
+
+def read_settings(name: str, local: bool) -> dict[str, Any]:
+    """Return sentence-transformers' own configuration of a checkpoint, such as its prompts; empty where it has none.
+
+    Args:
+        name: folder or hub name of the checkpoint.
+        local: whether it is a folder.
+
+    Raises:
+        EncoderError: it is no JSON object.
+    """
+    path = load_file_path(name, SETTINGS, local_files_only=local)
+    if path is None:
+        return {}
+    try:
+        settings = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise EncoderError(f"{path}: no JSON: {first_line(error)}") from None
+    if not isinstance(settings, dict):
+        raise EncoderError(f"{path}: expected a JSON object, got {type(settings).__name__}")
+    return settings
 
 
 def write_older_layout(model: SentenceTransformer, folder: Path) -> None:
@@ -166,3 +192,52 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+# Truncated dimensions that an encoder was trained for (Matryoshka). The module that makes the vectors holds them, so a
+# projection behind it leaves an encoder without any. A checkpoint has them in sentence-transformers' configuration.
+
+_KEY = "matryoshka_dimensions"
+
+
+def trained_dimensions(model: SentenceTransformer) -> tuple[int, ...]:
+    """Return the trained truncation dimensions, ascending; empty for other models."""
+    found: tuple[int, ...] = getattr(model[-1], _KEY, ())
+    return found
+
+
+def set_trained_dimensions(model: SentenceTransformer, dimensions: Sequence[int]) -> None:
+    """Set the trained truncation dimensions."""
+    setattr(model[-1], _KEY, tuple(sorted(set(dimensions))))
+
+
+def write_dimensions(model: SentenceTransformer, folder: Path) -> None:
+    """Add the trained dimensions to a saved configuration, if there are any."""
+    if dimensions := trained_dimensions(model):
+        path = folder / SETTINGS
+        settings = json.loads(path.read_text(encoding="utf-8")) | {_KEY: list(dimensions)}
+        path.write_text(json.dumps(settings, indent=2, sort_keys=True), encoding="utf-8")
+
+
+def read_dimensions(model: SentenceTransformer, name: str, local: bool) -> None:
+    """Take the record from the checkpoint that a model was loaded from, where it has one.
+
+    Args:
+        model: the model, which ends in the module that makes its vectors.
+        name: folder or hub name of the checkpoint.
+        local: whether it is a folder.
+
+    Raises:
+        EncoderError: what it says is no list of whole numbers from 1 to the width of the vectors.
+    """
+    settings = read_settings(name, local)
+    if _KEY not in settings:
+        return
+    said, width = settings[_KEY], model.get_embedding_dimension()
+    if not (isinstance(said, list) and all(_is_cut(value, width) for value in said)):
+        raise EncoderError(f"{name}: {SETTINGS}: {_KEY}: {said!r}: expected a list of whole numbers from 1 to {width}")
+    set_trained_dimensions(model, said)
+
+
+def _is_cut(value: Any, width: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= width

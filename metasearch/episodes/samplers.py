@@ -12,9 +12,8 @@ from metasearch.data.labels import with_labels
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
 from metasearch.episodes.episode import Embed, Episode, LabelledSet
-from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.pairs import PairSampler, QuestionTranslations
-from metasearch.episodes.triplets import TripletSampler
+from metasearch.episodes.triplets import NearestCandidates, TripletSampler
 from metasearch.errors import ConfigError, DataError
 
 # Draws whole episodes.

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
 
-from metasearch.compress.export.facts import Facts
-from metasearch.compress.export.form import Form
+from metasearch.compress.export.form import Facts, Form
 from metasearch.compress.export.onnx_folder import EXAMPLE
 from metasearch.compress.export.plain import is_compressed
 from metasearch.compress.plan import Plan
@@ -25,9 +24,9 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
-from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
+from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.errors import MetasearchError
 from metasearch.io import atomic_write
 from metasearch.pipelines.publish import CARD, UNKNOWN, read_licence, read_title

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from metasearch.compress.export.facts import FILE as EXPORT
+from metasearch.compress.export.form import FILE as EXPORT
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.config import yaml
 from metasearch.config.distill_run import DistillConfig
 from metasearch.data.parallel.saved import SavedTable, is_prepared
-from metasearch.encoders.incomplete import assumption
-from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.open import assumption, open_checkpoint
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study
 from metasearch.pipelines.environment import Finding, Section, bad, note

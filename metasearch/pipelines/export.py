@@ -20,10 +20,10 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
-from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
+from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.pipelines.cards import SERVERS, exported_card
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths

@@ -18,12 +18,12 @@ from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConf
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import texts_of
+from metasearch.encoders.cross_encoder import Reranker, open_reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.encoders.protocols import TextEncoder, report_progress
-from metasearch.encoders.reranker import Reranker, open_reranker
 from metasearch.episodes.samplers import needs_vectors, samplers
 from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options

@@ -17,7 +17,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.protocols import report_progress
 from metasearch.episodes.episode import Embed
-from metasearch.episodes.negatives import NearestCandidates
+from metasearch.episodes.triplets import NearestCandidates
 from metasearch.errors import ConfigError, DataError, require_known
 from metasearch.io import atomic_write
 from metasearch.pipelines.factory import load_encoder

@@ -6,7 +6,7 @@ There is no command of this name: cells of a study are such runs, and `metasearc
 from collections.abc import Mapping
 from pathlib import Path
 
-from metasearch.compress.export.facts import is_exported
+from metasearch.compress.export.form import is_exported
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.config import registry
 from metasearch.config.measure import MULTILINGUAL

@@ -24,10 +24,9 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss, Values
+from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss, Reading, TextLearner, Values
 from metasearch.algorithms.inner_loop import Gradient, Model
 from metasearch.algorithms.sets import Prepared, numbered, prepare, texts_of
-from metasearch.algorithms.texts import Reading, TextLearner
 from metasearch.config.run import Checkpointing
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder

@@ -1,4 +1,4 @@
-"""One outer step up to its gradient, and the file that a step without a finite gradient leaves."""
+"""One outer step: norm and clipping of its gradient, and the file that a step without a finite gradient leaves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,3 +83,24 @@ def _lines(step: StepGradient) -> Iterator[str]:
     for number, episode in enumerate(step.episodes, 1):
         yield f"episode {number} of {len(step.episodes)}: {episode.arrangement}"
         yield from (f"  {line}" for line in whole(episode))
+
+
+def rows_or_all(parameter: Tensor) -> Tensor:
+    """Return a parameter's gradient, or the rows of a sparse one, in the same memory."""
+    assert parameter.grad is not None
+    if not parameter.grad.is_sparse:
+        return parameter.grad
+    parameter.grad = parameter.grad.coalesce()  # as it is already, unless two were added on a GPU
+    return parameter.grad.values()
+
+
+def norm_of(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the joint Euclidean norm of dense tensors."""
+    norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
+    return norm
+
+
+def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
+    """Scale tensors of this norm down to the longest one allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
+    # 1e-6 as in torch. Multiplied where the factor is 1, too: to ask for it first would wait for the GPU.
+    torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))

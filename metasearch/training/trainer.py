@@ -31,12 +31,11 @@ from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.gradients import clip, norm_of, rows_or_all
 from metasearch.training.hardware import warn_if_bf16_is_slow
 from metasearch.training.optimizer import MOMENTS
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Schedule, rate
-from metasearch.training.step import StepGradient
+from metasearch.training.step import StepGradient, clip, norm_of, rows_or_all
 
 log = logging.getLogger(__name__)
 Reason = Literal["finished", "patience", "interrupted"]

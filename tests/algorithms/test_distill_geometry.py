@@ -10,14 +10,13 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from helpers.reference import gradients, learned, weights_of
-from metasearch.algorithms.distill import Distill
-from metasearch.algorithms.losses.matryoshka import matryoshka
+from metasearch.algorithms.distill import Distill, matryoshka
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss, MaxLength
 from metasearch.config.seeding import stream
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.matryoshka import trained_dimensions
+from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.episodes.episode import Episode, LabelledSet
 
 EXACT = 1e-10

@@ -12,10 +12,9 @@ from transformers import PreTrainedTokenizerFast
 
 from helpers.backbones import TEXTS, make, shrunk
 from helpers.tokenizers import WORDS, around
-from metasearch.compress._replace import word_table
 from metasearch.compress._train_pieces import BYTES
 from metasearch.compress.student import make_student
-from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary, word_table
 from metasearch.config.seeding import stream
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]

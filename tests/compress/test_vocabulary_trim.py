@@ -13,10 +13,8 @@ from transformers import BertTokenizer
 
 from helpers.backbones import make, shrunk
 from helpers.tokenizers import TOKENIZERS, WORDS, around
-from metasearch.compress._replace import word_table
-from metasearch.compress._tokenizer_json import cut, greedy, needed
-from metasearch.compress.trimming import trim
-from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.compress.trimming import cut, greedy, needed, trim
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary, word_table
 
 TEXTS = ["the key is under the mat", "an old house", "KEYHOLE ☃ a中b", "", "中"]
 

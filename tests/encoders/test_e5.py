@@ -14,9 +14,8 @@ from metasearch.config.extras import install_line
 from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import e5
-from metasearch.encoders.e5.packed import read
-from metasearch.encoders.e5.unpack import tokenizer
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.unpack_e5 import read, tokenizer
 from metasearch.errors import EncoderError
 from metasearch.pipelines.factory import load_task_encoder
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.tokenizers import TOKENIZERS, WORDS, around
-from metasearch.encoders.long_texts import shorten
+from metasearch.encoders.lengths import shorten
 from metasearch.pipelines.factory import load_encoder
 
 PARTS = [*WORDS, "x" * 40, "中中中", "keys,house.", "🗝️"]

@@ -9,8 +9,8 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import HIDDEN, TEXTS, make
 from metasearch.compress.export.truncate_dims import narrowed
 from metasearch.compress.static import make_static
-from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
 from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.saved_layout import set_trained_dimensions, trained_dimensions
 from metasearch.errors import EncoderError
 
 FILE = "config_sentence_transformers.json"

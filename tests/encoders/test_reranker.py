@@ -7,7 +7,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from helpers.cross_encoders import write_cross_encoder
 from metasearch.encoders import reranker as module
-from metasearch.encoders.reranker import open_reranker
+from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.errors import ConfigError, EncoderError
 
 QUERY = "where is the key"

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, retrieval, variant
 from metasearch.config.recipe import Episodes, Loss
-from metasearch.episodes.negatives import NearestCandidates
-from metasearch.episodes.triplets import TripletSampler
+from metasearch.episodes.triplets import NearestCandidates, TripletSampler
 
 DATA = retrieval(questions=6, languages=("de", "el"), fillers=2)
 # All questions at 0. Sentence i of German at (i + 1) / 10, of Greek a little further; fillers are further than all.

@@ -11,8 +11,7 @@ from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval
 from metasearch.config.arrangement import Variant
 from metasearch.config.recipe import Episodes, Loss
 from metasearch.data.records import RetrievalData
-from metasearch.episodes.negatives import choose
-from metasearch.episodes.triplets import TripletSampler
+from metasearch.episodes.triplets import TripletSampler, choose
 
 # d(q, p) = 0.5 and m = 0.25: hard below 0.5, semi-hard from 0.5 to 0.75, easy above 0.75.
 TO_POSITIVE, MARGIN = 0.5, 0.25

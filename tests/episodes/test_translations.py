@@ -10,9 +10,9 @@ from helpers.corpus import LANGUAGES, FakeEncoder, episodes_of, retrieval
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library, load_recipe
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.pairs import QuestionTranslations
 from metasearch.episodes.samplers import check_sizes, samplers
+from metasearch.episodes.triplets import NearestCandidates
 from metasearch.errors import ConfigError, DataError
 
 LIBRARY = Library()

@@ -8,8 +8,7 @@ import torch
 from helpers.backbones import TEXTS
 from helpers.gradients import Case, encoder_of, error, outer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing.encoder import PackedEncoder
-from metasearch.training.packing.network import Network
+from metasearch.training.packing.encoder import Network, PackedEncoder
 
 CASES = [
     Case("maml"),

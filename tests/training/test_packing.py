@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing.attention import attend, packed
-from metasearch.training.packing.layout import groups_of, lay_out
-from metasearch.training.packing.network import Network
-from metasearch.training.packing.plan import packing_plan
+from metasearch.training.packing.encoder import Network
+from metasearch.training.packing.layout import attend, groups_of, lay_out, packed, packing_plan
 
 OUTPUTS = ["sentence", "pooled", "embedding", "tokens", "states"]
 PADDED = ["mpnet"]

@@ -8,7 +8,7 @@ import torch
 from helpers.gradients import Case, encoder_of, outer
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.packing import PackedEncoder
-from metasearch.training.packing.workers import Workers
+from metasearch.training.packing.encoder import Workers
 
 SOON = 60
 """Seconds after which a test that waits for another thread gives up."""

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.algorithms.losses.base import EmbeddedSet, Loss, cosines, equal_texts
-from metasearch.algorithms.losses.in_batch import Temperature, infonce
+from metasearch.algorithms.losses.base import EmbeddedSet, Loss, Temperature, cosines, equal_texts, infonce
 
 
 class ContrastBool(Loss):

@@ -6,8 +6,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from metasearch.algorithms.losses.base import EmbeddedSet, Loss, cosines
-from metasearch.algorithms.losses.in_batch import Temperature, first_of_equal, infonce, wrong_answers
+from metasearch.algorithms.losses.base import (
+    EmbeddedSet,
+    Loss,
+    Temperature,
+    cosines,
+    first_of_equal,
+    infonce,
+    wrong_answers,
+)
 from metasearch.config.base import NonNegative, Rate
 
 # Terms that align questions with their translations, beside a loss of retrieval.

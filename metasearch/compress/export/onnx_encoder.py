@@ -13,19 +13,16 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from metasearch.compress.export.facts import Facts, read_facts
-from metasearch.compress.export.form import require
-from metasearch.compress.export.tokenizer_files import TOKENIZER
+from metasearch.compress.export.form import Facts, read_facts, require
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.data.formats.blank import remove_invisible
-from metasearch.encoders.batches import BATCH_TOKENS, batches
-from metasearch.encoders.lengths import complete
-from metasearch.encoders.long_texts import shorten
+from metasearch.encoders.lengths import BATCH_TOKENS, batches, complete, shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import digest
 
 _COLUMNS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """Inputs that a graph may have, and what they are called in the library tokenizers."""
+TOKENIZER = "tokenizer.json"
 _TOKENISED_AT_ONCE = 4096
 
 

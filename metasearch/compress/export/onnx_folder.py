@@ -11,22 +11,25 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from metasearch.compress.export.check import difference
-from metasearch.compress.export.facts import FILE, Facts
-from metasearch.compress.export.graph import build_graph, save
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
-from metasearch.compress.export.quantise import quantise
-from metasearch.compress.export.tokenizer_files import write_tokenizer
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from metasearch.compress.export.form import FILE, Facts
+from metasearch.compress.export.graph import build_graph, quantise, save
+from metasearch.compress.export.onnx_encoder import TOKENIZER, OnnxEncoder
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static, transformer_of
+from metasearch.encoders.inputs import STATIC, is_static, transformer_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.prompts import written_out
-from metasearch.encoders.static import STATIC
+from metasearch.errors import EncoderError
 from metasearch.runs.versions import installed, versions
 
 log = logging.getLogger(__name__)
@@ -129,3 +132,142 @@ def _prompts(encoder: Encoder) -> dict[str, Any]:
 
 def _write(path: Path, tree: dict[str, Any]) -> None:
     path.write_text(json.dumps(tree, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+_CONFIG = "tokenizer_config.json"
+
+
+def write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
+    """Write `tokenizer.json` and `tokenizer_config.json`: texts are cut at `longest` tokens, and padded in a batch.
+
+    Raises:
+        EncoderError: the tokenizer is written in Python; these files are of one in Rust.
+    """
+    if is_static(encoder.model):
+        _write_static(encoder, folder, longest)
+        return
+    tokenizer = encoder.model.tokenizer
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise EncoderError(
+            f"{encoder.name}: its tokenizer is written in Python; ONNX needs a fast tokenizer (tokenizer.json)"
+        )
+    tokenizer.save_pretrained(folder)
+    made = Tokenizer.from_str(backend.to_str())
+    made.enable_truncation(longest, direction=tokenizer.truncation_side)
+    made.enable_padding(
+        direction=tokenizer.padding_side,
+        pad_id=tokenizer.pad_token_id,
+        pad_type_id=tokenizer.pad_token_type_id,
+        pad_token=tokenizer.pad_token,
+    )
+    made.save(str(folder / TOKENIZER))
+    _set(folder / _CONFIG, {"model_max_length": longest})
+
+
+def _write_static(encoder: Encoder, folder: Path, longest: int) -> None:
+    """Write a static encoder's tokenizer, without special tokens and padding."""
+    tree: dict[str, Any] = json.loads(encoder.model.tokenizer.to_str())
+    side = (tree.get("truncation") or {}).get("direction", "Right").lower()
+    made = Tokenizer.from_str(json.dumps({**tree, "post_processor": None, "truncation": None}))
+    made.enable_truncation(longest, direction=side)
+    first = made.id_to_token(0)
+    made.enable_padding(pad_id=0, pad_token=first)
+    made.save(str(folder / TOKENIZER))
+    _set(
+        folder / _CONFIG,
+        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest, "pad_token": first},
+    )
+
+
+def _set(path: Path, values: dict[str, Any]) -> None:
+    """Set keys in a JSON file; new keys are added."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps({**before, **values}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+# Compare an exported graph with its encoder: every embedding must be equal up to rounding.
+
+TOLERANCE = 1e-5
+"""Largest absolute difference that two numbers of a vector may have."""
+BATCHES = (1, 7, 64)
+_LONG = 512
+"""Tokens of the longest text that is checked where no table of positions ends; those of a role may be longer."""
+_IN_BATCH = 256
+"""Tokens of the longest texts that are checked in a batch; a batch of longer ones would take minutes."""
+TEXTS = (
+    "", " ", "a", "Where is the key?", "Der Schlüssel liegt unter der Fußmatte.", "أين المفتاح؟ تحت السجادة",
+    "กุญแจอยู่ใต้พรม", "चाबी कहाँ है?", "钥匙在垫子下面", "🗝️ e\u0301 \u200b\t\n x",
+    "[CLS] [SEP] [MASK] <s> </s> <mask> <pad>", "A text that is longer than any encoder reads, " * 200,
+)  # fmt: skip
+
+
+def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
+    """Return the largest difference between the embeddings of an encoder and its graph.
+
+    Compared are tokens drawn at random, in batches of 1, 7 and 64 texts that are 2 tokens long, as long as any role
+    allows, and of all lengths between; one text as long as the graph allows; and texts of many scripts in each role,
+    from the tokenizer on, the empty one among them.
+
+    Raises:
+        EncoderError: it is above 1e-5, or not a number; says where.
+    """
+    found: dict[str, float] = {}
+    for rows in _token_rows(encoder):
+        features = encoder.padded(rows)
+        where = f"{len(rows)} texts of up to {max(row.shape[1] for row in rows)} tokens"
+        found[where] = _largest(
+            _vectors(encoder, features), exported.run({name: column.cpu().numpy() for name, column in features.items()})
+        )
+    roles: tuple[Role, ...] = get_args(Role)
+    for role in roles:
+        for text in TEXTS:
+            found[f"{role} {text[:40]!r}"] = _largest(encoder.encode([text], role), exported.encode([text], role))
+        found[f"texts as {role} in one batch"] = _largest(encoder.encode(TEXTS, role), exported.encode(TEXTS, role))
+    where, largest = max(found.items(), key=lambda item: np.inf if np.isnan(item[1]) else item[1])
+    if not largest <= TOLERANCE:
+        raise EncoderError(
+            f"{encoder.name}: the ONNX graph differs from the encoder by {largest:.1e}, "
+            f"of which {TOLERANCE:.0e} is allowed ({where})"
+        )
+    return largest
+
+
+def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
+    """Yield tokens `(columns, T)` for texts in a batch; the shortest text of a static encoder has none."""
+    drawn = np.random.default_rng(0)
+    roles: tuple[Role, ...] = get_args(Role)
+    longest = min(max(encoder.limit(role) for role in roles), _IN_BATCH)
+    least = 0 if is_static(encoder.model) else 2
+    encoder.tokens([""], "text")  # so that its columns are known
+    for size in BATCHES:
+        for most in (least, 2, longest):
+            # The last one is as long as all may be.
+            lengths = [*drawn.integers(least, most + 1, size - 1), most]
+            yield [_row(encoder, drawn, int(length)) for length in lengths]
+    furthest = encoder.input.longest
+    if encoder.input.position_table is None:
+        furthest = min(furthest, _LONG)
+    yield [_row(encoder, drawn, furthest)]
+
+
+def _row(encoder: Encoder, drawn: np.random.Generator, length: int) -> NDArray[np.int32]:
+    """Return one text's columns: token ids, a mask of ones and type 0."""
+    words = drawn.integers(0, encoder.input.words.num_embeddings, length)
+    fill = {"input_ids": words, "attention_mask": np.ones(length), "token_type_ids": np.zeros(length)}
+    return np.array([fill[name] for name in encoder.columns], np.int32)
+
+
+def _vectors(encoder: Encoder, features: dict[str, torch.Tensor]) -> NDArray[np.float32]:
+    training = encoder.embedder.training
+    encoder.embedder.eval()
+    try:
+        with torch.no_grad():
+            found: NDArray[np.float32] = encoder.embedder(features).float().cpu().numpy()
+    finally:
+        encoder.embedder.train(training)
+    return found
+
+
+def _largest(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    return float(np.abs(one - other).max()) if one.shape == other.shape else float("inf")

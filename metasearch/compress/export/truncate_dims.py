@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.layers import check_fewer
-from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
+from metasearch.encoders.saved_layout import set_trained_dimensions, trained_dimensions
 from metasearch.errors import DataError
 
 

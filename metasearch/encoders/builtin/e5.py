@@ -42,7 +42,7 @@ def _source() -> Path:
 
 def _unpack(source: Path, folder: Path) -> None:
     # It takes a second or two to import what only the first use needs.
-    from metasearch.encoders.e5.unpack import unpack
+    from metasearch.encoders.unpack_e5 import unpack
 
     try:
         with source.open("rb") as file:

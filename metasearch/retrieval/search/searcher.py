@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from metasearch.config.index import list_conditions
 from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
+from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
-from metasearch.encoders.reranker import Reranker
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import Hit, Rows, Scores
 from metasearch.retrieval.index.bm25 import Bm25, fuse

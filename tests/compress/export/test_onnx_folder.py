@@ -16,8 +16,7 @@ from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
 from helpers.onnx_extra import needs_onnx
 from metasearch import load_encoder
 from metasearch.compress.export import check, graph
-from metasearch.compress.export.facts import read_facts
-from metasearch.compress.export.form import Form
+from metasearch.compress.export.form import Form, read_facts
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.compress.export.onnx_folder import EXAMPLE, write_onnx
 from metasearch.compress.export.truncate_dims import narrowed
