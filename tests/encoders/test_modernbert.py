@@ -7,7 +7,7 @@ from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from helpers.commands import metasearch
-from metasearch.compress.export import check
+from metasearch.compress.export import onnx_folder
 from metasearch.compress.merging import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config import yaml
@@ -89,7 +89,7 @@ def test_a_graph_is_checked_up_to_512_tokens_as_no_table_of_positions_ends():
     encoder = make("modernbert", layers=1)
     config_of(encoder).max_position_embeddings = 8192
     exported = Same(encoder)
-    assert check.difference(encoder, exported) < 1e-5
+    assert onnx_folder.difference(encoder, exported) < 1e-5
     assert exported.longest == 512
 
 

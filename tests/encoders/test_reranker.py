@@ -6,7 +6,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from helpers.cross_encoders import write_cross_encoder
-from metasearch.encoders import reranker as module
+from metasearch.encoders import cross_encoder as module
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.errors import ConfigError, EncoderError
 

@@ -12,7 +12,7 @@ from helpers import onnx_extra
 from helpers.backbones import TEXTS
 from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
-from metasearch.compress.export import check
+from metasearch.compress.export import onnx_folder
 from metasearch.compress.export.form import Form
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.encoders.builtin import tiny
@@ -35,7 +35,7 @@ def folder(encoder, tmp_path_factory):
 
 
 def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp_path):
-    monkeypatch.setattr(check, "TOLERANCE", 0.0)
+    monkeypatch.setattr(onnx_folder, "TOLERANCE", 0.0)
     with pytest.raises(EncoderError, match=r"differs from the encoder by .* of which 0e\+00 is allowed"):
         export(encoder, Form(onnx=True), tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []

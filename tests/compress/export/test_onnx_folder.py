@@ -15,7 +15,7 @@ from helpers import onnx_extra
 from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
 from helpers.onnx_extra import needs_onnx
 from metasearch import load_encoder
-from metasearch.compress.export import check, graph
+from metasearch.compress.export import graph, onnx_folder
 from metasearch.compress.export.form import Form, read_facts
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.compress.export.onnx_folder import EXAMPLE, write_onnx
@@ -59,7 +59,7 @@ def test_the_folder_says_lengths_prompts_and_where_it_comes_from(encoder, folder
     assert facts.lengths == MaxLength(question=7, candidate=30, text=12)
     assert facts.prompts == {"question": "query: ", "candidate": "passage: ", "text": ""}
     assert (facts.dimension, facts.longest, facts.fingerprint) == (16, 40, encoder.fingerprint)
-    assert 0 < facts.difference <= check.TOLERANCE
+    assert 0 < facts.difference <= onnx_folder.TOLERANCE
     tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     assert tokenizer["truncation"]["max_length"] == 30
     assert tokenizer["padding"]["pad_id"] == encoder.model.tokenizer.pad_token_id
@@ -72,14 +72,14 @@ def test_a_graph_that_computes_something_else_is_noticed(other, encoder, folder)
     with torch.no_grad():
         changed.model[0].auto_model.embeddings.LayerNorm.bias[3] += other
     with pytest.raises(EncoderError, match="the ONNX graph differs from the encoder by"):
-        check.difference(changed, OnnxEncoder(folder))
+        onnx_folder.difference(changed, OnnxEncoder(folder))
 
 
 def test_a_prompt_or_length_that_differs_is_noticed(folder, tmp_path):
     made = onnx_extra.small()
     made.max_length = MaxLength(question=9, candidate=30, text=12)
     with pytest.raises(EncoderError, match=r"differs from the encoder by .* \(.*question"):
-        check.difference(made, OnnxEncoder(folder))
+        onnx_folder.difference(made, OnnxEncoder(folder))
 
 
 @pytest.mark.parametrize(
