@@ -61,7 +61,7 @@ class Learner(ABC):
         encoder: the encoder to train.
         loss: settings of the loss of a set.
         options: the learner's own hyper-parameters, an instance of its `Options`.
-        targets: outputs of a frozen encoder, for a learner that takes some.
+        targets: outputs of a frozen encoder, for a learner that needs them.
 
     Raises:
         EncoderError: all weights of the encoder are frozen.
@@ -102,18 +102,11 @@ class Learner(ABC):
 
     @abstractmethod
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch on the encoder itself, with padded texts: the plain reference.
-
-        It keeps the graphs of all episodes. Trainings take its gradient by `metasearch.training.outer_gradients`.
-        """
+        """Return the outer loss of a meta-batch on the encoder itself, with padded texts: a plain reference."""
 
     @property
     def second_order(self) -> bool:
-        """Whether the outer gradient is taken through inner gradients.
-
-        It is, unless the option `first_order` or a learner without inner gradients says otherwise: attention kernels
-        that are wrongly avoided cost time, those that are wrongly used have no second derivative.
-        """
+        """Whether the outer gradient is taken through inner gradients; attention kernels depend on it."""
         return not getattr(self.options, "first_order", False)
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
@@ -162,9 +155,8 @@ class EpisodeLearner(Learner):
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterable[tuple[str, Tensor]]:
         """Yield the losses of an episode, each with a name for `combine`.
 
-        Args:
-            model: the encoder, wrapped in learn2learn's MAML; see `metasearch.algorithms.inner_loop`.
-            sets: the labelled sets of the episode.
+        `model` is the encoder in learn2learn's MAML (`metasearch.algorithms.inner_loop`), `sets` the episode's labelled
+        sets.
         """
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
@@ -226,24 +218,14 @@ def reduce(losses: Sequence[Tensor], how: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Reading:
-    """Distinct texts that an encoder reads.
-
-    Attributes:
-        texts: the texts.
-        frozen: a copy of the encoder's network that reads them, without a gradient; None for the encoder itself.
-    """
+    """Distinct texts to read; `frozen` is a copy of the encoder's network without gradients, or None."""
 
     texts: Sequence[str]
     frozen: nn.Module | None = None
 
 
 class Outputs:
-    """Encoder outputs by text.
-
-    Args:
-        texts: the distinct texts that were read.
-        rows: the output of each text, `(texts, D)`; of an output by token, a row for each token, text after text.
-    """
+    """Encoder outputs `(texts, D)` by text; of an output by token, a row for each token, text after text."""
 
     def __init__(self, texts: Sequence[str], rows: Tensor) -> None:
         self.texts, self.rows = texts, rows

@@ -40,18 +40,18 @@ class DistillOptions(FrozenConfig):
     """Hyper-parameters of a stage.
 
     Attributes:
-        output: what is compared; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding`
-            the paper's stage 2, `tokens` the same at every token, and `states` what the last layer gives there.
-        target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
-            and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
-        contrast: kind of the contrastive loss, `soft`, `bool`, `ce`, `ce-hard` or `infonce`, of
-            `metasearch.algorithms.losses.contrast`; `none` has no such term.
+        output: compared output; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding` the
+            paper's stage 2, `tokens` the same at every token, and `states` the last layer's output there.
+        target: translations are compared with the frozen encoder's vector of the `source` text (equations 2 and 6), or
+            of the translation's `own` (equations 3 and 4), which it must be able to read.
+        contrast: kind of the contrastive loss, `soft`, `bool`, `ce`, `ce-hard` or `infonce`
+            (`metasearch.algorithms.losses.contrast`), or `none`.
         contrast_weight: weight of that loss against the squared error (equation 7 has 1).
         temperature: temperature of a contrastive loss that has one.
-        source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An
-            encoder that knows the pivot language already learns from translations what it lacks, at half the cost.
+        source_share: share of the pairs of a batch whose source the learner reads too, spread evenly over it. An
+            encoder that knows the pivot language learns more from translations, at half the cost.
         dimensions: ascending sizes d; vectors truncated to their first d dimensions also learn the teacher's
-            similarities (`metasearch.algorithms.distill`). None by default.
+            similarities (`matryoshka`). None by default.
     """
 
     output: Output = "pooled"
@@ -106,7 +106,7 @@ class Distill(TextLearner):
 
     @classmethod
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
-        """Raise `ConfigError` where vectors are to be cut to more numbers than they have."""
+        """Raise `ConfigError` if vectors are to be truncated to more dimensions than they have."""
         if not options.dimensions:
             return  # a static encoder, say, has no width of some outputs
         width = encoder.dimension(options.output)
@@ -116,7 +116,7 @@ class Distill(TextLearner):
             )
 
     def begin(self, total_steps: int) -> None:
-        """Note in the encoder to how many numbers its vectors are trained to be cut; other outputs are none."""
+        """Note in the encoder to which dimensions its vectors are trained to be truncated."""
         if self.options.dimensions and self.options.output in ("sentence", "pooled"):
             set_trained_dimensions(self.encoder.model, self.options.dimensions)
 
@@ -222,10 +222,7 @@ def _numbers(texts: Sequence[str], like: Tensor) -> Tensor:
 def matryoshka(teacher: Tensor, student: Tensor, dimensions: Sequence[int]) -> Tensor:
     """Return R = 1/|K| Σ_d∈K 1/n² Σ_ij (cos(y_i, y_j) − cos(x_i[:d], x_j[:d]))², a scalar.
 
-    Args:
-        teacher: y, vectors of the teacher, `(n, T)`.
-        student: x, vectors of the student for the same texts, `(n, D)`.
-        dimensions: K, sizes to which vectors are truncated, each from 1 to D.
+    y are the teacher's vectors `(n, T)`, x the student's `(n, D)` for the same texts, and K the dimensions.
     """
     wanted = cosines(teacher, teacher)
     # A cosine normalises the truncated vectors.

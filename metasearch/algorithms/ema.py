@@ -43,12 +43,12 @@ class EMA(TextLearner):
 
         Attributes:
             tau: τ, the share of the teacher that an update keeps; 1 freezes it.
-            total: K, steps of the schedule; 0 takes those of the training.
+            total: K, steps of the schedule; 0 takes the steps of the training.
             schedule: `cosine` raises τ_k from τ to 1, `constant` leaves it at τ.
-            scale_down: read `tau` as meant for the paper's 105,000 steps, and take 1 − (1 − τ) 105,000/K instead, so
-                that the teacher moves as far in a shorter training (1 − 1.05/K for the paper's τ).
+            scale_down: replace 1 − τ by (1 − τ) 105,000/K, so that the teacher moves as far as in the paper's 105,000
+                steps.
             every: update the teacher after so many steps, with the product of their τ_k.
-            output: what is compared: the `pooled` vector, or the unit vector of it (`sentence`).
+            output: compared output: the `pooled` vector, or its unit vector (`sentence`).
         """
 
         tau: Annotated[float, Field(ge=0, le=1)] = 0.99999
@@ -132,8 +132,7 @@ def share(step: int, total: int, options: EMA.Options) -> float:
 class Average:
     """A moving average over a module's trainable weights, held in float64 and rounded into a copy of the module.
 
-    A share of 1e-5 of a small difference is below the last bit of a float32 weight, where every step would round it
-    away.
+    A share of 1e-5 of a small difference would be lost in float32.
     """
 
     def __init__(self, source: nn.Module, average: nn.Module) -> None:

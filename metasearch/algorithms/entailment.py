@@ -1,7 +1,7 @@
 """Sentence vectors from entailment: Sentence-BERT's classification objective (Reimers & Gurevych 2019, section 3).
 
-A linear head tells from (u, v, |u − v|) whether a premise entails a hypothesis, contradicts it, or neither. The head is
-trained along, and kept in checkpoints, but is no part of the encoder that comes out.
+A linear head decides from (u, v, |u − v|) whether a premise entails a hypothesis, contradicts it, or neither. The head
+is trained too and kept in checkpoints, but is not part of the encoder.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,7 @@ class Entailment(TextLearner):
     """Minimise the cross entropy on labelled entailment pairs."""
 
     class Options(FrozenConfig):
-        """How pairs are classified.
-
-        Attributes:
-            output: the vectors u and v: `pooled`, as the paper has them, or `sentence`, of unit length.
-            seed: seed of the head's first weights.
-        """
+        """Output for u and v: `pooled` (the paper) or `sentence` (unit length); and seed of the head."""
 
         output: Literal["pooled", "sentence"] = "pooled"
         seed: int = 0

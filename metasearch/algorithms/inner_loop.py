@@ -5,8 +5,8 @@
     adapted.adapt(loss(adapted(x), y))          # gradient descent on the clone's weights
     loss(adapted(x), y)                         # differentiable in the weights of `network`
 
-learn2learn is imported when the first model is made. `import learn2learn` loads gym, torchvision and text packages that
-MAML does not need, so an empty package with its path is put in its place first. Without learn2learn, `stand_in` serves.
+`import learn2learn` loads gym, torchvision and text packages that MAML does not need, so an empty package with its path
+is put in its place first. Without learn2learn, `stand_in` serves.
 """
 
 import importlib.util
@@ -29,13 +29,10 @@ Gradient = list[Tensor | None]
 
 @dataclass(frozen=True)
 class Fall:
-    """A rate for each step: the loss would fall by a fixed share if it were linear in the weights.
+    """A rate for each step: the loss would fall by a fixed share (0 to 1) if it were linear in the weights.
 
     The rate is `share` · L / ‖g‖², the step size of Polyak (1987) for the target (1 − share) · L. It counts as a
     constant, in second order too.
-
-    Attributes:
-        share: from 0 to 1.
     """
 
     share: float
@@ -63,13 +60,7 @@ def maml() -> tuple[Any, Any]:
 
 
 class Model:
-    """An encoder's network, wrapped in learn2learn's MAML.
-
-    Args:
-        network: the network; its weights stay as they are.
-        lr: inner rate of `adapt`.
-        first_order: take inner gradients as constants (FOMAML).
-    """
+    """An encoder's network in learn2learn's MAML; `lr` is the rate of `adapt`, `first_order` means FOMAML."""
 
     def __init__(self, network: nn.Module, lr: Rates = 0.0, first_order: bool = True) -> None:
         wrapper, _ = maml()

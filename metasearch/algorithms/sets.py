@@ -27,9 +27,8 @@ class Prepared:
     Attributes:
         towers: texts that are encoded together: features for an encoder's network, or `PackedTexts` for the packed one.
         columns: for each text of an example, such as `positive`, its tower and its row there by example `(B,)`.
-        gold: similarity from 0 to 1 of each example `(B,)`, where examples have one.
-        answers: which rows of the candidates' tower are labelled as answers to the question of each example,
-            `(B, rows)`, where examples say so.
+        gold: similarity from 0 to 1 of each example `(B,)`, if any.
+        answers: whether a row of the candidates' tower answers the question of each example, `(B, rows)`, if labelled.
     """
 
     towers: tuple[Any, ...]
@@ -44,13 +43,7 @@ class Prepared:
 
 
 def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Prepared:
-    """Return a set as tensors on the encoder's device.
-
-    Args:
-        encoder: tokenises the texts.
-        examples: the set.
-        together: its texts, as `texts_of` gives them, as one tower; without it each role has a tower of its own.
-    """
+    """Return a set as tensors on the encoder's device: one tower if laid out `together`, else one a role."""
     texts = texts_of(examples)
     if together is not None:
         groups, towers = [texts], [together]

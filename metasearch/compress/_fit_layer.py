@@ -50,12 +50,7 @@ class FittedLayer:
 
 
 class LayerFitter:
-    """Build the layers of a new encoder from the bottom up.
-
-    Args:
-        encoder: the whole encoder.
-        texts: on which its layers are compared with new ones.
-    """
+    """Build the layers of a new encoder from the bottom up, fitted to an encoder's outputs for some texts."""
 
     def __init__(self, encoder: Encoder, texts: Sequence[str]) -> None:
         self.below: list[nn.Module] = []
@@ -68,12 +63,9 @@ class LayerFitter:
 
     @torch.no_grad()
     def fit(self, group: range, neurons: int) -> FittedLayer:
-        """Fit a layer to a group of layers (numbered from 0) and add it on top.
+        """Fit a layer to a group of layers (numbered from 0), with the best of their attentions, and add it on top.
 
-        It has the attention of that layer of the group of which the neurons of all leave least.
-
-        Raises:
-            EncoderError: a layer gives values that are not finite.
+        `EncoderError` if a layer gives values that are not finite.
         """
         attention, equations = group[0], self._equations(group, group[0])
         for number in group[1:]:
@@ -123,10 +115,7 @@ class LayerFitter:
         return _Equations(moments.tokens, mean, wanted, covariance, cross, variance, weights, scale)
 
     def _values(self, attention: int, last: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield a block's input above the new layers, and the residual sum in the last layer of a group.
-
-        Both are `(tokens, H)` of the tokens of a batch, padding left out.
-        """
+        """Yield a block's input above the new layers, and the residual sum of a group's last layer, `(tokens, H)`."""
         put_layers(transformer_of(self._made.model), nn.ModuleList([*self.below, self._layers[attention]]))
         put_layers(transformer_of(self._whole.model), nn.ModuleList(self._all[: last + 1]))
         into, norm = find_block(self._layers[attention]).into, find_block(self._all[last]).norm
@@ -199,8 +188,7 @@ def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
 class Moments:
     """Moments of values `(tokens, F)` and their targets `(tokens, H)`, in float64.
 
-    Both are counted from the mean of the first ones: where they vary less than they are high, the difference of two
-    large sums would have nothing but rounding in it.
+    Both are counted from the mean of the first batch: a difference of two large sums would be mostly rounding.
     """
 
     def __init__(self) -> None:
@@ -231,10 +219,7 @@ class Moments:
         return mean[: self._width], mean[self._width :]
 
     def covariances(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return three covariances; the sums are used up by this.
-
-        Of the values `(F, F)`, of what is wanted with the values `(H, F)`, and the variance of what is wanted `(H,)`.
-        """
+        """Return covariances of values `(F, F)`, of targets with values `(H, F)`, and variances of targets `(H,)`."""
         mean = self._sum / self.tokens
         products = self._products.div_(self.tokens).addr_(mean, mean[: self._width], alpha=-1)
         variance = self._squares / self.tokens - mean.square()
@@ -259,16 +244,11 @@ def with_ridge(covariance: Tensor) -> Tensor:
 
 
 def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Choose channels, and weights that reproduce the output of all channels.
+    """Choose M of F channels, and weights that reproduce the output of all channels.
 
-    Args:
-        covariance: C of the channels, `(F, F)`, float64.
-        weight: W, which reads the channels, `(H, F)`, float64.
-        count: number M of channels to keep.
-
-    Returns:
-        Numbers of the channels `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the
-        matrix P that picks them, C having the ridge on its diagonal.
+    Returns numbers of the channels `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for
+    the matrix P that picks them. C is the covariance of the channels `(F, F)` with the ridge on its diagonal, and W
+    `(H, F)` reads the channels, both in float64.
     """
     whole = with_ridge(covariance)
     if count == len(whole):

@@ -1,8 +1,7 @@
 """Learn vocabulary pieces from texts, deterministically.
 
-The trainer of unigram pieces visits words in an order that differs from process to process. Its sums so differ in their
-last digits, and characters that it adds to the pieces are scored in that order. So it is asked for more pieces than are
-wanted, scores are rounded, and the best pieces are taken by score, then by code point.
+The trainer of unigram pieces visits words in an order that differs from process to process, and so do the last digits
+of its sums. So it is asked for more pieces, scores are rounded, and the best pieces are taken by score and code point.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Weighted averages of encoders with the same architecture.
 
-Between an encoder before and after training lie some that have what it learned and not yet forgotten what it knew
-(Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", equation 1); the mean of several that were trained from
-the same start is a *soup* (Wortsman et al. 2022, "Model soups", arXiv 2203.05482, section 2).
+Averages of an encoder before and after training (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models",
+equation 1), or of several encoders trained from the same start (Wortsman et al. 2022, "Model soups", section 2).
 """
 
 import json
@@ -29,10 +28,7 @@ _SUM = 1e-9
 def average(states: Iterable[tuple[float, State]]) -> dict[str, Tensor]:
     """Return Σ share · weight of each tensor, summed in float64 in the order given and then rounded to its own type.
 
-    A share of 0 adds nothing and a share of 1 changes no bit. What is no floating-point number is that of the first.
-
-    Args:
-        states: shares, which sum to 1, each with its weights; they are asked for one after the other.
+    A share of 1 changes no bit. Integers come from the first state. Shares sum to 1.
     """
     first: State | None = None
     total: dict[str, Tensor] = {}
@@ -60,9 +56,7 @@ def copied(encoder: Encoder) -> dict[str, Tensor]:
 def resolve_shares(count: int, alpha: float | None, shares: Sequence[float] | None) -> tuple[float, ...]:
     """Return the weight of each of `count` encoders: `1 − α` and `α` for two, the given ones, or equal ones.
 
-    Raises:
-        ConfigError: there are fewer than two encoders, α is given for others than two, or the shares are not as many,
-            negative, or do not sum to 1.
+    `ConfigError` for fewer than two encoders, α with more than two, or shares of a wrong number, sign or sum.
     """
     if count < 2:
         raise ConfigError("name at least two encoders")

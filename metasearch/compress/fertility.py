@@ -14,14 +14,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True)
 class Fertility:
-    """Counts over texts; special tokens are not counted.
-
-    Attributes:
-        words: words between white space; Thai and Chinese have few, whatever their length.
-        characters: characters, white space not counted.
-        tokens: tokens that the tokenizer makes of them.
-        spelt: tokens that are single bytes of rare characters.
-    """
+    """Counts over texts without special tokens; `spelt` are tokens that are single bytes of rare characters."""
 
     words: int
     characters: int

@@ -1,20 +1,18 @@
 """Make an encoder shallower and narrower: merge successive layers and keep few neurons.
 
-A group of layers l … m becomes one layer. Its attention is that of one of them. Of the neurons of all their
-feed-forward blocks some stay, and read what this attention gives; their output weights and bias are chosen so that the
-layer gives what layer m gave in the whole encoder, nearest in the mean of squares over the tokens of some texts. Groups
-are made from the lowest on, each on what the new ones below it give, so that a layer makes up for their errors, too. A
-group of one layer has its attention, and fewer neurons. Training continues from there.
+A group of layers l … m becomes one layer, with the attention of one of them. Of the neurons of all their feed-forward
+blocks some stay. Their output weights and bias are chosen so that the layer gives what layer m gave in the whole
+encoder, nearest in the mean of squares over the tokens of some texts. Groups are made from the lowest on, each on the
+output of the new ones below, so that a layer corrects their errors. Training continues from there.
 
 - New weights: the reconstruction of a layer's output from some of its channels by He, Zhang & Sun, "Channel Pruning for
-  Accelerating Very Deep Neural Networks" (2017), equation 1. There, too, errors of the layers below are made up for.
-- Which neurons stay: the next is always the one that explains most of what is left; Chen, Billings & Luo, "Orthogonal
+  Accelerating Very Deep Neural Networks" (2017), equation 1.
+- Which neurons stay: the next is always the one that explains most of the rest; Chen, Billings & Luo, "Orthogonal
   least squares methods and their application to non-linear system identification" (1989). The columns of the output
   count as LayerNorm scales them.
-- Which attention: that with which less is left over.
 
-With s the sum that layer m normalises at its end, and y what the new layer's attention gives, s − y is what its neurons
-h have to give: W·h + b. Notation used for tensor shapes: F neurons of the blocks, M that stay, H columns of the output.
+With s the sum that layer m normalises at its end, and y the output of the new layer's attention, its neurons h have to
+give s − y: W·h + b. Notation used for tensor shapes: F neurons of the blocks, M that stay, H columns of the output.
 """
 
 import copy
@@ -47,19 +45,19 @@ _TOKENS = 10
 def merge(
     encoder: Encoder, layers: Layers | None, feed_forward: int | None, texts: Iterable[str], seed: int = 0
 ) -> Encoder:
-    """Return a stock encoder with fewer layers, or fewer neurons in the feed-forward block of each, else a copy.
+    """Return a stock encoder with fewer layers, or fewer neurons in the feed-forward block of each.
 
     Args:
         encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`.
-        layers: how many there are to be, of groups of equal size if possible; or the numbers of the last layers of the
-            groups, from 1. None merges none.
-        feed_forward: neurons M of each; None leaves as many as a layer has.
-        texts: should be in languages that the encoder knows; of more than `TEXTS` a part is drawn.
+        layers: number of groups of equal size if possible; or the numbers of the last layers of the groups, from 1.
+            None merges none.
+        feed_forward: neurons M of each; None keeps all.
+        texts: in languages that the encoder knows; of more than `TEXTS` a part is drawn.
         seed: of that part.
 
     Raises:
         EncoderError: the encoder is of another kind, compressed already, or gives values that are not finite.
-        ConfigError: a number does not fit the encoder, or nothing is left out.
+        ConfigError: a number does not fit the encoder.
         DataError: there are no texts.
     """
     source = transformer_of(encoder.model)
@@ -140,13 +138,11 @@ def _drawn(texts: Iterable[str], seed: int) -> list[str]:
 def thin(encoder: Encoder, layers: Layers) -> Encoder:
     """Return a standard encoder with some of an encoder's layers; everything else is a copy.
 
-    Args:
-        encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`.
-        layers: which to keep; of a number, the first, the last, and others at equal distances between them.
+    Of a number of layers, these are the first, the last, and others at equal distances.
 
     Raises:
         EncoderError: the encoder is of another kind, or compressed already.
-        ConfigError: there is no such layer, one is named twice or out of order, or none is left out.
+        ConfigError: there is no such layer, one is named twice or out of order, or all stay.
     """
     source = transformer_of(encoder.model)
     chosen = chosen_layers(source.config, layers)

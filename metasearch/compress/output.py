@@ -1,7 +1,7 @@
-"""Folders and files that a command writes: asked for before work begins, and there whole or not at all.
+"""Folders and files that a command writes: checked before work begins, and written completely or not at all.
 
-A new folder is written beside its place, as `<name>.partial`, and takes its name when it is whole. An empty one that is
-there already may be a mount, so its files are written inside it, in `.partial`, and moved up.
+A new folder is written beside its place, as `<name>.partial`, and takes its name when it is complete. An existing empty
+folder may be a mount, so its files are written inside it, in `.partial`, and moved up.
 """
 
 import errno
@@ -45,9 +45,9 @@ _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError
 
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
-    """Give a new folder to write to, which becomes `folder` when all went well, and is removed when it did not.
+    """Give a new folder to write to, which becomes `folder` on success and is removed on failure.
 
-    `RunFolderError` where the folder is neither new nor empty, or cannot be written, for want of space say.
+    `RunFolderError` where the folder is neither new nor empty, or cannot be written.
     """
     claim(folder)
     partial = _partial(folder)

@@ -82,10 +82,7 @@ def encoder_sizes(encoder: Encoder) -> Sizes:
 
 
 def config_sizes(config: Any) -> Sizes:
-    """Return the transformer sizes for a configuration, standard or compressed, without creating weights.
-
-    `EncoderError` where it describes none, such as one whose heads do not divide its width.
-    """
+    """Return the transformer sizes for a configuration, standard or compressed; `EncoderError` if it is invalid."""
     try:
         with torch.device("meta"):
             return _sizes(AutoModel.from_config(config))

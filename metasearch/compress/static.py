@@ -41,22 +41,20 @@ def make_static(
     texts: Iterable[str] | None = None,
     name: str | None = None,
 ) -> Encoder:
-    """Return an encoder's static student, which plain sentence-transformers loads.
-
-    It has the encoder's words and no prompts. Of one that is static already, both kinds of rows are its own.
+    """Return an encoder's static student, which plain sentence-transformers loads, without prompts.
 
     Args:
-        encoder: the encoder.
-        rows: what the rows of its table are. `words` leaves out modules behind the pooling; `tokens` has them in it.
-        dimensions: columns to keep, those of the best approximation of the rows, weighted by frequency where texts
-            are given; by default all.
-        texts: say how frequent each word is. The mean over all of their words, which most texts have in common
-            whatever they say, is taken from each row; by default nothing is.
+        encoder: the encoder; a static one keeps its own rows.
+        rows: `words` leaves out modules behind the pooling; `tokens` includes them.
+        dimensions: columns of the best approximation of the rows, weighted by frequency where texts are given; by
+            default all.
+        texts: say how frequent each word is. The mean over all of their words is subtracted from each row; by default
+            nothing is.
         name: name of the student in results; by default the encoder's with `-static`.
 
     Raises:
-        EncoderError: the encoder's tokenizer is written in Python, or its embedding block is of a kind not known here.
-        ConfigError: `dimensions` is below 1, or not below the dimensions that there are.
+        EncoderError: the encoder's tokenizer is written in Python, or its embedding block is of an unknown kind.
+        ConfigError: `dimensions` is below 1, or not below the present dimensions.
         DataError: the texts have no words.
     """
     tokenizer = _tokenizer(encoder)
@@ -122,10 +120,7 @@ def _rows(encoder: Encoder, rows: Rows) -> Tensor:
 
 
 def _levelled(encoder: Encoder) -> Embedder:
-    """Return a copy of the network with shared weights, where all positions have the mean position vector.
-
-    The network itself, where no vector of a position is added to that of a word.
-    """
+    """Return a copy of the network with shared weights, where all positions have the mean position vector."""
     read = encoder.input
     if read.position_table is None:
         whole: Embedder = encoder.embedder
@@ -158,10 +153,9 @@ def count_tokens(tokenise: Tokenise, texts: Iterable[str], size: int) -> Tensor:
 
 
 def _narrowed(table: Tensor, dimensions: int, shares: Tensor | None) -> Tensor:
-    """Project rows `(V, D)` on the D' directions with the largest squared lengths: `(V, D')`.
+    """Project rows `(V, D)` on the D' directions with the largest (weighted) squared lengths: `(V, D')`.
 
-    These are the first eigenvectors of the weighted `TᵀT`: a principal component analysis without centring, as a
-    rotation changes no dot product and a shift would.
+    Uncentred principal components: a rotation changes no dot product, and a shift would.
     """
     rows = table.double()
     gram = rows.T @ (rows if shares is None else shares[:, None] * rows)

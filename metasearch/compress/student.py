@@ -41,16 +41,14 @@ def make_student(
         bottleneck: columns K of the word table's narrow factor; none leaves the table whole.
         recurrent: layers M to keep, the first of the assistant's L; none keeps all.
         repeats: number of times they run; by default L/M. 1 makes a student without recurrence.
-        initial: how the bottleneck is initialised.
+        initial: initial bottleneck.
         seed: seed of fresh weights.
         name: name of the student in results; by default the assistant's name with K and M.
-        texts: say how frequent each word is, for `svd`: the error of a word's vector counts once for each time that
-            they have it, and once more. By default all words count the same.
+        texts: weight words by their frequency (plus one) in `svd`; by default all words count the same.
 
     Raises:
         EncoderError: the assistant is of a kind that cannot be compressed, or is compressed already.
-        ConfigError: a number does not fit the assistant, there is none, or `initial` is unknown or has no bottleneck
-            to start.
+        ConfigError: a number does not fit the assistant or is missing, or `initial` is unknown or needs a bottleneck.
         DataError: there are no texts.
     """
     check_initial(initial, bottleneck)
@@ -95,7 +93,7 @@ def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
 def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None) -> Any:
     """Return a student's configuration from its assistant's; raises as `make_student` does.
 
-    Logs a warning where the bottleneck K makes the table of V words and H columns larger: `V·K + K·H ≥ V·H` weights.
+    Logs a warning where a bottleneck saves nothing: `V·K + K·H ≥ V·H` weights.
     """
     config = CompressedConfig(backbone=assistant, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
     words, width = config.vocab_size, width_of(config.backbone)

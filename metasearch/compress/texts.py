@@ -18,13 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def read_texts(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield non-blank texts from files and folders.
+    """Yield non-blank texts from files and folders, one a line; in a `.tsv` file the first two columns are texts.
 
-    A line is a text. In a `.tsv` file the first two columns are, and further ones, which hold labels, are left out.
-    Files that end in `.gz` are decompressed.
-
-    Raises:
-        DataError: a path is missing, a file has no text, is damaged, or is not UTF-8; names file and line.
+    `DataError` with file and line if a path is missing, empty, damaged, or not UTF-8.
     """
     for path in text_files(paths):
         yield from read_file(path)
@@ -33,9 +29,7 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
 def text_files(paths: Iterable[Path]) -> list[Path]:
     """Return the given files, and the text files in given folders, at any depth, by name.
 
-    Text files are `*.txt`, `*.tsv`, `*.txt.gz`, `*.tsv.gz` and those of parallel corpora. Other files of a folder are
-    passed over, and the log names some of them; hidden ones are not mentioned. `DataError` where a path is missing, or
-    a folder has no text file.
+    The log names some of the other files. `DataError` where a path is missing, or a folder has no text file.
     """
     files: list[Path] = []
     for path in paths:

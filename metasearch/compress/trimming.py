@@ -36,22 +36,21 @@ _KEPT_OPTIONS = ("model_max_length", "model_input_names", "padding_side", "trunc
 def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Encoder:
     """Return an encoder with only the tokens in these texts; without a size its embeddings are unchanged.
 
-    Special tokens, bytes and the characters of all kept tokens are kept, too. For every text whose tokens are all kept,
-    whether it is among the texts or not, tokens and vectors are as before, bit for bit. This is checked on the texts.
-    Other texts are cut into smaller tokens than before. (A text with words that the old vocabulary does not know at
-    all is safe with WordPiece only if it is among the texts.) Prompts of the encoder are put before texts, too.
+    Special tokens, bytes and the characters of all kept tokens are kept too. For every text whose tokens are all kept,
+    tokens and vectors are as before, bit for bit; this is checked on the texts. Other texts are split into smaller
+    tokens. (A text with words that the old vocabulary does not know is safe with WordPiece only if it is among the
+    texts.)
 
     Args:
-        encoder: whose vocabulary is cut.
-        texts: that say what is kept.
-        size: tokens to keep at most: the characters of the texts, and the tokens that are most frequent in them. Words
-            with another token are cut into smaller ones, and characters that no text has may be unknown; the log says
-            how many tokens the texts have then. None keeps all.
+        encoder: the encoder.
+        texts: texts whose tokens are kept; prompts are put before them.
+        size: tokens to keep at most: the characters of the texts, and their most frequent tokens. Characters that no
+            text has may be unknown; the log says how much longer texts become. None keeps all.
 
     Raises:
         DataError: there are no texts.
-        EncoderError: the tokenizer is not of a kind that can be trimmed, or a text would be cut otherwise.
-        ConfigError: special tokens and the characters of the texts are more than are to be kept.
+        EncoderError: the tokenizer is not of a kind that can be trimmed, or a text would be split differently.
+        ConfigError: special tokens and the characters of the texts are more than `size`.
     """
     old = encoder.model.tokenizer
     backend = getattr(old, "backend_tokenizer", None)
@@ -183,15 +182,8 @@ def _say(
 def most_frequent(spec: Spec, names: set[str], counts: Mapping[str, int], always: Iterable[str], size: int) -> set[str]:
     """Return at most `size` tokens: required ones, ones that spell words, and the most frequent.
 
-    Args:
-        spec: JSON of the tokenizer.
-        names: tokens of a vocabulary without a limit; those that no text has, such as other characters, come last.
-        counts: token → how often the texts have it.
-        always: special tokens.
-        size: of the vocabulary, at most.
-
-    Raises:
-        ConfigError: what always stays and the characters are more than that.
+    `names` are the tokens of a vocabulary without a limit. `ConfigError` if required ones and characters exceed the
+    size.
     """
     # Without its characters a word would be unknown, not longer.
     spelt = {*always, *alphabet(spec, {*always, *counts})}
@@ -237,13 +229,7 @@ def numbers(spec: Spec) -> dict[str, int]:
 
 
 def needed(spec: Spec, used: Iterable[str], scripts: bool = True) -> set[str]:
-    """Return the tokens to keep so that the used tokens are produced as before; includes the used tokens.
-
-    Args:
-        spec: JSON of the tokenizer.
-        used: tokens that stay in any case.
-        scripts: whether with Unigram all other characters of their scripts stay, too.
-    """
+    """Return the tokens to keep so that the used tokens are produced as before; with Unigram also their `scripts`."""
     names = numbers(spec).keys()
     model = spec["model"]
     added = {token["content"] for token in spec["added_tokens"]}

@@ -112,13 +112,7 @@ def train_tokenizer(
 
     Texts are normalised with NFKC, runs of white space count as one space, and a word begins with `▁`, as in
     SentencePiece. Special tokens and template `<s> A </s>` are those of XLM-R. The same texts give the same tokenizer.
-
-    Args:
-        texts: training texts; they are held in memory.
-        size: tokens in all, special ones and the 256 bytes included.
-        kind: `unigram` (Kudo, 2018) or `bpe` (Sennrich et al., 2016).
-        lowercase: make all texts lower case.
-        max_length: the longest input in tokens that the tokenizer says it is for.
+    `size` includes special tokens and the 256 bytes. `kind`: `unigram` (Kudo, 2018) or `bpe` (Sennrich et al., 2016).
 
     Raises:
         ConfigError: no such kind, or the size does not even hold the characters of the texts.
@@ -155,11 +149,11 @@ def train_tokenizer(
 def with_vocabulary(
     encoder: Encoder, tokenizer: PreTrainedTokenizerBase, initial: Initial = "pieces", seed: int = 0
 ) -> Encoder:
-    """Return a copy of an encoder with another tokenizer and a new word table, and all else as it was.
+    """Return a copy of an encoder with another tokenizer and a new word table.
 
-    Special tokens take the rows of their counterparts. With `pieces`, a token of the old vocabulary
-    takes its row, and any other the mean of the rows that the old tokenizer gives for its text. What is left, or with
-    `random` all but special tokens, is drawn from normal distributions with mean and deviation of the old columns.
+    Special tokens take the rows of their counterparts. With `pieces`, a token of the old vocabulary takes its row, and
+    any other the mean of the rows that the old tokenizer gives for its text. All other rows are drawn from normal
+    distributions with mean and deviation of the old columns.
 
     Raises:
         ConfigError: there is no such way to begin.
@@ -222,10 +216,9 @@ def word_table(model: Any) -> nn.Embedding:
 
 
 def find_padding(model: Any) -> int | None:
-    """Return the padding id that a model was made for.
+    """Return the padding id that a model was made for, from which the RoBERTa family counts positions.
 
-    The RoBERTa family counts positions past it. In most models it is that of the tokenizer, but not in all: the
-    multilingual MiniLM, a BERT, has 0 where its tokenizer has 1. MPNet has it built in.
+    The tokenizer may have another: the multilingual MiniLM, a BERT, has 0 where its tokenizer has 1.
     """
     counted = (module.padding_idx for module in model.modules() if _counts_past_padding(module))
     number: int | None = native_config(model).pad_token_id
@@ -233,12 +226,9 @@ def find_padding(model: Any) -> int | None:
 
 
 def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor, padding: int | None = None) -> Encoder:
-    """Return a copy of an encoder with another tokenizer and embedding matrix `(V, K)`.
+    """Return a copy of an encoder with another tokenizer and embedding matrix `(V, K)`; `padding` as in `find_padding`.
 
-    The number of the padding token in the model, see `find_padding`, is by default the tokenizer's number.
-
-    Raises:
-        EncoderError: the tokenizer has no padding token, or the model cannot take its number.
+    `EncoderError` if the tokenizer has no padding token, or the model cannot take its number.
     """
     pad = tokenizer.pad_token_id if padding is None else padding
     if tokenizer.pad_token_id is None:
@@ -284,10 +274,9 @@ def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: 
 
 
 def _move_positions(model: Any, pad: int) -> None:
-    """Move rows in the position table so that each position keeps its row.
+    """Move rows in the position table so that each position keeps its row under the new padding id.
 
-    Models of the RoBERTa family count positions from `padding_idx + 1` on, so a new number of the padding token would
-    give every position another row. `EncoderError` for MPNet, which has the number built in.
+    Models of the RoBERTa family count positions from `padding_idx + 1` on. `EncoderError` for MPNet, where it is fixed.
     """
     for module in filter(_counts_past_padding, model.modules()):
         before = module.padding_idx

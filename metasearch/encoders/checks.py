@@ -60,10 +60,7 @@ def pools_prompts(model: SentenceTransformer) -> bool:
 
 
 def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
-    """Return a model with the same modules that ends in unit vectors, compared by cosine.
-
-    The model itself keeps its modules and settings. A line says so where it compared vectors otherwise.
-    """
+    """Return a model with the same modules that ends in unit vectors; the model itself does not change."""
     unit = isinstance(model[-1], Normalize)
     model = copy.copy(model)
     model._modules = dict(model._modules)  # which a shallow copy shares
@@ -97,11 +94,7 @@ Rows = list[NDArray[np.int32]]
 
 
 def probe_rows(read: InputModule, longest: int) -> tuple[Columns, Rows]:
-    """Return tokens `(columns, T)` for a short text and one with `longest` tokens.
-
-    Raises:
-        EncoderError: the tokenizer knows special tokens alone.
-    """
+    """Return tokens `(columns, T)` for a short text and one with `longest` tokens; `EncoderError` without words."""
     # transformers makes up a tokenizer of special tokens alone for a folder that has none.
     if not read.has_words:
         raise EncoderError("its tokenizer has no words; tokenizer files may be missing")

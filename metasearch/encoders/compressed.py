@@ -1,8 +1,7 @@
 """A compressed encoder as a model of transformers: any supported backbone with a small word table and few layers.
 
 Multi-stage distillation paper, section 3.1.3: the word table is factorised through a bottleneck, and the first M layers
-of L run L/M times. All else is the backbone's own code. `config.json` nests the configuration of the backbone that
-computes the same at full size; `metasearch export --sentence-transformers` makes that one.
+of L run L/M times. `config.json` nests the configuration of the backbone that computes the same at full size.
 """
 
 import copy
@@ -70,8 +69,7 @@ _ROWS = 8192
 class FactorisedEmbedding(nn.Module):
     """An embedding matrix with rank K: `V·K + K·H` weights in place of `V·H`.
 
-    It takes the place of a model's `nn.Embedding`, `padding` included. Positions, token types and LayerNorm come after
-    it, as they come after a whole table, so the vector of a word is linear in both factors and has no bias.
+    The vector of a word is linear in both factors and has no bias.
     """
 
     def __init__(self, words: int, bottleneck: int, width: int, padding: int | None = None) -> None:
@@ -104,12 +102,10 @@ class FactorisedEmbedding(nn.Module):
     def approximate(self, table: Tensor, weights: Tensor | None = None) -> None:
         """Set both factors to the least-squares approximation of a matrix `(V, H)`.
 
-        That is the truncated singular value decomposition `T ≈ U S Wᵀ` (Eckart and Young, 1936) with `U S` as the
-        table and `W` as the projection. `W` holds the first K eigenvectors of the small matrix `TᵀT` `(H, H)`, and
-        `U S = T W`: exact, and no decomposition of a matrix of V rows is needed. Computed in float64.
-
-        With weights w `(V,)` of the words, none below 0, the sum of `w_i · |row i − its approximation|²` is smallest:
-        `W` holds the eigenvectors of `Tᵀ diag(w) T`.
+        That is the truncated singular value decomposition `T ≈ U S Wᵀ` (Eckart and Young, 1936) with `U S` as the table
+        and `W` as the projection. `W` holds the first K eigenvectors of `TᵀT` `(H, H)`, and `U S = T W`. Computed in
+        float64. With weights w `(V,)` of the words, none below 0, the sum of `w_i · |row i − its approximation|²` is
+        smallest.
         """
         # float64 does not exist on Apple's devices.
         device = torch.device("cpu") if table.device.type == "mps" else table.device
@@ -126,10 +122,9 @@ class FactorisedEmbedding(nn.Module):
 
 
 class RecurrentLayers(nn.ModuleList):
-    """M layers that a loop over them gives R times (`repeats`) in blocks: `1 2 … M 1 2 … M …`.
+    """M layers that run R times (`repeats`): a loop over them gives `1 2 … M 1 2 … M …`.
 
-    Each layer is in it once, so its weights are counted, trained and saved once. A model that loops over its layers
-    runs R·M of them; `len` and indices are of the M that exist.
+    Each layer is in it once, so its weights are counted, trained and saved once.
     """
 
     def __init__(self, layers: list[nn.Module], repeats: int) -> None:

@@ -27,13 +27,7 @@ BATCH = 32
 def load_cross_encoder(
     name: str, device: str | torch.device = "cpu", trust_remote_code: bool = False, what: str = "cross-encoder"
 ) -> CrossEncoder:
-    """Load a sentence-transformers `CrossEncoder` of one score in float32.
-
-    Args:
-        name: local folder or hub name.
-        device: device to run on.
-        trust_remote_code: run Python code that comes with the model.
-        what: purpose of the model, for messages.
+    """Load a sentence-transformers `CrossEncoder` of one score in float32, by local folder or hub name.
 
     Raises:
         EncoderError: there is no such model, it cannot be loaded, has several labels, or has not learnt to score.
@@ -76,12 +70,7 @@ def _explain(what: str, name: str, error: Exception) -> str:
 
 
 class Reranker:
-    """Scores passages for a query with a sentence-transformers `CrossEncoder` of one score.
-
-    Args:
-        model: the cross-encoder.
-        name: its name in messages.
-    """
+    """Scores passages for a query with a sentence-transformers `CrossEncoder` of one score."""
 
     def __init__(self, model: CrossEncoder, name: str) -> None:
         self.model = model
@@ -91,8 +80,7 @@ class Reranker:
     def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the raw score (logit) of each text for a query, `(len(texts),)`; equal texts have equal scores.
 
-        Raises:
-            NonFiniteError: a score is NaN or infinite.
+        `NonFiniteError` if a score is NaN or infinite.
         """
         distinct = list(dict.fromkeys(texts))
         if not distinct:

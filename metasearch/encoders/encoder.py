@@ -73,15 +73,14 @@ class Embedder(nn.Module):
 class Encoder:
     """A sentence-transformers model with task lengths, prepared for training.
 
-    Vectors are L2-normalised: where the model does not end in a `Normalize` module, the encoder has one behind it. The
-    model's own prompts are put before texts (`metasearch.encoders.prompts`).
+    Vectors are L2-normalised: a `Normalize` module is added if the model does not end in one. The model's own prompts
+    are put before texts (`metasearch.encoders.prompts`).
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`. The encoder
             shares its modules, and trains their weights; the model itself keeps its modules and settings.
         name: name of the encoder in results.
-        max_length: longest inputs in tokens, at most what the model can take. By default those that the model was saved
-            with.
+        max_length: longest inputs in tokens, at most the model's maximum. By default the saved lengths.
 
     Raises:
         EncoderError: the model's first module is another, it has an unmerged PEFT adapter, its modules do not fit
@@ -172,10 +171,9 @@ class Encoder:
         return {key: value.to(self.device) for key, value in self.input.padded(self.columns, rows).items()}
 
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
-        """Return each text's tokens, with special tokens, truncated at the role's limit.
+        """Return each text's tokens `(columns, length)`, with special tokens, truncated at the role's limit.
 
-        Arrays are `(columns, length)`. The tokens of half a million texts are remembered. One text in the place of a
-        list is a `TypeError`.
+        The tokens of half a million texts are cached. A single string in place of a list is a `TypeError`.
         """
         distinct = distinct_texts(texts)
         if len(self._tokens) + len(distinct) > _REMEMBERED:
@@ -195,10 +193,7 @@ class Encoder:
         return [self._tokens[role, text] for text in texts]
 
     def is_truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
-        """Return which texts are truncated at the role's limit, `(N,)`.
-
-        The caller reports it: the log will not say again that texts of this role are truncated.
-        """
+        """Return which texts are truncated at the role's limit, `(N,)`; the caller reports it instead of the log."""
         self._reported.add(role)
         limit = self.limit(role)
         truncated = self.lengths(texts, role) >= limit
@@ -235,8 +230,7 @@ class Encoder:
         """Return vectors `(len(texts), D)` with the current weights, without gradients and dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
-        1,024 tokens on a CPU, more on a GPU. Outputs by token are no vectors of texts. One text in the place of a list
-        is a `TypeError`.
+        1,024 tokens on a CPU, more on a GPU. A single string in place of a list is a `TypeError`.
         """
         distinct = distinct_texts(texts)
         if not distinct:
@@ -271,9 +265,9 @@ class Encoder:
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
-        It does not remove characters that show nothing (`metasearch.data.formats.blank`) before it tokenizes, though.
-        Plain sentence-transformers truncates all texts at one length, the longest of any role; where the roles differ,
-        the log says so. `open_checkpoint` restores the length of each role, except for a static encoder.
+        Plain sentence-transformers does not remove invisible characters, and truncates all texts at the longest length
+        of any role; a line says so if the roles differ. `open_checkpoint` restores the length of each role, except for
+        static encoders.
         """
         limits: dict[Role, int] = {role: self.limit(role) for role in get_args(Role)}
         if not self.input.cut_at(limits):
@@ -285,12 +279,7 @@ class Encoder:
         self.write(folder)
 
     def write(self, folder: Path, older: bool = True) -> None:
-        """Write the model with the lengths that it names itself.
-
-        Args:
-            folder: where it is written.
-            older: whether sentence-transformers 3 to 5 and model servers are to load it, too.
-        """
+        """Write the model with its own lengths; with `older` for sentence-transformers 3 to 5 and model servers too."""
         folder = Path(folder)  # callers of the Python interface pass texts, too
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)

@@ -18,10 +18,7 @@ _IGNORED = (
 
 
 def fingerprint(model: SentenceTransformer) -> str:
-    """Return 16 hexadecimal digits that change with weights, architecture, tokenizer, pooling or prompts.
-
-    The lengths at which an encoder cuts texts are not in it; what is kept by it is kept by them, too.
-    """
+    """Return 16 hexadecimal digits that change with weights, architecture, tokenizer, pooling or prompts."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         # Equal bytes in another shape or type are other weights.

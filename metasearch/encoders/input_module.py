@@ -33,9 +33,9 @@ BY_TOKEN: frozenset[Output] = frozenset({"tokens", "states"})
 
 
 class InputModule(ABC):
-    """A look at the first module of a model, made anew wherever it is needed.
+    """A view of the first module of a model, created wherever it is needed.
 
-    It holds nothing but the module: networks are copied, and run on other weights in their place.
+    It holds nothing but the module: networks are copied, and run on other weights.
     """
 
     def __init__(self, module: Any) -> None:
@@ -49,7 +49,7 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Everything that its vectors depend on beside weights and tokenizer."""
+        """All settings that its vectors depend on, beside weights and tokenizer."""
 
     @property
     @abstractmethod
@@ -83,10 +83,7 @@ class InputModule(ABC):
 
     @property
     def first_position(self) -> int:
-        """Position of a text's first token.
-
-        RoBERTa and its relatives count from the padding index of the position table on, so rows up to it stay unused.
-        """
+        """Position of a text's first token; RoBERTa and its relatives count from the padding index on."""
         padding = getattr(self.position_table, "padding_idx", None)
         return 0 if padding is None else int(padding) + 1
 
@@ -112,23 +109,16 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def lengths(self) -> MaxLength:
-        """Maximum input lengths in tokens per role, as saved with the model.
-
-        Raises:
-            EncoderError: they are too short for a word.
-        """
+        """Maximum input lengths in tokens per role, as saved with the model; `EncoderError` if too short for a word."""
 
     @abstractmethod
     def cut_at(self, lengths: Mapping[Role, int]) -> bool:
-        """Let sentence-transformers cut the texts of each role at its length, whatever the model was published with.
-
-        Returns whether it can; where it cannot, it cuts all texts at the longest of them.
-        """
+        """Let sentence-transformers truncate each role at its length; False if it can only use the longest for all."""
 
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-        """Return what the tokenizer gives for each token, such as `input_ids`, text by text, truncated at a limit.
+        """Return the tokenizer's columns, such as `input_ids`, text by text, truncated at a limit.
 
-        Characters that show nothing are removed before (`metasearch.data.formats.blank`).
+        Invisible characters are removed first (`metasearch.data.formats.blank`).
         """
         return self._tokenise([remove_invisible(text) for text in texts], limit)
 

@@ -76,10 +76,7 @@ class TransformerInput(InputModule):
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """A fast tokenizer's JSON or a slow one's vocabulary, and the truncation side.
-
-        The padding side changes no vector: see `metasearch.encoders.checks`.
-        """
+        """A fast tokenizer's JSON or a slow one's vocabulary, and the truncation side."""
         tokenizer = self.module.tokenizer
         backend = getattr(tokenizer, "backend_tokenizer", None)
         found: dict[str, Any] = json.loads(backend.to_str()) if backend else tokenizer.get_vocab()
@@ -111,10 +108,7 @@ class TransformerInput(InputModule):
 
     @property
     def longest(self) -> int:
-        """Positions in its configuration; else the published maximum, if any.
-
-        The published lengths are often shorter than a task's, so they count only without a number of positions.
-        """
+        """Positions in the configuration, as published lengths are often shorter; else the published maximum."""
         if self._positions is not None:
             return self._positions - self.first_position
         return int(max(self.lengths.model_dump().values()))
@@ -375,10 +369,10 @@ class StaticInput(InputModule):
 
 
 class _Sums(torch.autograd.Function):
-    """Sums over rows in bags, differentiable any number of times.
+    """Sums over rows in bags, differentiable any number of times; torch's `embedding_bag` is differentiable once.
 
-    torch's `embedding_bag` can be once. The sum is linear in the table, s = A W with A_bv the number of times that word
-    v is in bag b, so its gradient Aᵀ g is a sum in bags, too: of the rows of g, in a bag for each word.
+    The sum is linear in the table, s = A W with A_bv the number of times that word v is in bag b. So its gradient Aᵀ g
+    is a sum in bags too: of the rows of g, in a bag for each word.
     """
 
     @staticmethod

@@ -1,14 +1,9 @@
 """Encoders stored in eight bits: a quarter of the size on disk, float32 in memory.
 
 Each matrix of the transformer is stored as integers `round(w / s)` between -127 and 127, with a step `s = max|w| / 127`
-for each row, which gives `w` back to within half a step. Where few columns are much larger than the rest, as in the
-second matrix of a BERT layer, a step for each column loses less; the way with the smaller squared error is taken. All
-else (biases, LayerNorm, modules after the transformer) stays in float32. It is the symmetric quantisation by channel of
-Wu et al.: *Integer Quantization for Deep Learning Inference* (2020), section 3, for storage alone: nothing computes in
-integers.
-
-A stored folder is one of sentence-transformers whose `config.json` nests that of the transformer. transformers knows it
-once `metasearch.encoders` is imported, and what it loads is the transformer itself: saved again, it is an ordinary one.
+for each row or for each column, whichever has the smaller squared error. All else stays in float32. This is symmetric
+quantisation by channel (Wu et al.: *Integer Quantization for Deep Learning Inference*, 2020, section 3), for storage
+alone. What transformers loads is the transformer itself: saved again, it is an ordinary one.
 
 Notation used for tensor shapes: R rows, C columns of a matrix.
 """
@@ -176,11 +171,9 @@ class StoredModel:
     def from_pretrained(cls, name: str, *, config: StoredConfig, **kwargs: Any) -> Any:
         """Return the transformer of a stored folder or hub name, in float32 unless another type is asked for.
 
-        Further arguments are those of transformers: where files are, `dtype` and `attn_implementation`.
-
         Raises:
-            EncoderError: its file of weights is damaged or does not fit the configuration, or something is asked for
-                that a stored encoder cannot do.
+            EncoderError: its file of weights is damaged or does not fit the configuration, or an argument is not
+                supported.
         """
         where = {key: kwargs.pop(key) for key in _WHERE if kwargs.get(key) is not None}
         path = Path(str(cached_file(name, WEIGHTS, **where)))

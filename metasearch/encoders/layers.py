@@ -28,10 +28,7 @@ def put_layers(backbone: Any, layers: nn.ModuleList) -> None:
 
 
 def describe(config: Any, numbers: Sequence[int]) -> None:
-    """Change a configuration to keep only these layers, numbered from 1.
-
-    A layer keeps its kind of attention: where a configuration names one for each layer (`layer_types`), theirs stay.
-    """
+    """Change a configuration to keep only these layers, numbered from 1, each with its kind of attention."""
     types = getattr(config, "layer_types", None)
     config.num_hidden_layers = len(numbers)
     if types is None:
@@ -72,11 +69,9 @@ def check_fewer(name: str, value: object, present: int, size: str) -> None:
 
 
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
-    """Return how often M layers run: as asked for, or so often (L/M) that the depth L stays; None where all stay.
+    """Return how often M layers run: the given number, or L/M so that the depth L stays; None where all layers stay.
 
-    Raises:
-        ConfigError: there are fewer layers than M, L is no multiple of M, a number is below 1, or more than 4·L layers
-            would run.
+    `ConfigError` if there are fewer than M layers, L is no multiple of M, or more than 4·L layers would run.
     """
     _check_whole("repeats", repeats)
     if recurrent is None:

@@ -20,13 +20,9 @@ _LEAST = 3
 
 
 def own_lengths(saved: Mapping[Role, float | None]) -> MaxLength:
-    """Return the lengths that a checkpoint was saved with.
+    """Return the lengths that a checkpoint was saved with, from role → tokens; `EncoderError` if too short for a word.
 
-    Args:
-        saved: role → tokens; None, infinity, or a number such as the 10³⁰ of tokenizers where there is no limit.
-
-    Raises:
-        EncoderError: a text of so few tokens has no word.
+    None, infinity, or a number such as the 10³⁰ of tokenizers mean no limit.
     """
     for role, length in saved.items():
         if length is not None and length < _LEAST:
@@ -40,14 +36,10 @@ def own_lengths(saved: Mapping[Role, float | None]) -> MaxLength:
 
 
 def complete(declared: MaxLength | None, own: MaxLength) -> MaxLength:
-    """Return every role's length.
+    """Return every role's length, from the task's lengths and the checkpoint's.
 
     A role that is not declared has the longest declared length of the other kind of task, so that no text is read
     further than in training. Where that kind is not declared either, it has the checkpoint's own length.
-
-    Args:
-        declared: as a task has them; None where there is no task.
-        own: those of the checkpoint, of all roles.
     """
     given = declared.model_dump(exclude_none=True) if declared else {}
     found: dict[str, int] = {}
@@ -72,13 +64,9 @@ _MARGIN = 16
 def shorten(
     texts: Sequence[str], limit: int, left: bool, count: Callable[[list[str], int], Sequence[int]]
 ) -> list[str]:
-    """Return shortened texts that still give more tokens than are read, or all of the text.
+    """Return shortened texts that still give more than `limit` tokens, or all of the text.
 
-    Args:
-        texts: the texts.
-        limit: tokens that are read.
-        left: whether the tokenizer truncates on the left, so that the end of a text is read.
-        count: returns how many tokens texts have, up to a limit.
+    `left`: the tokenizer truncates on the left. `count` returns how many tokens texts have, up to a limit.
     """
     found, wanted = list(texts), limit + _MARGIN
     size = _CHARACTERS * wanted
@@ -115,10 +103,7 @@ GPU_BATCH_TEXTS = 1024
 def batches(lengths: NDArray[np.int64], most: int, tokens: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield start and end of batches for texts sorted by descending length.
 
-    Args:
-        lengths: tokens of each text, the longest first.
-        most: texts in a batch at most.
-        tokens: tokens in a batch, padding included, as far as one text has no more; None sets no limit.
+    A batch has at most `most` texts, and at most `tokens` tokens, padding included, unless one text has more.
     """
     # A batch begins at every multiple of `most`, so that to encode so many texts at a time changes no batch.
     for start in range(0, len(lengths), most):

@@ -5,8 +5,6 @@ than right ones in another. Let g be the mean over languages of their mean vecto
 
     f(x) = normalise((x − g) − Vᵀ V (x − g))
 
-The map needs no language of a text at search time. It is a linear module at the end of a sentence-transformers model.
-
 V spans the directions in which the means of languages differ. With all L − 1 directions every language has the same
 mean before normalisation. A lower rank removes the largest principal components of the means (right singular vectors
 of means − g). After Libovický et al. 2020, "On the Language Neutrality of Pre-trained Multilingual Representations",
@@ -40,13 +38,7 @@ _NOTHING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class NeutralMap:
-    """The affine map f without its normalisation.
-
-    Attributes:
-        centre: g, `(D,)`.
-        directions: V, orthonormal rows `(R, D)`.
-        languages: that were in the estimate.
-    """
+    """The affine map f without its normalisation: centre g `(D,)` and orthonormal directions V `(R, D)`."""
 
     centre: Vectors
     directions: Vectors
@@ -80,12 +72,7 @@ class NeutralMap:
 
 @dataclass(frozen=True)
 class ProjectedEncoder:
-    """Embeddings of an encoder through a projection, without changing the encoder.
-
-    Attributes:
-        before: gives vectors without the map.
-        neutral: the map.
-    """
+    """Embeddings of an encoder through a projection, without changing the encoder."""
 
     before: TextEncoder
     neutral: NeutralMap
@@ -101,11 +88,7 @@ class ProjectedEncoder:
 
 
 def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> NeutralMap:
-    """Return the map that removes the language from vectors.
-
-    Args:
-        vectors: language → unit vectors of texts in it, `(n, D)`.
-        rank: number of directions to remove, by default L − 1.
+    """Return the map that removes the language from unit vectors `(n, D)` by language; `rank` is L − 1 by default.
 
     Raises:
         DataError: there is only one language, or too few texts of one.
@@ -140,11 +123,7 @@ def check(counts: Mapping[str, int], rank: int | None, width: int | None = None)
 
 
 def append(encoder: Encoder, neutral: NeutralMap) -> None:
-    """Append a projection to an encoder, as a linear and a normalising module; gradients flow through it.
-
-    Raises:
-        EncoderError: it has a map already.
-    """
+    """Append a projection to an encoder, as a linear and a normalising module; `EncoderError` if it has one already."""
     require_none(encoder)
     like = next(encoder.embedder.parameters())
     weight, bias = (torch.from_numpy(part).to(like) for part in (neutral.weight, neutral.bias))

@@ -42,12 +42,12 @@ _SECONDS = 5.0
 def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
     """Load an encoder in float32 from a local folder or by its hub name.
 
-    A folder is read without touching the network. What is assumed of a checkpoint without `modules.json`, such as one
-    of plain transformers, is logged. Python code that comes with a checkpoint is run with `trust_remote_code` only.
+    A folder is read without touching the network. Assumptions about a checkpoint without `modules.json` are logged.
+    Python code that comes with a checkpoint is run with `trust_remote_code` only.
 
     Raises:
-        EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
-            it cannot be loaded or used.
+        EncoderError: the checkpoint is missing, lacks weights, does not fit its configuration, or cannot be loaded or
+            used.
     """
     local = check_name(name) or only_cached(name)
     quiet()
@@ -76,10 +76,9 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
 
 
 def check_name(name: str) -> bool:
-    """Return whether a name is a local folder; any other belongs to a model hub, which is not contacted.
+    """Return whether a name is a local folder; other names belong to a model hub, which is not contacted.
 
-    Raises:
-        EncoderError: the folder is not there or holds no checkpoint, or the name is nearly that of a built-in encoder.
+    `EncoderError` if the folder is missing or holds no checkpoint, or the name resembles that of a built-in encoder.
     """
     folder = Path(name)
     if folder.exists():
@@ -139,12 +138,7 @@ def _why(name: str, local: bool, error: Exception) -> str:
 def only_cached(name: str, what: str = "encoder") -> bool:
     """Return whether the model hub cannot be reached and a checkpoint is in its cache; asks for one file's headers.
 
-    Args:
-        name: hub name.
-        what: kind of the checkpoint, for messages.
-
-    Raises:
-        EncoderError: the hub cannot be reached, and the cache does not have the weights.
+    `EncoderError` if the cache does not have the weights either. `what` names the kind of checkpoint in messages.
     """
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=_SECONDS)
@@ -180,13 +174,7 @@ _BUFFERS = ("position_ids", "token_type_ids")
 
 @dataclass(frozen=True)
 class LoadReport:
-    """Load report for one transformer's weights.
-
-    Attributes:
-        model: the transformer.
-        missing: names of its weights that the checkpoint lacks, which are random now.
-        unexpected: names of the checkpoint's weights that the transformer does not know.
-    """
+    """A transformer, names of its weights that the checkpoint lacks, and names of unknown weights in the checkpoint."""
 
     model: Any
     missing: tuple[str, ...]
@@ -197,8 +185,7 @@ class LoadReport:
 def recorded() -> Iterator[list[LoadReport]]:
     """Collect every transformer loaded inside the context.
 
-    Libraries between here and transformers keep its report of a load to themselves, so its public `from_pretrained` is
-    exchanged for one that asks for the report too.
+    Other libraries drop the loading report of transformers, so `from_pretrained` is replaced by one that asks for it.
     """
     found: list[LoadReport] = []
     with _ONE_AT_A_TIME:
@@ -220,12 +207,8 @@ def recorded() -> Iterator[list[LoadReport]]:
 def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
     """Raise `EncoderError` where weights of a transformer are missing, or weights of its own parts are left over.
 
-    Weights beside the transformer, such as the head of a language model, are passed over, and a line says so.
-
-    Args:
-        what: was loaded, for messages, such as `encoder 'NAME'`.
-        loaded: its transformers, as they were loaded.
-        pooled: whether anything depends on their pooler; else it may be missing or left over.
+    A line names weights beside the transformer, such as the head of a language model. `pooled` says whether embeddings
+    use the pooler; else it may be missing or left over. `what` is such as `encoder 'NAME'`.
     """
     for each in loaded:
         missing = [key for key in each.missing if pooled or not _is_pooler(key)]
@@ -266,21 +249,10 @@ _POOLINGS = {"mean": "means of tokens", "lasttoken": "states of the last token"}
 
 
 def assumption(model: SentenceTransformer, name: str, local: bool) -> tuple[str, bool] | None:
-    """Return the assumption for a checkpoint that does not describe its embeddings.
+    """Return the assumption for a checkpoint without a description of its embeddings, and whether files contradict it.
 
-    sentence-transformers makes up the modules behind the transformer where `modules.json` is missing or belongs to
-    another kind of model, and then reads neither the prompts nor the lengths of the checkpoint.
-
-    Args:
-        model: the model as sentence-transformers loaded it.
-        name: folder or hub name of the checkpoint.
-        local: whether it is a folder.
-
-    Returns:
-        One line, and whether files of the checkpoint contradict it; None where nothing was assumed.
-
-    Raises:
-        EncoderError: its configuration is damaged.
+    Where `modules.json` is missing or of another kind, sentence-transformers makes up the modules and reads neither
+    prompts nor lengths. None where nothing was assumed. `EncoderError` if the configuration is damaged.
     """
     settings = read_settings(name, local)
     if load_file_path(name, MODULES, local_files_only=local) is None:
@@ -301,12 +273,7 @@ def _assumed(model: SentenceTransformer) -> str:
 
 
 def missing_part(folder: Path, error: Exception) -> str | None:
-    """Return the missing module of an unloadable folder, or the reason its list is unreadable.
-
-    Args:
-        folder: of the checkpoint.
-        error: what sentence-transformers raised.
-    """
+    """Return the missing module of an unloadable folder, or the reason its list is unreadable."""
     path = folder / MODULES
     if not path.is_file():
         return None

@@ -28,13 +28,9 @@ Neighbours = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Vectors:
     """Return c_i + Σ_l max(0, s_il)^α c_n(i,l), normalised, over languages l other than candidate i's.
 
-    n(i, l) is the candidate of language l that is most like candidate i, the first of equal ones, and s_il the cosine
-    of the two after each language's mean vector is subtracted from its candidates.
-
-    Args:
-        vectors: unit vectors of the candidates, `(C, D)`.
-        languages: number of the language of each candidate, `(C,)`.
-        alpha: exponent; the larger it is, the less is taken of what is hardly a translation.
+    n(i, l) is the candidate of language l nearest to candidate i, the first of equal ones, and s_il the cosine of the
+    two after each language's mean vector is subtracted. `vectors` are unit vectors `(C, D)`, `languages` their numbers
+    `(C,)`.
     """
     moved = vectors.copy()
     for rows, nearest, weights in neighbours(vectors, languages, alpha):
@@ -89,24 +85,17 @@ Indices = NDArray[np.int64]
 
 
 def balance(scores: Scores, languages: Sequence[Indices]) -> None:
-    """Balance scores in place; but for rounding, the order within a language stays what it was.
-
-    Args:
-        scores: of C candidates for each of Q questions, `(Q, C)`.
-        languages: indices of the candidates of each language, all of which are at least one.
-    """
+    """Balance scores `(Q, C)` in place; `languages` holds the column numbers of each language."""
     for columns in languages:
         own = scores[:, columns]
         scores[:, columns] = own - np.float32(SHARE) * own.max(1, keepdims=True)
 
 
 def merged(rankings: Sequence[tuple[Indices, Scores]], top: int) -> tuple[Indices, Scores]:
-    """Return the best of rankings of one language each, by balanced scores, best first, `(K,)` each.
+    """Return the best `top` of rankings of one language each by balanced scores, best first, `(K,)` each.
 
-    Args:
-        rankings: numbers and scores of the best candidates of each language, best first, `(n,)` each. The best `top` of
-            each are enough, as the order within a language stays.
-        top: how many are wanted; K is fewer where there are fewer. Of equal scores the lower number comes first.
+    Each ranking has numbers and scores of its language's best `top` candidates, best first. Of equal scores the lower
+    number comes first.
     """
     numbers = np.concatenate([np.zeros(0, np.int64), *(found for found, _ in rankings)])
     own = [scores - np.float32(SHARE) * scores[:1] for _, scores in rankings]

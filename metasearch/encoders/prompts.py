@@ -28,8 +28,8 @@ def prompt_of(model: SentenceTransformer, role: Role) -> str:
 def written_out(model: SentenceTransformer) -> dict[str, str]:
     """Return a model's prompts, with explicit ones for questions and candidates, under the names with priority.
 
-    sentence-transformers adds an empty prompt under these names to a model that is loaded without them, so that another
-    name or the default prompt, which stood for them before, no longer does.
+    sentence-transformers adds an empty prompt under these names on loading, which would hide other names and the
+    default.
     """
     first = {names[0]: prompt_of(model, role) for role, names in _NAMES.items() if names}
     return {**first, **model.prompts}

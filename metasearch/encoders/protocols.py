@@ -34,11 +34,7 @@ class TextReranker(Protocol):
 
 
 class ProgressEncoder(TextEncoder, Protocol):
-    """Gives vectors, and says how far it is.
-
-    Attributes:
-        on_progress: hears after each batch how many texts are done, and how many there are.
-    """
+    """Encodes texts and calls `on_progress` after each batch with the number of finished texts and their total."""
 
     on_progress: Callable[[int, int], None] | None
 
@@ -54,30 +50,22 @@ def report_progress(encoder: ProgressEncoder, hear: Callable[[int, int], None]) 
 
 
 class CheckpointInfo(Protocol):
-    """What was opened from a checkpoint.
-
-    Attributes:
-        origin: fingerprint of the checkpoint; empty where nobody took it.
-        seeded: whether its weights are drawn from a seed.
-    """
+    """Source of an encoder: the fingerprint of its checkpoint, empty if unknown, and whether its weights are random."""
 
     @property
     def origin(self) -> str:
-        """See above."""
+        """Fingerprint of the checkpoint; empty if unknown."""
 
     @property
     def seeded(self) -> bool:
-        """See above."""
+        """Whether the weights are drawn from a seed."""
 
 
 class CachedEncoder:
     """Embed each text once per role and cache the result; the encoder's weights must not change.
 
-    The last bits of a vector depend on which texts are encoded together. So each part of the data has vectors of its
-    own (`part`): they are the same whether another part was encoded before or not, as in a run that was resumed.
-
-    Args:
-        encoder: whose vectors they are.
+    The last bits of a vector depend on which texts are encoded together. So each `part` of the data has vectors of its
+    own, which do not depend on whether another part was encoded before, as in a resumed run.
     """
 
     def __init__(self, encoder: TextEncoder) -> None:

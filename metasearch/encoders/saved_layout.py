@@ -1,9 +1,8 @@
 """Rewrite a sentence-transformers 6 folder for releases 3 to 6 and model servers, with the same embeddings.
 
-sentence-transformers 6 reads the layout of its older releases, but they do not read its own: they fail at unknown keys
-and type paths. text-embeddings-inference and vLLM look for the older type paths, pooling keys and `max_seq_length`. A
-module that an older release cannot express keeps the layout of release 6, so that older releases fail and say why. So
-does a network with rotary positions (ModernBERT), whose configuration transformers 4 does not know.
+Older releases fail at unknown keys and type paths of release 6. text-embeddings-inference and vLLM look for the older
+type paths, pooling keys and `max_seq_length`. A module that an older release cannot express keeps the layout of release
+6, so that older releases fail and say why. So does a network with rotary positions, which transformers 4 cannot read.
 """
 
 import json
@@ -51,12 +50,7 @@ _SENTENCE = "sentence_embedding"
 def read_settings(name: str, local: bool) -> dict[str, Any]:
     """Return sentence-transformers' own configuration of a checkpoint, such as its prompts; empty where it has none.
 
-    Args:
-        name: folder or hub name of the checkpoint.
-        local: whether it is a folder.
-
-    Raises:
-        EncoderError: it is no JSON object.
+    `local` says whether `name` is a folder. `EncoderError` if it is no JSON object.
     """
     path = load_file_path(name, SETTINGS, local_files_only=local)
     if path is None:
@@ -91,16 +85,7 @@ def write_older_layout(model: SentenceTransformer, folder: Path) -> None:
 
 
 def restore_lengths(model: SentenceTransformer, name: str, local: bool) -> None:
-    """Restore the lengths per role named in a model's checkpoint, if any.
-
-    Args:
-        model: the model as sentence-transformers loaded it.
-        name: folder or hub name of the checkpoint.
-        local: whether it is a folder.
-
-    Raises:
-        EncoderError: the lengths are no whole numbers of tokens.
-    """
+    """Restore the lengths per role named in a model's checkpoint, if any; `EncoderError` for other values."""
     said = read_settings(name, local).get(_LENGTHS)
     if said is None:
         return
@@ -220,16 +205,7 @@ def write_dimensions(model: SentenceTransformer, folder: Path) -> None:
 
 
 def read_dimensions(model: SentenceTransformer, name: str, local: bool) -> None:
-    """Take the record from the checkpoint that a model was loaded from, where it has one.
-
-    Args:
-        model: the model, which ends in the module that makes its vectors.
-        name: folder or hub name of the checkpoint.
-        local: whether it is a folder.
-
-    Raises:
-        EncoderError: what it says is no list of whole numbers from 1 to the width of the vectors.
-    """
+    """Set the trained dimensions named in a model's checkpoint, if any; `EncoderError` for wrong values."""
     settings = read_settings(name, local)
     if _KEY not in settings:
         return

@@ -55,13 +55,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Packed:
-    """What the file holds.
+    """Content of the file.
 
     Attributes:
-        shape: sizes of the encoder.
         pieces: pieces of the vocabulary with their log-probabilities, in the order of their numbers.
         special: numbers of the pieces bos, eos, pad and unk.
-        replaced: character → what the normaliser puts in its place.
+        replaced: replacement for each character that the normaliser changes.
         tensors: name → weights in float32, flat.
     """
 
@@ -73,11 +72,7 @@ class Packed:
 
 
 def read(path: Path) -> Packed:
-    """Return what the file holds, weights in float32.
-
-    Raises:
-        EncoderError: it cannot be read, is not of this format, or ends too early.
-    """
+    """Return the content of the file, weights in float32; `EncoderError` if it cannot be read or has another format."""
     try:
         cursor = _Cursor(path.read_bytes())
         shape = _shape(cursor)
@@ -185,8 +180,7 @@ _EMBEDDINGS = {
 def unpack(source: Path, folder: Path) -> None:
     """Write a packed file's encoder into an empty folder: mean pooling, normalised, with E5's prompt.
 
-    Raises:
-        EncoderError: the file is damaged, or not that of multilingual-e5-small.
+    `EncoderError` if the file is damaged, or not multilingual-e5-small.
     """
     quiet()
     packed = read(source)
@@ -210,12 +204,9 @@ def unpack(source: Path, folder: Path) -> None:
 
 
 def state(packed: Packed) -> dict[str, NDArray[np.float32]]:
-    """Return the weights with a BERT model's names and shapes.
+    """Return the weights with a BERT model's names and shapes; `EncoderError` if they do not fit.
 
-    E5 has no pooler and the file holds none; there is one of zeros, so that nothing draws a random one.
-
-    Raises:
-        EncoderError: a weight is missing, has another size than its place, or has no place.
+    E5 has no pooler and the file holds none; it gets one of zeros, so that nothing draws a random one.
     """
     shapes = _shapes(packed)
     wrong = shapes.keys() ^ packed.tensors.keys()
@@ -264,13 +255,9 @@ _SPECIAL_TOKENS = {"bos": "<s>", "cls": "<s>", "eos": "</s>", "sep": "</s>", "un
 
 
 def tokenizer(pieces: Sequence[tuple[str, float]], longest: int) -> PreTrainedTokenizerFast:
-    """Return the tokenizer.
+    """Return the tokenizer from pieces with their log-probabilities, for inputs of at most `longest` tokens.
 
-    The class of the library for XLM-R would build its own normaliser anew and lose this one.
-
-    Args:
-        pieces: pieces with their log-probabilities, the special ones at the numbers of XLM-R.
-        longest: longest input in tokens.
+    The class of the library for XLM-R would build its own normaliser and lose this one.
     """
     backend = Tokenizer(Unigram(list(pieces), unk_id=UNK, byte_fallback=False))
     backend.normalizer = normalizers.Sequence(

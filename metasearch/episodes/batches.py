@@ -30,16 +30,16 @@ class Batches:
     Examples of similar length share a batch, which saves padding: an epoch is shuffled, cut into stretches of
     `bucket` batches, each stretch sorted by length and cut into batches, and the batches are shuffled.
 
-    Without `parts`, an epoch holds every example once. With them, every part gives the same number of examples, the
-    total divided by the number of parts, rounded up: a larger part is walked through without replacement from one
-    epoch to the next, a smaller one is gone through several times, in a fresh order each time.
+    With `parts`, such as the language of each example `(P,)`, every part gives the same number of examples: a larger
+    part is visited without replacement from one epoch to the next, a smaller one several times, in a fresh order each
+    time.
 
     Args:
         examples: P examples.
         lengths: length of each example in tokens `(P,)`.
         size: examples in a batch; the last one of an epoch may hold fewer.
         seed: seed of the run.
-        parts: number of the part of each example `(P,)`, such as its language, to give every part the same share.
+        parts: number of the part of each example `(P,)`; by default one part.
         name: name of the random streams.
         bucket: batches that are sorted together; 1 sorts nothing.
 
@@ -119,15 +119,7 @@ class Batches:
 
 
 def cut(order: Order, lengths: Order, size: int, bucket: int, rng: np.random.Generator) -> list[Order]:
-    """Cut shuffled examples into shuffled batches with similar lengths.
-
-    Args:
-        order: numbers of the examples `(P,)`.
-        lengths: length of each of them, in their order `(P,)`.
-        size: examples in a batch.
-        bucket: batches that are sorted together; 1 sorts nothing.
-        rng: shuffles the batches.
-    """
+    """Cut shuffled examples `(P,)` with their lengths `(P,)` into shuffled batches with similar lengths."""
     batches: list[Order] = []
     for start in range(0, len(order), bucket * size):
         stretch = order[start : start + bucket * size]
@@ -146,10 +138,6 @@ def episode_of(examples: Sequence[Example]) -> Episode:
 
 
 def variant_of(examples: Sequence[Example]) -> Variant:
-    """Return a batch's languages, such as `en_{ar,de}`.
-
-    The first language of every example is the query's; where they differ, the first of them by name is, and the others
-    join the languages of the other side.
-    """
+    """Return a batch's languages, such as `en_{ar,de}`: the first query language by name, then all others."""
     first, *others = sorted({example.languages[0] for example in examples})
     return Variant(first, tuple(sorted({*others, *(example.languages[1] for example in examples)})))

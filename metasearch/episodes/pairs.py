@@ -13,10 +13,9 @@ from metasearch.errors import ConfigError, DataError
 
 
 class PairSampler:
-    """Draws scored pairs from one split, without replacement within a set.
+    """Draws scored pairs from one split, without replacement within a set; several languages take turns.
 
-    A set in several languages takes them in turn, so that each has its share. `ConfigError` where the settings ask for
-    similar queries, graded negatives or translations of questions, which have no meaning here.
+    `ConfigError` for similar queries, graded negatives or translations of questions, which have no meaning here.
     """
 
     def __init__(self, data: SimilarityData, settings: Episodes) -> None:
@@ -63,14 +62,8 @@ class PairSampler:
 class QuestionTranslations:
     """Add a translated question, with the same id, to each triplet.
 
-    The language is drawn evenly, for each triplet, among those that the arrangement of the episode names and that the
-    question is asked in. So no language that a mode does not train on is ever seen.
-
-    Args:
-        data: data of the split to draw from.
-        arrangements: whose questions are to have translations.
-        where: what messages begin with.
-        whole: the same with further questions, which translations are drawn from; by default none.
+    The language is drawn evenly, for each triplet, among the languages of the episode's arrangement with that question.
+    So no language that a mode does not train on is ever seen. `whole` has further questions to draw translations from.
 
     Raises:
         ConfigError: an arrangement has one language only.

@@ -26,14 +26,6 @@ class EpisodeSampler:
     has k examples, each further one q; each set has a random stream of its own. Translations are drawn last, so that
     the rest of a set is the same without them.
 
-    Args:
-        sets: draws the sets.
-        arrangements: of the phase.
-        settings: how to draw.
-        phase: such as `meta-train`.
-        seed: of the run.
-        translations: adds translations of the questions, where there are to be any.
-
     Raises:
         DataError: the data is too small for k, q or the number of negatives.
     """
@@ -86,8 +78,7 @@ def samplers(
 ) -> dict[Phase, EpisodeSampler]:
     """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev or its part `valid`.
 
-    Similar queries, graded and mined negatives need vectors of the current encoder, `embed`. `DataError` where the data
-    is too small for the recipe.
+    Similar queries, graded and mined negatives need `embed`. `DataError` where the data is too small for the recipe.
     """
     parts, arrangements = _parts(benchmark, recipe, seed, valid), benchmark.arrangements
     sets = {phase: _sets(part, recipe, embed, arrangements[phase]) for phase, part in parts.items()}
@@ -99,10 +90,7 @@ def samplers(
 
 
 def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
-    """Raise `DataError` when the data is too small for the recipe, or lacks what it draws; needs no encoder.
-
-    The seed draws which questions have their labels, where the recipe takes some away.
-    """
+    """Raise `DataError` when the data is too small for the recipe, or lacks what it draws; needs no encoder."""
     valid = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0]
     if recipe.budget.meta_valid and (lacking := benchmark.only_translated):
         raise DataError(

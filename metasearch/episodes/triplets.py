@@ -70,13 +70,7 @@ def choose(
 
 
 class NearestCandidates:
-    """Candidates and questions in some languages, embedded once by the starting encoder.
-
-    Args:
-        data: data of the split to draw from.
-        languages: that are asked in and searched.
-        embed: vectors on the starting encoder.
-    """
+    """Candidates and questions in some languages, embedded once by the starting encoder."""
 
     def __init__(self, data: RetrievalData, languages: Collection[str], embed: Embed) -> None:
         self._candidates = [each for each in data.candidates if each.language in languages]
@@ -93,14 +87,9 @@ class NearestCandidates:
     def near(
         self, question: Question, positive: Candidate, own: Collection[str], languages: Sequence[str], margin: float
     ) -> list[Candidate]:
-        """Return negatives for a question with this answer, nearest first, without duplicates.
+        """Return negatives for a question with this answer in some languages, nearest first, without duplicates.
 
-        Args:
-            question: of the data.
-            positive: its answer p.
-            own: texts of all its answers, which are no negatives.
-            languages: of the negatives.
-            margin: m.
+        `own` are texts of all its answers, `margin` is m.
         """
         cosine = (self._vectors @ self._questions[self._row_of[question]])[self._vector_of]
         right = cosine[self._candidates.index(positive)]
@@ -113,19 +102,18 @@ class NearestCandidates:
 class TripletSampler:
     """Draw triplets from one split's questions.
 
-    A set of `count` triplets is made of as few questions as give that many: each question is paired with its answer
-    in every candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut
-    at `count` keeps questions and languages balanced. A negative is the answer to another question, in a language
-    drawn evenly from the candidate languages, and never answers the question itself, nor has the text of an answer
-    that does. The negatives of a question have different texts. Those that are `mined` may be any candidates.
-    Candidates that are labelled as no answers (`grades` of 0) come first, whatever the class of the others.
+    A set of `count` triplets has as few questions as give that many: each question is paired with its answer in every
+    candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut at `count`
+    keeps questions and languages balanced. A negative is the answer to another question, in a language drawn evenly
+    from the candidate languages, and never has the text of an answer to the question. The negatives of a question have
+    different texts; `mined` ones may be any candidates. Candidates labelled as no answers (`grades` of 0) come first.
 
     Args:
         data: data of the split to draw from.
-        settings: how to draw.
+        settings: settings of the episodes.
         loss: settings of the loss, whose margin separates the classes of negatives.
-        embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
-            `similar` queries all questions are embedded here, once: similarity stays that of the starting encoder.
+        embed: vectors on the current encoder; needed unless queries and negatives are both `random`. `similar` queries
+            keep the similarity of the starting encoder.
         nearest: gives `mined` negatives.
     """
 
@@ -303,8 +291,7 @@ class TripletSampler:
     def _similar(self, like: LabelledSet, variant: Variant, number: int, rng: np.random.Generator) -> list[Question]:
         """Draw each question from the nearest to one of the support's, in the query's language.
 
-        The support question itself is not drawn again in its own language; in another language its translation
-        counts as its nearest question, as in the authors' code.
+        In another language the translation of the support question counts as the nearest, as in the authors' code.
         """
         anchors = list(dict.fromkeys(t.question for t in cast("tuple[Triplet, ...]", like.examples)))
         chosen: list[Question] = []

@@ -1,9 +1,9 @@
-"""Checkpoints that are whole or not there: no pickle, a hash over everything, and an atomic swap.
+"""Checkpoints that are complete or missing: no pickle, a hash over everything, and an atomic swap.
 
 A checkpoint is a folder with `weights.safetensors`, `optimizer.safetensors`, `best.safetensors` (the weights with the
-best dev score), `learner.safetensors` and `state.json`, which holds the hashes of the others and one of itself. It is
-written beside the last one and takes its place by renaming. The last one stays as `checkpoint.previous`: if the newest
-is damaged, or the machine stops between the two renames, a run goes on from there.
+best dev score), `learner.safetensors` and `state.json`, which holds the hashes of the others and its own. It is written
+beside the last one and renamed. The last one stays as `checkpoint.previous`, in case the newest is damaged or the
+machine stops between the two renames.
 """
 
 import hashlib
@@ -32,14 +32,9 @@ _SCHEMA = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that a run needs to resume as if it had never stopped.
+    """Everything that a run needs to resume: tensors by name, and counters and scores as JSON.
 
-    Attributes:
-        weights: of the learner, by name.
-        optimizer: state of the outer optimiser, by name.
-        best: weights with the best dev score; empty before the first evaluation.
-        learner: what the learner keeps beside its weights, by name; most keep nothing.
-        state: counters and scores, as JSON.
+    `best` is empty before the first evaluation; `learner` is the learner's state beside its weights, mostly empty.
     """
 
     weights: Tensors
@@ -67,12 +62,9 @@ class CheckpointStore:
             raise write_error(self.folder, error, _size(checkpoint)) from error
 
     def load(self) -> Checkpoint | None:
-        """Return the latest complete checkpoint, or None.
+        """Return the latest complete checkpoint, or None; a line says so if it is not the newest.
 
-        A line says so where that is not the newest.
-
-        Raises:
-            RunFolderError: there are checkpoints and all are damaged; the newest is named, and what is wrong with it.
+        `RunFolderError` if all checkpoints are damaged.
         """
         problems: dict[Path, str] = {}
         for folder, found in self.found():

@@ -1,7 +1,7 @@
 """The processes of a run, which exchange values and gradients through torch.distributed.
 
 Every process has all data and weights, computes its shards of an outer step, and takes the same step of the optimiser.
-The first process reads and writes the run folder, evaluates, and tells the others.
+The first process reads and writes the run folder, evaluates, and broadcasts to the others.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,11 +29,7 @@ _WORK = timedelta(days=30)
 
 
 class ProcessGroup:
-    """The processes of a run; a single process waits for nobody. gloo connects them, NCCL moves GPU gradients.
-
-    Args:
-        own: which of the processes this is.
-    """
+    """The processes of a run; a single process waits for nobody. gloo connects them, NCCL moves GPU gradients."""
 
     def __init__(self, own: Rank | None = None) -> None:
         self.rank = own or Rank()
@@ -67,7 +63,7 @@ class ProcessGroup:
         """Return the sum of these parameters' gradients over all processes, along a binary tree.
 
         Pairs of neighbours exchange their sums, then pairs of pairs, and so on: after log₂ of the number of processes
-        all have the same bits. A sum has the rows that any process has, and is None where no process has a gradient.
+        all have the same bits. A sum is None where no process has a gradient.
         """
         distance = 1
         while distance < self.rank.count:
@@ -147,11 +143,9 @@ SINGLE_PROCESS = ProcessGroup()
 
 
 def join_processes() -> ProcessGroup:
-    """Return the processes that torchrun started together with this one, once all are there; or this one alone.
+    """Return the processes that torchrun started together, or a single one.
 
-    Raises:
-        ConfigError: the environment is incomplete.
-        ProcessLost: another process has ended.
+    `ConfigError` if the environment is incomplete, `ProcessLost` if another process has ended.
     """
     own = rank()
     return ProcessGroup(own) if own.count > 1 else SINGLE_PROCESS

@@ -23,9 +23,7 @@ class LARS(torch.optim.Optimizer):
         w ← w − v
 
     λ is 1 where ‖w‖ or ‖g‖ is 0, or a parameter that begins at 0 would stay there; and in parameter groups with
-    `adaptive=False`. Libraries differ in details: `torch_optimizer.LARS` multiplies by γ after the momentum, which is
-    the same only while γ is constant, and uses λ = 1 wherever β is 0. A sparse gradient is taken as a dense one, as the
-    momentum and the norms are of the whole layer. The arguments are γ, m, β and η.
+    `adaptive=False`. A sparse gradient is taken as a dense one. The arguments are γ, m, β and η.
     """
 
     def __init__(

@@ -105,8 +105,7 @@ class OuterGradients:
             memory and the same gradient; `auto` recomputes layers from the first step on that runs out of memory.
 
     Attributes:
-        notes: what is done in a slower way for this encoder and why.
-        one_pass: whether a learner without inner steps encodes all texts of a shard in one pass.
+        notes: slower methods for this encoder, with reasons.
     """
 
     def __init__(self, encoder: Encoder, workers: int | None = None, checkpointing: Checkpointing = "auto") -> None:

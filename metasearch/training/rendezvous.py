@@ -26,10 +26,7 @@ def store() -> Store:
 def ended_before(code: int) -> int | None:
     """Return the exit code of the first failed process; None if it is this one, which then reports the error.
 
-    The first process goes before others that fail at the same time. Where the store is gone, it alone speaks.
-
-    Args:
-        code: with which this process will end.
+    The first process has priority over others that fail at the same time. Without the store, it alone reports.
     """
     first = rank().number == 0
     try:

@@ -71,15 +71,10 @@ def total_steps(budget: Budget, counts: Sequence[int], max_steps: int | None) ->
 
 
 def rate(step: int, total: int, settings: Outer) -> float:
-    """Return a step's rate factor, above 0 and at most 1.
+    """Return a step's rate factor, above 0 and at most 1; steps count from 1.
 
     It rises in a line over the w steps of the warm-up: 1/w, 2/w, ... 1. Then it falls, in a line or as half a cosine,
-    so that it would be 0 at the step after the last. So no step is taken in vain.
-
-    Args:
-        step: counted from 1.
-        total: steps of the whole training.
-        settings: shape and length of the warm-up and of the decay.
+    so that it would be 0 at the step after the last.
     """
     warmup = round(settings.warmup * total)
     if step < warmup:

@@ -18,13 +18,8 @@ from metasearch.io import atomic_write
 class StepGradient:
     """An outer step's loss; its gradient is in `.grad` of the learner's parameters.
 
-    Attributes:
-        number: of the step, from 1.
-        phase: such as `meta-train`.
-        episodes: its meta-batch.
-        loss: of the meta-batch, and its terms.
-        norm: Euclidean norm of the gradient, before clipping.
-        rate: learning rate, as a term, where it changes over time.
+    `number` counts from 1, `norm` is the Euclidean norm before clipping, and `rate` the learning rate as a term, where
+    it changes over time.
     """
 
     number: int
@@ -48,11 +43,7 @@ class StepGradient:
 
 
 class NonFiniteStep(NonFiniteError):
-    """The loss or the gradient of an outer step is not finite; the weights were not updated.
-
-    Attributes:
-        step: the outer step.
-    """
+    """The loss or the gradient of an outer step is not finite; the weights were not updated."""
 
     def __init__(self, step: StepGradient, problem: str) -> None:
         terms = ", ".join(f"{name} {term:.4g}" for name, term in step.loss.terms.items())
@@ -65,12 +56,7 @@ class NonFiniteStep(NonFiniteError):
 
 @contextmanager
 def save_failed_batch(folder: Path) -> Iterator[None]:
-    """Write the texts of a non-finite step to `nonfinite-step-N.txt` in a run folder.
-
-    Raises:
-        NonFiniteError: the error of the step, with the path of the file.
-        RunFolderError: the file cannot be written.
-    """
+    """Write the texts of a non-finite step to `nonfinite-step-N.txt` in a run folder; the error names it."""
     try:
         yield
     except NonFiniteStep as error:

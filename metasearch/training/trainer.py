@@ -43,12 +43,9 @@ Reason = Literal["finished", "patience", "interrupted"]
 
 @dataclass
 class EarlyStopping:
-    """Stops after `patience` outer steps without a better dev score (MAML-Align paper, appendix C.3).
+    """Stops after `patience` outer steps without a better dev score (MAML-Align paper, appendix C.3); 0 never stops.
 
-    Only scores of trained weights take part: the score before the first step is a baseline to compare with, so that
-    a learner which does harm is reported as doing so.
-
-    Patience is in outer steps; 0 never stops. `best_score` is None until the first update.
+    Only scores of trained weights count, so that a learner which does harm is reported as doing so.
     """
 
     patience: int
@@ -72,14 +69,9 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a training.
+    """Result of a training; `baseline` is the dev score before the first step.
 
-    Attributes:
-        steps: outer steps taken.
-        reason: why it ended.
-        baseline: dev score before the first step.
-        best_score: dev score of the final weights; None when no step was taken.
-        best_step: outer step of that score.
+    `best_score` and `best_step` belong to the final weights; the score is None when no step was taken.
     """
 
     steps: int
@@ -103,17 +95,17 @@ class Trainer:
     Args:
         learner: turns episodes into a loss.
         gradients: takes the gradient of that loss.
-        schedule: which episodes when, and how many in one outer step.
+        schedule: episodes of each outer step.
         settings: settings of the outer optimiser.
         pace: evaluation interval, patience, and the shards of a step.
         dev: returns the dev score of the present weights; higher is better.
-        callback: is told of steps and scores.
-        store: where checkpoints go; None keeps them in memory only.
+        callback: receives steps and scores.
+        store: stores checkpoints; None keeps them in memory only.
         seed: seed of the run; step i draws its dropout from (seed, i).
         precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
         dropout: whether the encoder's dropout is on in training.
-        baseline: dev score before the first step, where it is known already.
-        processes: that share the shards of a step; the first one scores, and has store and callback.
+        baseline: dev score before the first step, if known.
+        processes: share the shards of a step; the first one scores, and has store and callback.
     """
 
     learner: Learner
@@ -255,11 +247,7 @@ class Trainer:
 
 
 def log_memory(trainer: Trainer) -> None:
-    """Log the size of weights, optimiser state and first meta-batch, over all processes.
-
-    Activations grow with the tokens of the batch. Nothing is refused: a step that does not fit the memory is taken
-    again with less (`metasearch.training.outer_gradients`).
-    """
+    """Log the size of weights, optimiser state and first meta-batch; activations grow with the tokens of the batch."""
     if not trainer.schedule.total:
         return
     phase, position = trainer.schedule.at(0)

@@ -28,9 +28,9 @@ class EmbeddedSet:
     Attributes:
         vectors: embeddings of each column `(B, D)`, by its name, such as `positive`.
         texts: numbers of the texts of each column `(B,)`; equal texts of a role have equal numbers.
-        gold: similarity from 0 to 1 of each example `(B,)`, where there is one.
-        answers: whether the candidate text of a number is labelled as an answer to the question of each example,
-            `(B, numbers)`, where labels say more than the positives do.
+        gold: similarity from 0 to 1 of each example `(B,)`, if any.
+        answers: whether the candidate text of a number answers the question of each example, `(B, numbers)`, if
+            labelled.
     """
 
     vectors: Mapping[str, Tensor]
@@ -66,11 +66,9 @@ class Loss(ABC):
 
 
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
-    """Return the losses named in a recipe, or the default for each kind of examples.
+    """Return the losses named in a recipe, or the default ones; an option goes to every loss that has it.
 
-    An option goes to every loss that has it.
-
-    `ConfigError` where there is no such loss, or an option is unknown to all of them or has a wrong value.
+    `ConfigError` where a loss is unknown, or an option is unknown to all of them or has a wrong value.
     """
     kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in _names(settings)]
     known = [set(kind.Options.model_fields) for kind in kinds]
@@ -94,12 +92,7 @@ def _own(options: Mapping[str, Any], of_others: set[str]) -> dict[str, Any]:
 
 
 def warn_of_unused(settings: Settings, graded: bool = False) -> None:
-    """Warn about loss values in a recipe that the loss ignores.
-
-    Args:
-        settings: the recipe's loss.
-        graded: the margin separates classes of negatives, whatever the loss.
-    """
+    """Warn about loss values in a recipe that the loss ignores; `graded`: the margin separates classes of negatives."""
     losses = losses_of(settings)
     known = {name for loss in losses for name in type(loss).Options.model_fields}
     if graded:
@@ -148,13 +141,10 @@ class Temperature(FrozenConfig):
 
 
 def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: float) -> Tensor:
-    """Return the mean cross entropy for finding candidate i with anchor i.
+    """Return the mean cross entropy for finding candidate i with anchor i among its `wrong` candidates.
 
-    Args:
-        anchors: vectors `(N, D)`.
-        candidates: vectors `(M, D)`, of which the first N are the right ones, M ≥ N.
-        wrong: which candidates each anchor is to tell from its own, `(N, M)`.
-        temperature: divisor of the cosines.
+    Anchors are `(N, D)`, candidates `(M, D)`, of which the first N are the right ones, and `wrong` is `(N, M)`. Cosines
+    are divided by the temperature.
     """
     logits = cosines(anchors, candidates) / temperature
     own = torch.arange(len(anchors), device=anchors.device)
@@ -167,10 +157,8 @@ def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: flo
 def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None) -> Tensor:
     """Return the wrong answers for each question, `(N, M)`: distinct texts that are no example's answer to it.
 
-    Args:
-        asked: numbers of the questions `(N,)`.
-        answers: numbers of the answers `(M,)`, of which the first N are those of the examples, M ≥ N.
-        labelled: whether the text of a number is another answer of each example `(N, numbers)`; by default none is.
+    `asked` are numbers of the questions `(N,)`, `answers` of the answers `(M,)`, of which the first N belong to the
+    examples. `labelled` says whether the text of a number is another answer of each example `(N, numbers)`.
     """
     own = equal_texts(answers)[: len(asked)]
     if labelled is not None:

@@ -29,14 +29,8 @@ from metasearch.config.base import NonNegative, Rate
 def contrast(questions: Tensor, translations: Tensor, asked: Tensor, said: Tensor, temperature: float) -> Tensor:
     """Return (L(q → t) + L(t → q)) / 2, where L is the InfoNCE for finding example i among all examples.
 
-    Each way, other translations of the same question, repeated texts and the text itself are no wrong ones.
-
-    Args:
-        questions: vectors q `(B, D)`.
-        translations: vectors t of a translation of each `(B, D)`.
-        asked: numbers of the questions' texts `(B,)`.
-        said: numbers of the translations' texts `(B,)`, equal to that of a question of the same text.
-        temperature: τ, divisor of the cosines.
+    Questions q and translations t are `(B, D)`, `asked` and `said` the numbers of their texts `(B,)`. Other
+    translations of the same question, repeated texts and the text itself are no wrong ones.
     """
     # Two languages may spell something alike; nothing is told from itself.
     other = asked.unsqueeze(1) != said.unsqueeze(0)
@@ -51,13 +45,8 @@ def divergence(questions: Tensor, translations: Tensor, candidates: Tensor, temp
         p_i(c) = softmax_c(cos(q_i, c) / τ),  r_i(c) = softmax_c(cos(t_i, c) / τ),  m_i = (p_i + r_i) / 2
         1/B Σ_i 1/2 Σ_c (p_i(c) ln(p_i(c) / m_i(c)) + r_i(c) ln(r_i(c) / m_i(c)))
 
-    It is 0 where p = r, and at most ln 2 (Lin 1991, "Divergence measures based on the Shannon entropy").
-
-    Args:
-        questions: vectors q `(B, D)`.
-        translations: vectors t of a translation of each `(B, D)`.
-        candidates: vectors c of the distinct candidate texts of the set `(C, D)`.
-        temperature: τ, divisor of the cosines.
+    It is 0 where p = r, and at most ln 2 (Lin 1991, "Divergence measures based on the Shannon entropy"). Candidates c
+    are the distinct candidate texts of the set `(C, D)`; q and t are `(B, D)`.
     """
     p, r = (
         torch.log_softmax(cosines(vectors, candidates) / temperature, dim=1) for vectors in (questions, translations)
@@ -70,14 +59,12 @@ class InfoNCE(Loss):
     """−1/B Σ_i log (exp(cos(q_i, p_i)/τ) / Σ_c exp(cos(q_i, c)/τ)), c = p_i and every wrong answer to question i.
 
     Wrong answers are the distinct texts among the positives of other questions and all negatives, less every text that
-    is labelled as an answer to the question itself, whether the set has it as its positive or not. So other answers to
-    it, their translations and repeated texts are not pushed away.
-
-    With `align`, λ times `contrast` or `divergence` is added, which aligns questions with their translations.
+    is labelled as an answer to the question. With `align`, λ times `contrast` or `divergence` is added, which aligns
+    questions with their translations.
     """
 
     class Options(Temperature):
-        """Temperature τ, and what aligns questions with their translations.
+        """Temperature τ, and the alignment of questions with their translations.
 
         Attributes:
             align: `infonce`: a question and its translation find each other among those of the set; `jsd`: the two have
@@ -106,10 +93,7 @@ class InfoNCE(Loss):
         return tuple(changed) if self.options.align == "none" else ()
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `question`, `positive` and, where there are, `negative` and `translation`.
-
-        Each is of shape `(B, D)`.
-        """
+        """Return the loss of `question`, `positive` and, if present, `negative` and `translation`, each `(B, D)`."""
         answers = [name for name in ("positive", "negative") if name in batch.vectors]
         texts = torch.cat([batch.texts[name] for name in answers])
         candidates = torch.cat([batch.vectors[name] for name in answers])

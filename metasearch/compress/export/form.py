@@ -45,11 +45,7 @@ class Form(Settings):
         return " ".join(parts) or "plain"
 
     def check(self, scored: bool) -> None:
-        """Raise `ConfigError` where wishes do not go together, or packages are missing.
-
-        Args:
-            scored: whether there is a task that shows what is lost.
-        """
+        """Raise `ConfigError` where options contradict or packages are missing; `scored`: a task measures the loss."""
         if self.plain and (self.onnx or self.int8):
             other = "--onnx" if self.onnx else "--int8"
             raise ConfigError(f"--sentence-transformers and {other} cannot be combined")
@@ -74,22 +70,18 @@ FILE = "metasearch.json"
 
 
 class Facts(FrozenConfig):
-    """What a program needs to know to use the graph, and where it comes from.
+    """Content of `metasearch.json`: how to use the graph, and its origin.
 
     Attributes:
-        format: what kind of file it is.
         layout: number of this set of keys.
-        name: of the encoder.
-        fingerprint: of the encoder; see `metasearch.encoders.fingerprint`.
         precision: of the graph's weights and products.
         model: path of the graph in the folder, with slashes.
         dimension: numbers of a vector.
-        longest: tokens that the graph can take; None where there is no end.
-        lengths: role → tokens at which its texts are cut.
-        prompts: role → what is put before its texts.
-        difference: largest absolute difference between numbers of the graph's vectors in float32 and the encoder's.
+        longest: tokens that the graph can take; None without a limit.
+        lengths: role → tokens at which its texts are truncated.
+        difference: largest absolute difference between the graph in float32 and the encoder.
         versions: of libraries that made it.
-        results: scores of the encoder and of what was made of it.
+        results: scores of the encoder before and after.
     """
 
     format: Literal["metasearch-onnx"] = "metasearch-onnx"

@@ -74,11 +74,8 @@ _TEXTS = ["a", "Where is the key?", "The key is under the mat."]
 def build_graph(encoder: Encoder) -> Any:
     """Return an encoder as an `onnx.ModelProto`, with weights, in float32.
 
-    Inputs are what its network reads of the columns of its tokenizer, `(batch, length)` in int64; the output is
-    `sentence_embedding`, `(batch, D)`: pooling, linear maps and normalisation are in the graph.
-
-    Raises:
-        EncoderError: a part of the network cannot be written as a graph.
+    Inputs are columns of its tokenizer, `(batch, length)` in int64; the output is `sentence_embedding`, `(batch, D)`,
+    with pooling, linear maps and normalisation. `EncoderError` if a part of the network cannot be written as a graph.
     """
     columns, values = zip(*_example(encoder).items(), strict=True)
     network = build_network(encoder, columns)
@@ -228,10 +225,7 @@ def by_row(table: NDArray[np.float32]) -> Stored:
 
 
 def by_block(weights: NDArray[np.float32]) -> Stored:
-    """Return uint8 integers `(N, B, 128)` for weights `(K, N)`, where 128 is zero, and their steps `(N, B)`.
-
-    Behind the last weight of a column there are zeros; the step of a block of zeros is 0.
-    """
+    """Return uint8 integers `(N, B, 128)` for weights `(K, N)`, where 128 is zero, and their steps `(N, B)`."""
     rows, columns = weights.shape
     even = np.pad(weights, ((0, -rows % BLOCK), (0, 0)))
     blocks = np.ascontiguousarray(even.T).reshape(columns, -1, BLOCK)

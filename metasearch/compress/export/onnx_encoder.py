@@ -27,12 +27,9 @@ _TOKENISED_AT_ONCE = 4096
 
 
 class OnnxEncoder:
-    """Embeddings from an exported folder.
+    """Embeddings from an exported folder with `metasearch.json`, the graph that it names and `tokenizer.json`.
 
-    Args:
-        folder: with `metasearch.json`, the graph that it names and `tokenizer.json`.
-        max_length: longest inputs in tokens; by default those of the folder.
-        prompts: role → what is put before its texts, in place of the folder's own.
+    `max_length` and `prompts` replace the folder's own.
 
     Raises:
         EncoderError: a file is missing or damaged.

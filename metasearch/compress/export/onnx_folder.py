@@ -61,17 +61,10 @@ print(encode(["Where is the key?"], "question") @ encode(answers, "candidate").T
 
 
 def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
-    """Write an encoder as an ONNX graph to an empty folder; returns what `metasearch.json` says.
+    """Write an encoder as an ONNX graph to an empty folder; returns the content of `metasearch.json`.
 
-    The graph is held against the encoder before it is kept, with `int8` before it is rounded.
-
-    Args:
-        encoder: the encoder.
-        folder: gets the files.
-        int8: whether to store weights in eight bits.
-
-    Raises:
-        EncoderError: the network cannot be written as a graph, the tokenizer not as a file, or the vectors differ.
+    The graph in float32 is compared with the encoder before `int8` rounds it. `EncoderError` if the network or
+    tokenizer cannot be written, or the embeddings differ.
     """
     log.info("exporting %s to ONNX: about 15 seconds", encoder.name)
     graph = build_graph(encoder)
@@ -138,10 +131,9 @@ _CONFIG = "tokenizer_config.json"
 
 
 def write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
-    """Write `tokenizer.json` and `tokenizer_config.json`: texts are cut at `longest` tokens, and padded in a batch.
+    """Write `tokenizer.json` and `tokenizer_config.json`, with truncation at `longest` tokens and padding.
 
-    Raises:
-        EncoderError: the tokenizer is written in Python; these files are of one in Rust.
+    `EncoderError` if the tokenizer is written in Python.
     """
     if is_static(encoder.model):
         _write_static(encoder, folder, longest)
@@ -205,12 +197,8 @@ TEXTS = (
 def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
     """Return the largest difference between the embeddings of an encoder and its graph.
 
-    Compared are tokens drawn at random, in batches of 1, 7 and 64 texts that are 2 tokens long, as long as any role
-    allows, and of all lengths between; one text as long as the graph allows; and texts of many scripts in each role,
-    from the tokenizer on, the empty one among them.
-
-    Raises:
-        EncoderError: it is above 1e-5, or not a number; says where.
+    Compared are random tokens in batches of 1, 7 and 64 texts of all lengths, one text as long as the graph allows, and
+    texts of many scripts in each role. `EncoderError` if the difference is above 1e-5, or not a number.
     """
     found: dict[str, float] = {}
     for rows in _token_rows(encoder):

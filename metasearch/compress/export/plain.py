@@ -1,10 +1,7 @@
 """A standard model equivalent to a compressed encoder, for use without metasearch.
 
-The word table is multiplied out and each layer is written down as often as it runs, so what compression saved is lost.
-
-A row of the table is computed by the encoder's own embedding module. Matrix libraries add up in another order for a
-batch of very few tokens, so that its vectors may differ from the table's rows in the last bit of a float32, just as the
-encoder's own vectors of a text may differ between batches of other sizes. Layers are the same to the bit.
+The word table is multiplied out and each layer is written as often as it runs, so nothing is saved in size. Matrix
+libraries add up in another order for very few tokens, so vectors may differ in the last bit of a float32.
 """
 
 import copy
@@ -29,9 +26,7 @@ def is_compressed(encoder: Encoder) -> bool:
 def plain(encoder: Encoder) -> Encoder:
     """Return an equivalent standard encoder; a standard encoder is returned unchanged.
 
-    Pooling, further modules, prompts, tokenizer and lengths stay. Where a model of its kind has a pooler and this one
-    has none, it gets one of zeros. Nothing here uses it; but one that is missing would be drawn, with a warning, by
-    each program that loads the model.
+    A missing pooler becomes one of zeros: each program that loads the model would draw a random one, with a warning.
     """
     if is_static(encoder.model):
         return encoder

@@ -1,8 +1,7 @@
-"""Shorter embeddings: the first dimensions, or the main directions of texts.
+"""Shorter embeddings: the first dimensions, or the principal directions of texts.
 
-The map is a linear module without bias at the end of the model, and a `Normalize` after it, so that plain
-sentence-transformers makes the short unit vectors without any option. Notation used for tensor shapes: n texts, D
-dimensions, N that are kept.
+A linear module without bias and a `Normalize` are added, so plain sentence-transformers makes the short unit vectors.
+Notation used for tensor shapes: n texts, D dimensions, N that are kept.
 """
 
 import copy
@@ -20,17 +19,10 @@ from metasearch.errors import DataError
 
 
 def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | None = None) -> Encoder:
-    """Return an encoder with shorter embeddings; the input encoder is unchanged.
+    """Return an encoder with N dimensions; the input encoder is unchanged.
 
-    Args:
-        encoder: the encoder.
-        dimensions: N, numbers that stay.
-        vectors: unit vectors `(n, D)` of texts, whose squared lengths the directions keep most of; by default the
-            first numbers stay, as Matryoshka training expects (Kusupati et al. 2022).
-
-    Raises:
-        ConfigError: N is below 1 or not below D.
-        DataError: there are fewer texts than directions.
+    With vectors `(n, D)` of texts, their N principal directions stay; by default the first N dimensions, as Matryoshka
+    training expects (Kusupati et al. 2022). `ConfigError` unless 1 ≤ N < D, `DataError` for too few texts.
     """
     width = encoder.dimension()
     check_fewer("dimensions", dimensions, width, f"vectors have {width} numbers")
@@ -51,8 +43,7 @@ def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | N
 def leading(vectors: NDArray[np.float32], count: int) -> Tensor:
     """Return the main directions of vectors `(n, D)`, as orthonormal rows `(count, D)`.
 
-    They are eigenvectors of the sum of outer products: a principal component analysis without centring, as a shift
-    would change what vectors say to each other and a rotation does not. `DataError` for fewer vectors than directions.
+    Uncentred principal components: a shift would change dot products. `DataError` for fewer vectors than directions.
     """
     if len(vectors) < count:
         raise DataError(f"{len(vectors)} texts are too few for {count} dimensions; give at least {count} texts")

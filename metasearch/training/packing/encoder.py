@@ -35,8 +35,8 @@ from metasearch.training.tree_reduce import GradientSum
 class Checkpointed(nn.Module):
     """A wrapper in place of a layer.
 
-    transformers' own checkpointing is for training mode alone, and takes the weights that stand in the layer on the way
-    back. Those of an inner step are there on the way forward only, so they are kept with the inputs.
+    transformers' own checkpointing works in training mode only, and recomputes with the layer's present weights.
+    Weights of an inner step are there in the forward pass only, so they are kept with the inputs.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -68,10 +68,7 @@ class Checkpointed(nn.Module):
 
 
 def checkpoint_layers(module: nn.Module) -> list[Checkpointed]:
-    """Recompute a network's layers in the backward pass; return the layers.
-
-    Layers are what stands in a list (`nn.ModuleList`) that is not part of a layer. Names of weights change.
-    """
+    """Recompute a network's layers (children of an `nn.ModuleList`) in the backward pass; names change."""
     found = []
     for name, child in list(module.named_children()):
         if isinstance(module, nn.ModuleList):
@@ -84,12 +81,11 @@ def checkpoint_layers(module: nn.Module) -> list[Checkpointed]:
 
 
 class Network:
-    """A copy of an encoder's network with shared weights that can run on other weights.
+    """A copy of an encoder's network with shared weights that can run on other weights; each thread needs its own.
 
-    Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched.
-    Checkpointing `on` recomputes layers in the backward pass. `texts` recomputes whole passes of a few texts each and
-    keeps only the vectors of all texts, which is gradient caching (Gao et al. 2021, "Scaling Deep Contrastive Learning
-    Batch Size under Memory Limited Setup").
+    Checkpointing `layers` recomputes layers in the backward pass. `gradcache` recomputes whole passes of a few texts
+    each and keeps only the vectors of all texts, which is gradient caching (Gao et al. 2021, "Scaling Deep Contrastive
+    Learning Batch Size under Memory Limited Setup").
     """
 
     def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: Checkpointing = "off") -> None:
@@ -115,13 +111,9 @@ class Network:
     def run(
         self, weights: Sequence[Tensor], texts: PackedTexts, output: Output = "sentence", bf16: bool = False
     ) -> Tensor:
-        """Return an output of the encoder on other weights, a row for each text or each token, in their order.
+        """Return an output on other values of the trainable weights, a row for each text or token, in order.
 
-        Args:
-            weights: values of the trainable weights, in their order; of the embedding matrix, the rows of the slice.
-            texts: the texts, laid out.
-            output: name of the output.
-            bf16: run in bfloat16 where that is safe (torch autocast).
+        Of the embedding matrix, `weights` has the rows of the slice. `bf16` runs in bfloat16 where that is safe.
         """
         # A tied weight has one name; `functional_call` puts it into all its places.
         named = dict(zip(self._names, weights, strict=True))
@@ -239,12 +231,6 @@ class PackedEncoder:
     Args:
         encoder: the encoder to train.
         workers: most jobs at the same time; by default as many as torch has threads, up to four, and one on a GPU.
-
-    Attributes:
-        plan: how its texts are laid out.
-        names: names of the encoder's trainable weights.
-        weights: these weights.
-        most_workers: the argument `workers`, which may be lowered between two meta-batches.
     """
 
     def __init__(self, encoder: Encoder, workers: int | None = None) -> None:
@@ -257,7 +243,7 @@ class PackedEncoder:
         self._workers = Workers(partial(Network, encoder, self.plan))
 
     def checkpoint(self, what: Checkpointing) -> None:
-        """Recompute layers (`on`) or a few texts at a time (`texts`) in the backward passes of the batches to come."""
+        """Recompute `layers`, or with `gradcache` a few texts at a time, in the backward passes of the next batches."""
         what = "off" if what == "auto" else what
         if what != self._checkpointing:
             self._checkpointing = what
@@ -285,13 +271,7 @@ class PackedEncoder:
 
 
 class PackedBatch:
-    """Groups of texts to encode together, on one slice of the embedding matrix.
-
-    Attributes:
-        packed: the encoder.
-        texts: the texts of each group.
-        rows: rows of the embedding matrix in the slice, ascending; None for the whole matrix.
-    """
+    """Groups of texts to encode together, on a slice of the embedding matrix with these rows; None for all rows."""
 
     def __init__(self, packed: PackedEncoder, texts: Sequence[PackedTexts], rows: Tensor | None) -> None:
         self.packed, self.texts, self.rows = packed, texts, rows
@@ -325,10 +305,7 @@ def _in_table(of_rows: Tensor, table: Tensor, rows: Tensor) -> Tensor:
 
 
 def most_tokens(device: torch.device) -> int:
-    """Return about how many tokens are computed at a time where passes are recomputed.
-
-    Ours: fewer keep less and make more calls, which weigh more on a GPU.
-    """
+    """Return about how many tokens are computed at a time where passes are recomputed; calls cost more on a GPU."""
     return 1024 if device.type == "cpu" else 8192
 
 
@@ -339,8 +316,9 @@ _LEAST = 256
 class Parts:
     """Texts in as many parts as there are workers, of about as many tokens each.
 
-    Attributes:
-        batch: the texts laid out, a group for each part.
+    A loss L may compare any text with any other, so it needs the outputs v_1, …, v_P of all P parts at once. Its
+    gradient is Σ_p (∂v_p/∂θ)ᵀ ∂L/∂v_p: each part keeps its graph until ∂L/∂v_p is known, and goes backward on its own
+    thread (gradient caching, Gao et al. 2021).
     """
 
     def __init__(self, packed: PackedEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
@@ -401,10 +379,7 @@ class Parts:
 
 
 def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST) -> list[list[int]]:
-    """Return text numbers for up to `count` parts with about `least` tokens or more.
-
-    They stand in ascending length, so that texts of equal length stay together.
-    """
+    """Return text numbers for up to `count` parts with about `least` tokens or more, in ascending length."""
     if count < 2 or len(texts) < 2 or not isinstance(encoder.embedder, Embedder):
         return [list(range(len(texts)))]
     lengths = encoder.lengths(texts, "text")

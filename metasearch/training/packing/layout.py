@@ -36,17 +36,10 @@ Spans = tuple[tuple[int, int], ...]
 def packed(
     rows: Sequence[NDArray[np.int32]], columns: Sequence[str], first: int, padding: int, at_once: bool = False
 ) -> dict[str, Any]:
-    """Return texts as the features of one row, in order.
+    """Return texts `(columns, length)` as the features of one row `(1, N)`, in order.
 
-    Args:
-        rows: tokens of each text, `(columns, length)`.
-        columns: what the tokenizer gives for each token; `attention_mask` is not needed.
-        first: position of a text's first token.
-        padding: number of the padding token.
-        at_once: attend to all texts in one call, as suits a device on which each call costs much.
-
-    Returns:
-        The features, each `(1, N)`, and what pooling and `attend` need to know.
+    `first` is the position of a text's first token, `padding` the number of the padding token. `at_once` attends to all
+    texts in one call, which suits a GPU.
     """
     lengths = [row.shape[1] for row in rows]
     tokens = np.concatenate(rows, axis=1).astype(np.int64)
@@ -83,12 +76,12 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Attend within each text; an attention function for transformers.
 
-    On a CPU it computes in float32 under autocast: the bfloat16 kernels of attention are slower there, and it is the
-    smaller part of the work. Query, key and value are `(1, heads, N, d)`; returns `(1, N, heads, d)`, and None for the
-    attention weights. transformers passes the features of `packed` on: `spans`, and to attend to all texts at once
-    `inside`, where there is a token when texts stand side by side `(texts, longest)`, and `place`, the number of each
-    token among those places `(N,)`. Of a layer with a `sliding_window`,
-    tokens see those of their text that are fewer tokens than that away.
+    Query, key and value are `(1, heads, N, d)`; returns `(1, N, heads, d)`, and None for the attention weights. On a
+    CPU it computes in float32 under autocast, as bfloat16 attention is slower there. transformers passes the features
+    of `packed`
+    on: `spans`, or to attend to all texts at once `inside`, a mask of tokens side by side `(texts, longest)`, and
+        `place`, the number of each token there `(N,)`. With a `sliding_window`, tokens see only nearer tokens of their
+        text.
     """
     if inside is not None and place is not None:
         return _at_once(query, key, value, dropout, scaling, inside, place, sliding_window), None
@@ -194,8 +187,8 @@ class PackingPlan:
         packs: whether texts can stand in one row without padding.
         table: index of the embedding matrix among the trainable weights; None if it cannot be sliced.
         first: position of a text's first token.
-        padding: number of the padding token; -1 where there is none.
-        notes: what cannot be done and why, a line each.
+        padding: number of the padding token; -1 without one.
+        notes: limits with reasons, a line each.
     """
 
     packs: bool
@@ -229,10 +222,9 @@ def packing_plan(encoder: Encoder) -> PackingPlan:
 
 
 def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
-    """Return why two texts cannot be packed in one row; None where they have the vectors of padded ones.
+    """Return why two texts cannot be packed in one row; None if they have the vectors of padded ones.
 
-    Tokens may meet in attention alone, and only in attention that can be exchanged. A sliding window shows in texts
-    that are longer.
+    A sliding window shows in texts that are longer.
     """
     device = next(embedder.parameters()).device
     columns, rows = probe_rows(read, max(_TOKENS, read.window + 8))
@@ -274,7 +266,7 @@ def _whole(embedder: Embedder, read: InputModule) -> str | None:
 
 
 def _why_numbered(embedder: Embedder, read: InputModule, table: str) -> str | None:
-    """Return why the numbers of words matter beside the word table; None where they look words up and no more.
+    """Return why the numbers of words matter beside the word table; None if they only look words up.
 
     Two texts show only the words in them, so code that came with a checkpoint and further tables are ruled out first.
     """
@@ -305,13 +297,7 @@ _CALL = 64
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """Texts as features.
-
-    Attributes:
-        parts: features of each forward pass.
-        order: row of each text among the rows of all passes, `(texts,)`.
-        tokens: number of tokens, with padding.
-    """
+    """Texts as features of each forward pass, each text's row among all passes, and tokens with padding."""
 
     parts: tuple[Mapping[str, Any], ...]
     order: Tensor
@@ -326,12 +312,7 @@ class PackedTexts:
 
 
 def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
-    """Return token rows `(N,)`, text after text, in another text order.
-
-    Args:
-        place: number of the place at which each text stands, in the order that is wanted, `(texts,)`.
-        lengths: tokens of the text at each place, `(texts,)`.
-    """
+    """Return token rows `(N,)` for texts in the order of their numbers `place` `(texts,)`, from their lengths."""
     ends = lengths.cumsum()
     return torch.from_numpy(np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in place]))
 
@@ -341,10 +322,8 @@ def lay_out(
 ) -> tuple[list[PackedTexts], Tensor | None]:
     """Lay out groups of texts on one slice of the embedding matrix; see `PackedBatch`.
 
-    With `most`, a pass has at most about so many tokens, unless a text has more.
-
-    Returns:
-        The texts of each group, and the rows of the embedding matrix in the slice, ascending; None for all rows.
+    With `most`, a pass has at most about so many tokens. Also returns the rows of the embedding matrix in the slice,
+    ascending; None for all rows.
     """
     if not isinstance(encoder.embedder, Embedder):
         return [_padded_by_role(encoder, group) for group in groups], None
