@@ -1,11 +1,11 @@
 """Sentence pairs with entailment labels: SNLI, MultiNLI, and AllNLI from sentence-transformers.
 
-- `.jsonl`: a JSON object a line with `gold_label`, `sentence1`, `sentence2`. The label `-` says that the annotators
-  did not agree; such pairs are left out.
-- `.tsv` (tabs, no quotes) and `.csv`: a header that names `sentence1`, `sentence2` and `label` (or `gold_label`);
-  with a column `split`, its `train` rows alone are read.
+- `.jsonl`: one JSON object per line with `gold_label`, `sentence1`, `sentence2`. Pairs with the label `-`, on which the
+  annotators disagreed, are dropped.
+- `.tsv` (tabs, no quotes) and `.csv`: a header with `sentence1`, `sentence2` and `label` (or `gold_label`); if there is
+  a column `split`, only `train` rows are read.
 
-All of them may be packed as `.gz`. A damaged line is left out and counted; an unknown label ends the reading.
+All may be packed as `.gz`. Damaged lines are dropped and counted; an unknown label is an error.
 """
 
 import re
@@ -27,7 +27,7 @@ from metasearch.io import fingerprint_of
 
 Label = Literal["contradiction", "entailment", "neutral"]
 LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
-"""In the order of their class numbers, which is that of sentence-transformers."""
+"""In the order of their class numbers in sentence-transformers."""
 
 NO_CONSENSUS = "no consensus"
 OTHER_SPLIT = "of another split"
@@ -124,7 +124,7 @@ def _read(path: Path, report: Report) -> list[EntailmentPair]:
 
 def _pair(row: Row, path: Path) -> EntailmentPair | str:
     """Return a row's pair, or the reason to drop it."""
-    # Releases of SNLI and MultiNLI name their split in no field; what others keep under that name is not asked for.
+    # Releases of SNLI and MultiNLI have no field for the split; a field with this name means something else.
     if suffix_of(path) != ".jsonl" and row.values.get("split", "train") != "train":
         return OTHER_SPLIT
     texts = {name: value.strip() for name, value in row.values.items() if isinstance(value, str)}

@@ -28,10 +28,9 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
         root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
         raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{source}")
-    # Of a name that is too long, pathlib raises an error; it is none of a folder.
+    # pathlib raises an error for a name that is too long.
     if not os.path.isdir(root):
         raise DataError(f"{origin}: no such folder.\n{source}")
-    # Nor of a file in a folder that may not be entered.
     folder = max(_folders(root), key=lambda each: len(_present(each, expected)))
     missing = sorted(set(expected) - _present(folder, expected), key=expected.index)
     if len(missing) == len(expected):

@@ -1,9 +1,7 @@
 """Tasks of mteb by name, `mteb:STS17`, or one subset of a task, `mteb:XQuADRetrieval/de`; for evaluation.
 
-mteb downloads the data and says what they are. Read are its types Retrieval (corpus, queries and judgements), STS
-(scored pairs) and BitextMining (sentences and their translations), from the split `test` where a task has it.
-
-The subsets of a retrieval task are one pool here, while mteb scores each in a pool of its own.
+The types Retrieval (corpus, queries and judgements), STS (scored pairs) and BitextMining (sentences and translations)
+are read, from the split `test` if there is one. All subsets of a retrieval task share one pool, unlike in mteb.
 """
 
 import difflib
@@ -26,7 +24,7 @@ from metasearch.errors import ConfigError, DataError, HubError, first_line, near
 PREFIX = "mteb:"
 _ENGLISH = "en"
 _SAMPLE = 200
-"""Texts by which the language of the queries or documents of a subset is told."""
+"""Texts in the detection of the language of a subset's queries or documents."""
 # ISO 639-3, which mteb declares, and the codes of two letters that other data have.
 _CODES = (
     "afr:af amh:am ara:ar arb:ar asm:as aze:az azj:az bel:be ben:bn bos:bs bul:bg cat:ca ces:cs cmn:zh cym:cy "
@@ -66,7 +64,7 @@ def read(name: str) -> tuple[Task, Data]:
 
 
 def _open(name: str) -> Any:
-    """Return the task of mteb with the subsets that are asked for."""
+    """Return the task of mteb with the named subset, or with all of them."""
     mteb = import_extra("mteb", "mteb", name)
     known, _, subset = name.removeprefix(PREFIX).partition("/")
     try:

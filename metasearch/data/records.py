@@ -1,8 +1,7 @@
 """Results of readers: questions and candidates for retrieval, or scored pairs for similarity.
 
-Those of a translation task are in `metasearch.data.translation`. All kinds of data know their *groups*, the units that
-must not straddle train, dev and test: the articles of a retrieval task, the rows of a similarity task. Languages are
-parallel: a group holds the same content in each.
+`metasearch.data.translation` has the records of translation tasks. All data has *groups*, units that must not straddle
+train, dev and test: articles in retrieval, rows in similarity. A group has the same content in each language.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -2,8 +2,8 @@
 
 | name | language |
 |---|---|
-| `de.txt`, `zh-CN.txt.gz` | that of the name; a line is a text |
-| `en-de.tsv` and the other names of parallel corpora | of each side its own, see `metasearch.data.parallel.files` |
+| `de.txt`, `zh-CN.txt.gz` | from the name; a line is a text |
+| `en-de.tsv` and the other names of parallel corpora | one for each side, see `metasearch.data.parallel.files` |
 """
 
 import logging

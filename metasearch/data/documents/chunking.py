@@ -1,6 +1,6 @@
 """Cuts text into passages: whole sentences, as many as fit, with semantic-text-splitter.
 
-Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmese, words of a dictionary.
+Boundaries follow Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmese, a dictionary.
 """
 
 import re
@@ -90,7 +90,7 @@ class Chunker:
         while start < len(text):
             end = end_of_block(text, start, self.size)
             for at, part in self._pieces(_PHRASE.sub("\r", text[start:end]), section.markdown, title):
-                # Of Markdown the splitter leaves blank lines before and after a passage.
+                # In Markdown the splitter leaves blank lines before and after a passage.
                 blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
                 offset, part = start + at + blanks, part[blanks:].rstrip()
                 if _shown(part, section.markdown):
@@ -98,7 +98,7 @@ class Chunker:
             start = end
 
     def _pieces(self, block: str, markdown: bool, title: str) -> Iterator[tuple[int, str]]:
-        """Yield the pieces of a block with their offsets: by estimated lengths, by lengths where those are wrong."""
+        """Yield the pieces of a block with their offsets: by estimated lengths until an estimate is wrong."""
         measured = partial(_measured, self.settings.length, title)
         if self.estimated:
             found = self._split(block, markdown, title, self.settings.estimate)

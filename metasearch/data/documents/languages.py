@@ -44,9 +44,9 @@ def find_untagged(folders: Iterable[str]) -> Set[str]:
 
 
 def find_folder_language(name: str, untagged: Set[str], around: str) -> str:
-    """Return the language that a folder tells: it is a tag, or ends in a dot and a tag, such as `pages.zh_TW`.
+    """Return the language in a folder's name: the name is a tag, or ends in a dot and a tag, such as `pages.zh_TW`.
 
-    `pages` beside `pages.zh_TW` tells that its files are in one language, which is `und`.
+    Files in `pages` next to `pages.zh_TW` are in one unknown language, `und`.
     """
     tag = _read_tag(name) or _read_tag(name.rpartition(".")[2])
     return tag or (UNKNOWN if name in untagged else around)
@@ -56,9 +56,8 @@ def find_language(stem: str, told: str, siblings: Series) -> str:
     """Return the language in a file's name, or its folder's name; empty if neither has one.
 
     The name is a tag, or ends in a dot, hyphen or underscore and a tag: `de`, `faq.de`, `README.pt-br`. Words look like
-    tags, too: `git-rm` is no Romansh. So in a folder that tells a language, a name counts only if its siblings have the
-    same name with other tags. A tag that can be a word, such as that of `git-rm`, then needs a sibling in the language
-    of the folder.
+    tags, too: `git-rm` is not Romansh. So in a folder with a language, a name counts only if siblings have the same
+    name with other tags. A tag that can be a word, as in `git-rm`, also needs a sibling in the folder's language.
     """
     end = _read_end(stem)
     if end is None or not told:
@@ -100,7 +99,7 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
             raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")
     if chosen:
         identifier.set_languages(chosen)
-    # Of digits and marks alone it says that they are in no language.
+    # It gives `zxx` for digits and marks alone.
     return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
 
 

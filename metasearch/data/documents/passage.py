@@ -18,13 +18,12 @@ class Section:
 
     Attributes:
         text: with LF at the end of lines.
-        line: of the file, from 1, in which the text begins.
-        language: a tag, where the document tells it; else empty.
-        title: of the document or the row; empty where it has none.
-        marks: offsets in the text, ascending, from which on it stands in another line, and that line. None where each
-            line end of the text begins the next line of the file.
+        line: first line in the file, from 1.
+        language: a tag from the document, or empty.
+        title: title of the document or the row, or empty.
+        marks: ascending offsets in the text with their lines in the file; None if both have the same lines.
         markdown: whether headings, lists and code are marked as in Markdown.
-        fields: further fields of a row: values that JSON can hold.
+        fields: further fields of a row, as JSON values.
     """
 
     text: str
@@ -52,10 +51,10 @@ class Passage:
     """A part of a document.
 
     Attributes:
-        text: what is searched and shown; begins with the document's title and a line end where titles are put before.
-        file: the document as users see it, with forward slashes: the path as it was given, then that within the folder.
-        line: the line of the file, from 1, in which the passage begins.
-        language: a tag such as `de` or `zh-Hant`; `und` where it is not known.
+        text: text to search and to show, with the document's title before it if titles are on.
+        file: path of the document as the user named it, with forward slashes.
+        line: first line in the file, from 1.
+        language: a tag such as `de` or `zh-Hant`; `und` if unknown.
         fields: further fields of the row, such as its `id` or `price`.
     """
 

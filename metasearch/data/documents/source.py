@@ -40,11 +40,10 @@ class Source:
     """A document that is there, not read yet.
 
     Attributes:
-        file: its name as users see it, with forward slashes: the path that was named, then that within the folder.
-        path: where it is.
-        size: in bytes, when it was found.
+        file: path as the user named it, with forward slashes.
+        size: in bytes.
         named: whether the user named it; else it was found in a folder.
-        language: the tag that its name or its folders tell; empty or `und` where they tell none.
+        language: the tag in its name or its folders; empty or `und` without one.
     """
 
     file: str
@@ -55,7 +54,7 @@ class Source:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of its content, in hexadecimal digits, taken when it is asked for; `DataError` if unreadable."""
+        """SHA-256 of its content in hexadecimal digits; `DataError` if unreadable."""
         try:
             return io.digest(self.path)
         except OSError as error:
@@ -70,8 +69,8 @@ class Source:
 def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
-    In folders, hidden files and those of other kinds are left out, with one warning that counts them; so are pipes,
-    devices and empty files, each with a warning of its own. A document that is reached twice is taken once.
+    One warning counts hidden files and other kinds of files in folders, which are skipped. Each skipped pipe, device
+    and empty file has its own warning.
     """
     search = _Search()
     named = [Path(path) for path in paths]
@@ -98,9 +97,9 @@ class _Search:
     others: Counter[str] = field(default_factory=Counter)
     unreadable: dict[str, str] = field(default_factory=dict)
     parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
-    """Folder of a file that was named → the language that it tells, and its names that differ in their tag alone."""
+    """Folder of a named file → its language, and its names that differ only in their tag."""
     untagged: dict[Path, Set[str]] = field(default_factory=dict)
-    """Folder around one that was named → its folders that have siblings with the same name and a tag."""
+    """Parent of a named folder → its folders that have siblings with the same name and a tag."""
 
     def add(self, path: Path) -> None:
         """Add a file or a folder that was named."""
@@ -123,7 +122,7 @@ class _Search:
         self._add_file(path, *self.parents[parent], named=True)
 
     def _told_by(self, folder: Path) -> str:
-        """Return the language that a folder tells by itself, whatever folders are around it."""
+        """Return the language in a folder's own name."""
         if folder.parent not in self.untagged:
             self.untagged[folder.parent] = _untagged_in(folder.parent, _names_in(folder.parent))
         return find_folder_language(folder.name, self.untagged[folder.parent], "")

@@ -58,8 +58,8 @@ class Row:
 
     Attributes:
         place: for messages, such as `labels.csv:3`, `labels.parquet: row 3` or `row 3`.
-        line: number of the first line, or of the row where there are no lines, from 1.
-        values: by the name of their column; a cell of a table is a text, and a value that is missing is None.
+        line: number of the first line, or of the row in a source without lines, from 1.
+        values: column → value; a text in a CSV or TSV; None if missing.
     """
 
     place: str
@@ -80,7 +80,7 @@ def read_rows(
         source: path, or rows in memory.
         columns: name that a value gets → its column, such as `{"query": "question"}`; other columns keep theirs.
         names: names of the columns of a CSV or TSV without a header; a TSV may then be called `.txt`, too.
-        damaged: hears of rows that cannot be read, which are skipped; by default the first of them is a `DataError`.
+        damaged: called for each unreadable row, which is skipped; by default the first one is a `DataError`.
 
     Example:
         >>> [row.values for row in read_rows([{"question": "where?", "id": 1}], {"query": "question"})]
@@ -121,7 +121,7 @@ def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
 
 def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
     kind = suffix_of(path)
-    # Of a name that is too long, pathlib raises an error.
+    # pathlib raises an error for a name that is too long.
     if os.path.isdir(path) and kind not in (*_SUFFIXES, ".txt"):
         shards = _shards(path)
         if not shards:

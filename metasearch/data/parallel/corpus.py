@@ -154,7 +154,7 @@ class Corpus(Sequence[Translation]):
         return replace(self.subset(~mask), report=replace(self.report, dropped=dropped))
 
     def drop_long(self, counter: TokenCounter, max_tokens: int) -> "Corpus":
-        """Return the pairs without a side over so many tokens; `DataError` where no pair is that short."""
+        """Return the pairs with at most `max_tokens` tokens on each side; `DataError` if there is none."""
         lengths = self.lengths(counter)
         if lengths.min() > max_tokens:
             raise DataError(

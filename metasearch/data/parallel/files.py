@@ -109,7 +109,7 @@ def is_saved_table(path: Path) -> bool:
 
 
 def _side_of_two(path: Path, pivot: str, corpus: str) -> ParallelFile | None:
-    """Return what the name of a side in Moses format says; None if it is none."""
+    """Return what the name of a side in Moses format says; None for other names."""
     match = _MOSES.fullmatch(path.name)
     pair = _read_pair(match["pair"], match["side"], pivot, path) if match else None
     if match is None or pair is None:
@@ -128,10 +128,10 @@ class _Pair:
 
 
 def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
-    """Return the languages that a name ends in; `side` is the one that a Moses file is in.
+    """Return the languages at the end of a name; `side` is the language of a Moses file.
 
-    Of several readings, the one with the pivot counts, and first of all one with regions in capitals and a corpus that
-    does not end in a language, as `pt` does in `pt-br-en`.
+    If there are several readings, the one with the pivot counts. A reading with regions in capitals, and a corpus that
+    does not end in a language as in `pt-br-en`, comes first.
     """
     strict, loose = (
         [pair for pair in _readings(name, cased) if side in ("", *pair.written)] for cased in (True, False)
@@ -237,7 +237,7 @@ def _merge_shards(files: Sequence[ParallelFile]) -> list[ParallelFile]:
 
 
 def _chosen(items: list[Item], key: str, values: Sequence[str]) -> list[Item]:
-    """Return the items with these values of an attribute, all items where no value is asked for."""
+    """Return the items with these values of an attribute; all items for no values."""
     known = {getattr(item, key) for item in items}
     for value in values:
         if value not in known:
@@ -270,7 +270,7 @@ def _distinct(parts: Sequence[Part]) -> list[Part]:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    # Of a path that may not be looked at, pathlib raises an error; it is no file that could be read.
+    # pathlib raises an error for a path that may not be inspected.
     if not os.path.isdir(path):
         # A named pipe, too: it is refused where it is read.
         if os.path.exists(path):

@@ -18,7 +18,7 @@ Shown = Annotated[str, AfterValidator(require_text)]
 Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 """The same without white space at both ends."""
 COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
-"""Of ids and names of articles: those that are canonically equivalent (Unicode, UAX 15) are the same."""
+"""For ids and article names: canonically equivalent ones (Unicode, UAX 15) are the same."""
 
 
 def pair_languages(task: Task) -> list[tuple[str, str]]:

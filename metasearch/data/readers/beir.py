@@ -5,9 +5,9 @@ also be Parquet, or a folder of shards. Judgements are `qrels/SPLIT.tsv` with a 
 files of TREC without one, `query 0 document relevance`. A field `language` of a row is its language; without it,
 all rows are in the one language of the task.
 
-The whole corpus is in the pool of every part. Of a task with folds `none` the judgements of `test` are read, with
-folds `given` those of `train`, `dev` and `test`, and with `kfold` all of them; queries that share a relevant document
-are then in one part.
+The whole corpus is in the pool of every part. A task with folds `none` reads the judgements of `test`, one with folds
+`given` reads `train`, `dev` and `test`, and one with `kfold` reads all. `kfold` keeps queries that share a relevant
+document in one part.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Users' own data as JSON lines: `LL.jsonl` a language for retrieval, `LL-LL.jsonl` a pair for similarity.
 
-The fields are those of `metasearch.data.readers._rows`; the embedded benchmark is an example.
+See `metasearch.data.readers._rows` for the fields; the embedded benchmark is an example.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Tatoeba as LASER ships it: `tatoeba.LLL-eng.LLL` and `tatoeba.LLL-eng.eng`, line by line translations of each other.
 
-Codes are those of ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to 1,000 pairs each).
+Codes follow ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to 1,000 pairs each).
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Leakage checks between rows added to train and dev or test: scored texts are never trained on.
 
-The authors of the MAML-Align paper trained on translations of all questions of XQuAD, those of the test folds among
-them; the folds that a row is in are known here, so that cannot happen unseen.
+The authors of the MAML-Align paper trained on translations of all questions of XQuAD, test folds included. Here this is
+an error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

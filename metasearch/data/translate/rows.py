@@ -1,8 +1,8 @@
 """Rows added to train: translated rows of the source language, or an oracle's.
 
-What is kept of a row is its id, its article (`group`) and what answers what. Only candidates that answer a question are
-translated: the others take no part in episodes. A candidate's text that begins with what is shown of it, as a sentence
-stands before its paragraph, is translated in these two parts, so that a paragraph is translated once.
+A translated row keeps its id, its article (`group`) and its answers. Only candidates that answer a question are
+translated: episodes use no others. If a candidate's text is a sentence followed by its paragraph, both are translated
+separately, so that a paragraph is translated once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -19,7 +19,7 @@ from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.io import cache_folder, cached, fingerprint_of, intact
 
-# Translations of texts, kept in the user's cache by translator, languages and text.
+# Translations of texts, cached by translator, languages and text.
 
 log = logging.getLogger(__name__)
 
@@ -90,8 +90,8 @@ class Translations:
     Attributes:
         block: as it was declared.
         rows: how many rows were added.
-        left_out: rows that were not, because their text stands in dev or test.
-        own: rows of train in these languages that were left out.
+        left_out: dropped rows, whose text is in dev or test.
+        own: dropped rows of train in these languages.
         fingerprint: of the rows that were added.
     """
 

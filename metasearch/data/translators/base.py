@@ -13,8 +13,8 @@ class Places:
     """Base folders for relative paths in a translator's options.
 
     Attributes:
-        data: folder of the task's data files; that of files with translations, too.
-        declared: folder of the task's own file; that of programs and models.
+        data: folder of the task's data files and of files with translations.
+        declared: folder of the task's own file and of programs.
     """
 
     data: Path
@@ -26,7 +26,7 @@ class Translator(Protocol):
 
     Attributes:
         Options: options that a task's block `translate` may have for it.
-        kept: whether its translations are kept in the user's cache; not where it reads them itself.
+        kept: whether its translations are cached.
     """
 
     Options: ClassVar[type[FrozenConfig]]

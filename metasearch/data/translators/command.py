@@ -24,9 +24,8 @@ log = logging.getLogger(__name__)
 class Command:
     """Run a program, without a shell, in the folder of the task's file.
 
-    Of each text it reads a line `{"text": "...", "source": "en", "target": "de"}` from its standard input, and writes
-    a line `{"text": "..."}` with the translation to its standard output, in the same order; what it writes to its
-    standard error is shown where it fails.
+    It reads a line `{"text": "...", "source": "en", "target": "de"}` per text from standard input, and writes a line
+    `{"text": "..."}` to standard output, in the same order. An error shows the last line of standard error.
     """
 
     class Options(FrozenConfig):
@@ -34,9 +33,9 @@ class Command:
 
         Attributes:
             command: the program and its arguments.
-            timeout: seconds that it may take for a call, which has at most 1000 texts.
-            version: a word of the user's that changes with what the program does; it belongs to the fingerprint, as
-                do the command, and the content of files that it names, but of a program outside the task's folder.
+            timeout: seconds for a call with at most 1,000 texts.
+            version: any word; change it to translate anew. The fingerprint has it, the command, and the content of the
+                files in it, except for a program outside the task's folder.
         """
 
         command: Annotated[tuple[str, ...], Field(min_length=1)]

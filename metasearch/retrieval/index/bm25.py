@@ -21,7 +21,7 @@ FOLDER = "bm25"
 _AT_ONCE = 4096
 
 Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-"""Cuts texts into words, by number; an encoder's own tokenizer does so in every language that it knows."""
+"""Splits texts into numbered words; the tokenizer of an encoder does this for all of its languages."""
 
 
 class Bm25:

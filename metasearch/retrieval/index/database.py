@@ -1,7 +1,7 @@
 """An index's SQLite file: tables, a checksum per value, and SQLite errors.
 
-Every value is read together with its CRC-32, which starts from the number of its row: a value that changed, or that
-stands in another row, is an error that names the file.
+Every value has a CRC-32, which starts from the number of its row: a value that changed or moved to another row is an
+error that names the file.
 """
 
 import errno

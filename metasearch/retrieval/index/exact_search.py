@@ -22,7 +22,7 @@ _CELLS = 2**18
 _LEAST_ROWS = 2**10
 _MOST_ROWS = 2**15
 _SPARSE = 4
-"""Where fewer than one row of so many is searched, those are copied together first."""
+"""If fewer than one row in `_SPARSE` is searched, the searched rows are copied together first."""
 
 Groups = NDArray[np.int16]
 """Rows that are ranked apart: the number of each row's group, -1 of a row that is not searched, `(n,)`."""

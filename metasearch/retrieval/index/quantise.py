@@ -1,7 +1,6 @@
 """Vectors as whole numbers: eight bits a dimension with a step for each vector.
 
-A quantised vector is a function of the vector alone, of none of its neighbours: in whatever order and portions vectors
-come, the result is the same bits.
+A quantised vector depends on the vector alone, so order and batches change no bits.
 
 Notation used for shapes: n vectors, q queries, D dimensions.
 """

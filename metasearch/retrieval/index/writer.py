@@ -1,7 +1,7 @@
 """Writes an index in a folder.
 
-What a call of `upsert` kept stays, however the process ends: the next writer finds it by its keys. Readers see the
-documents change in one moment, when `finish` has written them all.
+Passages stay once `upsert` returns, however the process ends: the next writer finds them by their keys. Readers see the
+new documents all at once, after `finish`.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ from metasearch.retrieval.index.quantise import to_int8
 ROWS = 4096
 """Passages of a block at most."""
 _SMALL, _SMALL_BLOCKS = 512, 8
-"""Blocks of fewer passages are joined when there are more than so many."""
+"""Blocks with fewer than `_SMALL` passages are joined if there are more than `_SMALL_BLOCKS`."""
 _DEAD = 0.25
-"""Share of the passages of a block that may be deleted before it is written anew."""
+"""Share of deleted passages above which a block is rewritten."""
 _EMPTY: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
 """How many files the documents are, None before they are finished; hash of all places; and whether there are arrays."""
 
@@ -127,7 +127,7 @@ class IndexWriter(LocalStore):
         return len(new)
 
     def finish(self, files: Sequence[FilePlaces]) -> None:
-        """Set the index's documents; passages in none of them are deleted.
+        """Set the index's documents; all other passages are deleted.
 
         Args:
             files: all files of the documents, in the order in which hits of equal scores come.
@@ -223,7 +223,7 @@ class IndexWriter(LocalStore):
                 self._database.write_block(number, block)
 
     def _repack(self, blocks: dict[int, Block]) -> None:
-        """Write anew the blocks with many deleted passages, and small ones where there are many."""
+        """Rewrite the blocks with many deleted passages, and small blocks if there are many."""
         live = {number: int((block["id"] >= 0).sum()) for number, block in blocks.items()}
         small = {number for number, count in live.items() if count < _SMALL}
         chosen = {number for number, count in live.items() if count < (1 - _DEAD) * len(blocks[number])}

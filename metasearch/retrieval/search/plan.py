@@ -39,12 +39,12 @@ class Plan:
         files: the documents with the keys of their passages, in their order.
         changed: those that are not in the index as they are, and the keys there that have no vector.
         new: keys of all passages that have no vector.
-        sample: passages of each language for the estimate of a map; empty where none was asked for.
+        sample: passages of each language for the estimate of the projection; empty without one.
         languages: passages of the changed files by language.
         counts: what was left out or changed in changed files → how often in which.
         problems: what cannot be read.
         skipped: how many documents, and folders, cannot be read.
-        kept: how many documents of the index cannot be read now, and stay in it.
+        kept: how many documents of the index stay in it because they cannot be read.
         rows: how many rows cannot be read.
     """
 

@@ -40,7 +40,7 @@ class UpdateResult:
         changed: documents whose content is another than before.
         dropped: documents that are gone.
         skipped: documents and folders that cannot be read.
-        kept: documents that cannot be read now, and stay as they were indexed.
+        kept: documents that stay as indexed before because they cannot be read.
         skipped_rows: rows that cannot be read, in documents that are new or changed.
         copied: what a copy to a collection of Qdrant did.
     """

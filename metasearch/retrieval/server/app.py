@@ -22,7 +22,7 @@ from metasearch.retrieval.server.security import Guard, Hosts
 from metasearch.retrieval.server.service import Service
 
 OPEN_PATHS = frozenset({"/", "/health", "/health/live", "/favicon.ico", "/openapi.json"})
-"""Paths that need no token. The page knows nothing about the index: it asks for the token, then for the facts."""
+"""Paths that need no token. The page knows nothing about the index."""
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI could send errors, which quote requests, to a collector that the environment names."""
 

@@ -1,8 +1,7 @@
 """HTML as displayed: without scripts, styles and hidden parts; parsed with selectolax (Lexbor, HTML 5).
 
-`lang` attributes tell the language: that of most letters of a paragraph is the paragraph's, so that a word of another
-language does not part a sentence. The parser knows no lines, so white space that says the line is put into the source
-where text can follow, and taken out of the text again.
+A paragraph has the `lang` of most of its letters, so a foreign word does not split a sentence. The parser knows no
+lines, so white space that encodes the line is inserted where text can follow, and removed from the text again.
 """
 
 import re
@@ -233,7 +232,7 @@ class Paragraphs:
             self.letters[language] += sum(map(str.isalnum, text))
 
     def part(self, ends: int) -> None:
-        """End the paragraph, with at least so many line ends before the next."""
+        """End the paragraph, with at least `ends` line ends before the next."""
         if not blank("".join(text for text, _ in self.pieces)):
             language = self._language()
             if not self.stretches or self.stretches[-1].language != language:
