@@ -153,8 +153,9 @@ def test_rows_that_cannot_be_read_are_counted_and_named(docs, caplog):
     assert "rows skipped: docs/d.jsonl: 11 more" in caplog.messages
 
 
-def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, tmp_path):
-    (docs / "long.txt").write_bytes(b"A sentence that is long enough. " * 4_000 + b"\xff")
+def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, monkeypatch):
+    monkeypatch.setattr("metasearch.data.documents.readers.text._SIZE", 99)
+    (docs / "long.txt").write_bytes(b"A sentence that is long enough.\n" * 9 + b"\xff")
     done = index()
     assert (done.documents, done.passages, done.languages) == (2, 3, {"en": 2, "de": 1})
 

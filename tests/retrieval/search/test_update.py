@@ -71,25 +71,16 @@ def test_scores_are_those_of_the_encoders_vectors_but_for_the_rounding_to_eight_
         assert abs(scores[text] - query @ vector) < 0.02
 
 
-def test_called_again_nothing_is_encoded_and_nothing_changes(docs):
+def test_an_update_encodes_new_texts_alone_and_drops_what_is_gone(docs):
     index(docs)
-    before = everything(docs)
-    done = index(docs)
+    before, done = everything(docs), index(docs)
     assert (done.encoded, done.added, done.changed, done.dropped) == (0, 0, 0, 0)
     assert everything(docs) == before
-
-
-def test_of_a_document_that_changed_only_the_new_text_is_encoded(docs):
-    index(docs)
     write_rows("docs/faq.de.jsonl", ("Ganz neu.", *DE[:2]))
     done = index(docs)
     assert (done.encoded, done.changed, done.passages) == (1, 1, 5)
     assert found(docs, DE[0])[0] == ("de", "docs/faq.de.jsonl", 2, DE[0])
     assert DE[2] not in [text for *_, text in found(docs, DE[2])]
-
-
-def test_what_is_gone_is_found_no_more(docs):
-    index(docs)
     (docs / "faq.en.jsonl").unlink()
     assert index(docs).languages == {"de": 3}
     assert {language for language, *_ in found(docs, EN[0])} == {"de"}
