@@ -1,11 +1,8 @@
 """Sentence pairs with entailment labels: SNLI, MultiNLI, and AllNLI from sentence-transformers.
 
-- `.jsonl`: one JSON object per line with `gold_label`, `sentence1`, `sentence2`. Pairs with the label `-`, on which the
-  annotators disagreed, are dropped.
-- `.tsv` (tabs, no quotes) and `.csv`: a header with `sentence1`, `sentence2` and `label` (or `gold_label`); if there is
-  a column `split`, only `train` rows are read.
-
-All may be packed as `.gz`. Damaged lines are dropped and counted; an unknown label is an error.
+`.jsonl` files have objects with `gold_label`, `sentence1` and `sentence2`, `.tsv` and `.csv` files a header with
+`sentence1`, `sentence2` and `label` or `gold_label`; of a column `split`, only `train` rows are read. Damaged lines and
+pairs with the label `-`, on which the annotators disagreed, are dropped and counted; an unknown label is an error.
 """
 
 import re

@@ -1,20 +1,9 @@
-"""Finds the files of a parallel corpus below the given files, folders and hub names, in an order that does not change.
+"""Finds the files of a parallel corpus below files, folders and hub names, in a stable order.
 
-Languages come from names:
-
-| name | content |
-|---|---|
-| `en-de.tsv`, `de-en.tsv.gz` | two columns in the order of the name, without a header; further columns are ignored |
-| `TED2020-en-de-train.tsv.gz` | the same, as sentence-transformers names them; `-dev`, `-test` are not for training |
-| `WikiMatrix.de-en.de` and `WikiMatrix.de-en.en` | line-aligned sides in Moses format, as OPUS ships them |
-| `en-de.parquet`, `en-de.jsonl`, `en-de.csv` | a table, see `metasearch.data.parallel.reading` for its columns |
-| `en-de/train-00000-of-00002.parquet` | the same in shards, as on the Hugging Face hub |
-| `en-de/` or `en-de/train/` with `state.json` | a folder that `datasets.Dataset.save_to_disk` wrote |
-
-Text files may be compressed, and then end in `.gz` or `.zst`. If a name begins with no corpus, the corpus is called as
-the folder, or as the hub's data set. Languages may have a script or a region: `en-zh_cn`, `en-pt-BR`,
-`sr-latn-en`. A region in lower case behind a hyphen could be a language of its own. So `en-pt-br` is English and
-Brazilian Portuguese only if English is the pivot language.
+Languages come from names such as `en-de.tsv`, `TED2020-en-de-train.tsv.gz`, `WikiMatrix.de-en.de` and
+`en-de/train-00000-of-00002.parquet`; `docs/corpora.md` lists them. If a name begins with no corpus, the corpus is named
+after the folder or the hub's data set. A region in lower case behind a hyphen could be a language of its own, so
+`en-pt-br` is English and Brazilian Portuguese only if English is the pivot language.
 """
 
 import os

@@ -1,13 +1,8 @@
 """Reads lines of parallel text: from TSV files, line-aligned files, and tables with named columns.
 
-A table is a Parquet, JSON lines or CSV file, or a folder of `datasets`. Its columns are one of
-
-| columns | where |
-|---|---|
-| the languages as the name writes them, such as `en` and `de` | OPUS |
-| `translation`, with a field for each language | translation data sets of the hub |
-| `english` and `non_english` | `sentence-transformers/parallel-sentences-*`, with English on one side |
-| `source` and `target` | any; the source is in the first language of the name |
+The columns of a table are the languages as its name writes them (OPUS), `translation` with a field for each language,
+`english` and `non_english` (`sentence-transformers/parallel-sentences-*`), or `source` and `target`, whose source is in
+the first language of the name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,13 +1,8 @@
 """Parallel text in a folder of Hugging Face `datasets`: written with pyarrow, read through a memory map.
 
-    data-00000-of-00001.arrow    the table: source, target, source_language, target_language, corpus
-    state.json                   names of the data files, as `datasets.Dataset.save_to_disk` writes it
-    dataset_info.json            types of the columns
-    report.md, report.json       what was dropped and why, and the SHA-256 of the data file
-    lengths/                     tokens of each pair, counted once for each tokenizer
-
-`datasets.load_from_disk` opens it, and a table with these columns that `save_to_disk` wrote is read here. The package
-`datasets` itself is not needed: it takes three times the CPU time to prepare a million pairs, and 1.5 s to import.
+`datasets.load_from_disk` opens it, and a table with these columns that `save_to_disk` wrote is read here. `report.json`
+has the SHA-256 of the data file, and `lengths/` the tokens of each pair, counted once for each tokenizer. The package
+`datasets` takes three times the CPU time to prepare a million pairs, so it is not used.
 """
 
 import hashlib

@@ -2,12 +2,10 @@
 
 Rows of the corpus are `{"_id": ..., "title": ..., "text": ...}`, rows of queries `{"_id": ..., "text": ...}`; both may
 also be Parquet, or a folder of shards. Judgements are `qrels/SPLIT.tsv` with a header, `query-id, corpus-id, score`, or
-files of TREC without one, `query 0 document relevance`. A field `language` of a row is its language; without it,
-all rows are in the one language of the task.
+TREC files, `query 0 document relevance`. Rows without a field `language` are in the one language of the task.
 
 The whole corpus is in the pool of every part. A task with folds `none` reads the judgements of `test`, one with folds
-`given` reads `train`, `dev` and `test`, and one with `kfold` reads all. `kfold` keeps queries that share a relevant
-document in one part.
+`given` reads `train`, `dev` and `test`, and one with `kfold` reads all.
 """
 
 import logging

@@ -1,9 +1,8 @@
-"""An index in a Qdrant collection: the same passages and vectors as a local index, on your own server.
+"""An index in a Qdrant collection: a copy of a local index on your own server, made by `metasearch index --to`.
 
-A collection is a copy of a local index, made by `metasearch index --to`. Each point is a text in a language. Its number
-is the first 63 bits of the passage's key, and it has up to three named vectors: `dense`, `expanded` (for `--expand`)
-and the sparse `words` (for `--hybrid`). The encoder, the settings and the projection of the index are in the metadata
-of the collection.
+Each point is a text in a language, numbered by the first 63 bits of its key. It has the named vectors `dense`,
+`expanded` (for `--expand`) and the sparse `words` (for `--hybrid`). The metadata of the collection has the encoder, the
+settings and the projection.
 """
 
 import base64

@@ -1,13 +1,4 @@
-"""Writes the vectors and passages of an index to a Parquet file, for any other database.
-
-| column | content |
-|---|---|
-| `id` | hash of text, language and fields: 32 hexadecimal digits, which also make a UUID |
-| `text`, `language` | the passage |
-| `file`, `line`, `places` | its first place, and how many places there are |
-| `fields` | further fields as JSON, null without any |
-| `vector` | D numbers, as the index stores them: the projection of a neutral index is applied |
-"""
+"""Writes the vectors and passages of an index to a Parquet file; `docs/search-index.md` lists its columns."""
 
 import json
 import os
