@@ -114,10 +114,6 @@ class Learner(ABC):
         return ((n, p) for n, p in self.encoder.embedder.named_parameters() if p.requires_grad)
 
     @classmethod  # noqa: B027  (most learners have nothing to do here)
-    def check_steps(cls, options: Any, total_steps: int) -> None:
-        """Raise `ConfigError` if options need more outer steps than the training has."""
-
-    @classmethod  # noqa: B027
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
         """Raise `ConfigError` if options need a feature that the encoder, or its stand-in, lacks."""
 

@@ -22,11 +22,10 @@ from torch.nn import functional as F
 
 from metasearch.algorithms.base import OuterLoss, Outputs, Reading, TextLearner
 from metasearch.algorithms.sets import numbered
-from metasearch.config.base import Count, FrozenConfig, Positive
+from metasearch.config.base import Count, FrozenConfig
 from metasearch.config.recipe import Loss
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError
 
 PAPER_STEPS = 105_000
 """K of the paper, which its τ of 0.99999 belongs to."""
@@ -47,7 +46,6 @@ class EMA(TextLearner):
             schedule: `cosine` raises τ_k from τ to 1, `constant` leaves it at τ.
             scale_down: replace 1 − τ by (1 − τ) 105,000/K, so that the teacher moves as far as in the paper's 105,000
                 steps.
-            every: update the teacher after so many steps, with the product of their τ_k.
             output: compared output: the `pooled` vector, or its unit vector (`sentence`).
         """
 
@@ -55,7 +53,6 @@ class EMA(TextLearner):
         total: Count = 0
         schedule: Literal["cosine", "constant"] = "cosine"
         scale_down: bool = False
-        every: Positive = 1
         output: Literal["sentence", "pooled"] = "pooled"
 
     options: Options
@@ -70,17 +67,8 @@ class EMA(TextLearner):
         self.total = options.total
         self.step = 0
 
-    @classmethod
-    def check_steps(cls, options: Options, total_steps: int) -> None:
-        """Raise `ConfigError` if no training step would update the teacher."""
-        if options.every > total_steps:
-            raise ConfigError(
-                f"options.every={options.every}: training ends after {total_steps} steps; choose a smaller number"
-            )
-
     def begin(self, total_steps: int) -> None:
-        """Take the steps of the training for K, where options name none; `ConfigError` as `check_steps`."""
-        self.check_steps(self.options, total_steps)
+        """Take the steps of the training for K, where options name none."""
         self.total = self.options.total or total_steps
 
     def texts(self, pairs: Sequence[Translation]) -> Iterable[str]:
@@ -101,11 +89,8 @@ class EMA(TextLearner):
     def after_step(self) -> None:
         """Move the teacher towards the student."""
         self.step += 1
-        if self.step % self.options.every:
-            return
-        steps = range(self.step - self.options.every + 1, self.step + 1)
-        # For a student that stands still meanwhile, one move by Π τ_k equals moves by each τ_k in turn.
-        self.average.move(1 - math.prod(1 - share(k, self.total, self.options) for k in steps))
+        tau = 1 - share(self.step, self.total, self.options)
+        self.average.move(1 - tau)
 
     def state(self) -> dict[str, Tensor]:
         """Return the teacher in float64, and k."""

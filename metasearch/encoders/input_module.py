@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.data.formats.blank import remove_invisible
+from metasearch.errors import EncoderError
 
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or those of texts in one row."""
@@ -32,10 +33,17 @@ BY_TOKEN: frozenset[Output] = frozenset({"tokens", "states"})
 """Outputs with a row for each token, which are no vectors of texts."""
 
 
+_NO_LAYERS = (
+    "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
+    "embedding, tokens or states"
+)
+
+
 class InputModule(ABC):
     """A view of the first module of a model, created wherever it is needed.
 
-    It holds nothing but the module: networks are copied, and run on other weights.
+    It holds nothing but the module: networks are copied, and run on other weights. Defaults are those of a static
+    encoder, without layers and positions.
     """
 
     def __init__(self, module: Any) -> None:
@@ -47,9 +55,9 @@ class InputModule(ABC):
         """Name of the architecture."""
 
     @property
-    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """All settings that its vectors depend on, beside weights and tokenizer."""
+        return {}
 
     @property
     @abstractmethod
@@ -67,9 +75,9 @@ class InputModule(ABC):
         """The embedding matrix; if factorised, its narrow factor."""
 
     @property
-    @abstractmethod
     def padding(self) -> int:
         """Id of the padding token, or -1."""
+        return -1
 
     @property
     @abstractmethod
@@ -77,9 +85,9 @@ class InputModule(ABC):
         """Longest input in tokens that it can take, whatever it was published with."""
 
     @property
-    @abstractmethod
     def position_table(self) -> nn.Embedding | None:
         """The position matrix, or None."""
+        return None
 
     @property
     def first_position(self) -> int:
@@ -88,23 +96,23 @@ class InputModule(ABC):
         return 0 if padding is None else int(padding) + 1
 
     @property
-    @abstractmethod
     def width(self) -> int:
         """Width H of outputs `embedding`, `tokens` and `states`; `EncoderError` if there are none."""
+        raise EncoderError(_NO_LAYERS)
 
     @property
-    @abstractmethod
     def window(self) -> int:
         """Tokens up to which a layer sees its neighbours; 0 where every layer sees the whole text."""
+        return 0
 
     @property
     @abstractmethod
     def is_stock(self) -> bool:
         """Whether all its code is a library's own, and none came with the checkpoint."""
 
-    @abstractmethod
     def attend_with(self, name: str) -> str:
         """Use an attention function of transformers by its name, where there is attention; return the previous one."""
+        return ""
 
     @property
     @abstractmethod
@@ -134,13 +142,13 @@ class InputModule(ABC):
     def forward(self, features: Features) -> dict[str, Any]:
         """Return the features with what the next module needs: token vectors, or `sentence_embedding` `(B, D)`."""
 
-    @abstractmethod
     def embedded(self, features: Features, output: Output) -> Tensor:
         """Return output `embedding` or `tokens`; `EncoderError` where there are none."""
+        raise EncoderError(_NO_LAYERS)
 
-    @abstractmethod
     def states(self, features: Features) -> Tensor:
         """Return output `states`; `EncoderError` if it is missing."""
+        raise EncoderError(_NO_LAYERS)
 
 
 def stock(module: nn.Module, library: str) -> bool:

@@ -247,11 +247,6 @@ class StaticInput(InputModule):
         return STATIC
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """None: a table has no further ones."""
-        return {}
-
-    @property
     def vocabulary(self) -> dict[str, Any]:
         """The tokenizer's JSON, and its truncation side."""
         found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
@@ -268,37 +263,14 @@ class StaticInput(InputModule):
         return self.module.embedding
 
     @property
-    def padding(self) -> int:
-        """-1: no row is padding."""
-        return -1
-
-    @property
     def longest(self) -> int:
         """None: a mean may have any number of rows."""
         return UNLIMITED
 
     @property
-    def position_table(self) -> None:
-        """There are no positions."""
-
-    @property
-    def width(self) -> int:
-        """None."""
-        raise EncoderError(_NO_LAYERS)
-
-    @property
-    def window(self) -> int:
-        """There is no layer."""
-        return 0
-
-    @property
     def is_stock(self) -> bool:
         """Whether it is sentence-transformers' own module."""
         return stock(self.module, "sentence_transformers")
-
-    def attend_with(self, name: str) -> str:
-        """Do nothing: there is no attention."""
-        return ""
 
     @property
     def lengths(self) -> MaxLength:
@@ -354,14 +326,6 @@ class StaticInput(InputModule):
         sums: Tensor = _Sums.apply(table, words, starts)  # type: ignore[no-untyped-call]  # torch's own
         return {**features, "sentence_embedding": sums / counts.clamp(min=1).unsqueeze(-1).to(table.dtype)}
 
-    def embedded(self, features: Features, output: Output) -> Tensor:
-        """There is no embedding block."""
-        raise EncoderError(_NO_LAYERS)
-
-    def states(self, features: Features) -> Tensor:
-        """There are no layers."""
-        raise EncoderError(_NO_LAYERS)
-
     @property
     def _cuts_left(self) -> bool:
         cut = self.module.tokenizer.truncation
@@ -393,9 +357,3 @@ class _Sums(torch.autograd.Function):
         times = torch.bincount(words, minlength=ctx.rows)
         found: Tensor = _Sums.apply(gradients[0], bag[order], times.cumsum(0) - times)  # type: ignore[no-untyped-call]
         return found, None, None
-
-
-_NO_LAYERS = (
-    "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
-    "embedding, tokens or states"
-)

@@ -70,67 +70,6 @@ BLOCK = 2**18
 """Elements of a table that are updated at a time on a CPU, so that a block's temporaries stay in its cache."""
 
 
-class RowMoments:
-    """Moments for matrix rows that ever had a gradient; all others are 0.
-
-    A row has a slot, in order of its first gradient. The buffers have room to grow; when they do, the slots are put in
-    order of the rows, as rows that lie in order are read and written faster. How much room there is depends on the
-    number of rows alone, so moments that are read back from a checkpoint grow when those that were written would have.
-
-    Attributes:
-        rows: `(N,)`, the row of each slot.
-        exp_avg: `(N, ...)`, first moments.
-        exp_avg_sq: `(N, ...)`, second moments.
-
-    Args:
-        table: `(V, ...)`.
-        state: rows and moments to begin with, by the names of the attributes; none if empty.
-    """
-
-    def __init__(self, table: Tensor, state: Mapping[str, Tensor]) -> None:
-        self._slots = torch.full((len(table),), -1, dtype=torch.long, device=table.device)
-        self.rows = state.get("rows", self._slots[:0]).to(self._slots)
-        self.exp_avg = state.get("exp_avg", table[:0]).to(table)
-        self.exp_avg_sq = state.get("exp_avg_sq", table[:0]).to(table)
-        # In the order of the checkpoint, so that slots are those of a run that never stopped.
-        self._make_room(len(self.rows), torch.arange(len(self.rows), device=table.device))
-
-    def slots(self, rows: Tensor) -> Tensor:
-        """Return slots `(n,)` for distinct rows `(n,)`; new rows get a new slot."""
-        new = rows[self._slots[rows] < 0]
-        if len(new):
-            self._append(new)
-        return self._slots[rows]
-
-    def dense(self) -> dict[str, Tensor]:
-        """Return moments for all rows, `exp_avg` and `exp_avg_sq` with shape `(V, ...)`."""
-        shape = (len(self._slots), *self.exp_avg.shape[1:])
-        moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
-        return {name: moment.new_zeros(shape).index_copy_(0, self.rows, moment) for name, moment in moments.items()}
-
-    def _append(self, rows: Tensor) -> None:
-        start, end = len(self.rows), len(self.rows) + len(rows)
-        if end > len(self._buffers[0]):
-            self._make_room(end, self.rows.argsort())
-        # Longer views of the same buffers, so the moments that they had are still there.
-        self.rows, self.exp_avg, self.exp_avg_sq = (buffer[:end] for buffer in self._buffers)
-        self.rows[start:] = rows
-        # New rows begin at 0, and `new_empty` does not see to that.
-        self.exp_avg[start:] = 0
-        self.exp_avg_sq[start:] = 0
-        self._slots[rows] = torch.arange(start, end, device=rows.device)
-
-    def _make_room(self, count: int, order: Tensor) -> None:
-        """Move the moments, in this order of their slots, to buffers with room for `count` rows or more."""
-        room = min(_room(count), len(self._slots))
-        old = (self.rows, self.exp_avg, self.exp_avg_sq)
-        self._buffers = [moment.new_empty(room, *moment.shape[1:]) for moment in old]
-        self.rows, self.exp_avg, self.exp_avg_sq = (buffer[: len(order)] for buffer in self._buffers)
-        for before, now in zip(old, (self.rows, self.exp_avg, self.exp_avg_sq), strict=True):
-            torch.index_select(before, 0, order, out=now)
-        self._slots[self.rows] = torch.arange(len(order), device=order.device)
-
-
 class RowAdamW(torch.optim.AdamW):
     """AdamW (Loshchilov and Hutter, 2019, "Decoupled Weight Decay Regularization") for dense and for row gradients.
 
@@ -155,7 +94,6 @@ class RowAdamW(torch.optim.AdamW):
         fused: bool = True,
     ) -> None:
         super().__init__(params, lr=lr, eps=eps, weight_decay=weight_decay, fused=fused)
-        self._moments: dict[Tensor, RowMoments] = {}
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -183,25 +121,16 @@ class RowAdamW(torch.optim.AdamW):
             parameter.grad = gradient.to_dense()
         if "rows" in state:
             # The gradient is dense now, so every row moves from here on.
-            state.update(self._moments_of(parameter).dense())
-            del state["rows"], self._moments[parameter]
+            rows = state.pop("rows")
+            for name in _MOMENTS:
+                state[name] = torch.zeros_like(parameter).index_copy_(0, rows, state[name])
         return False
 
-    def _moments_of(self, table: Tensor) -> RowMoments:
-        """Return the moments in a matrix's state, which may come from a checkpoint."""
-        state, moments = self.state[table], self._moments.get(table)
-        # Other rows than ours in the state were put there by `optimizer.restore`: the slots are made from them anew.
-        if moments is None or moments.rows is not state.get("rows"):
-            moments = self._moments[table] = RowMoments(table, state)
-        return moments
-
     def _step_rows(self, table: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        moments, state = self._moments_of(table), self.state[table]
-        slots = moments.slots(gradient.indices()[0])
+        state, rows = self.state[table], gradient.indices()[0]
+        _add_rows(state, table, rows)
         # The fused kernel wants its count of steps on the device.
         state.setdefault("step", torch.zeros((), device=table.device)).add_(1)
-        # Views change as slots are added; `_moments_of` tells by the present ones whose state it is.
-        state.update(rows=moments.rows, exp_avg=moments.exp_avg, exp_avg_sq=moments.exp_avg_sq)
         # Decay is decoupled from the moments and reaches all rows, also those that never had a gradient.
         if group["weight_decay"]:
             table.mul_(1 - group["lr"] * group["weight_decay"])
@@ -218,45 +147,45 @@ class RowAdamW(torch.optim.AdamW):
             amsgrad=False,
             maximize=False,
         )
-        _update(table, moments, slots, gradient.values(), kernel)
+        _update(table, state, rows, gradient.values(), kernel)
 
 
-def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, kernel: Callable[..., None]) -> None:
-    """Update all N rows of a matrix `(V, ...)` that have a slot.
+_MOMENTS = ("exp_avg", "exp_avg_sq")
 
-    Args:
-        table: the table.
-        moments: moments of its rows.
-        slots: `(n,)`, slots that have a gradient now.
-        values: `(n, ...)`, gradients of these slots.
-        kernel: steps lists of weights, gradients, and first and second moments, all of the same shape.
-    """
-    # Rows with a gradient in the order of their slots, so that those of a block are a slice, `first` to `last`.
-    slots, order = slots.sort()
-    count = len(moments.rows)
+
+def _add_rows(state: dict[str, Tensor], table: Tensor, rows: Tensor) -> None:
+    """Give rows that had no gradient before moments of 0; rows in the state ascend."""
+    known = state.get("rows", rows[:0])
+    every = torch.unique(torch.cat([known, rows]))
+    if "rows" in state and torch.equal(every, known):
+        return
+    places = torch.searchsorted(every, known)
+    for name in _MOMENTS:
+        before = state.get(name, table[:0])
+        state[name] = table.new_zeros(len(every), *table.shape[1:]).index_copy_(0, places, before)
+    state["rows"] = every
+
+
+def _update(
+    table: Tensor, state: dict[str, Tensor], changed: Tensor, values: Tensor, kernel: Callable[..., None]
+) -> None:
+    """Update all N rows of a matrix `(V, ...)` with moments; `changed` `(n,)` have gradients now, `(n, ...)`."""
+    # Both ascend, so the gradients of a block are a slice, `first` to `last`.
+    places, count = torch.searchsorted(state["rows"], changed), len(state["rows"])
     size = max(1, count if table.is_cuda else min(count, BLOCK // max(1, table[0].numel())))
-    # Every row with a slot is stepped, as its moments move the weight also where its gradient is 0 now.
+    # Every row with moments is stepped, as they move the weight also where its gradient is 0 now.
     block = table.new_empty(size, *table.shape[1:])
     gradient = torch.zeros_like(block)
-    bounds = torch.searchsorted(slots, torch.arange(0, count + size, size, device=slots.device)).tolist()
-    parts = [torch.split(moment, size) for moment in (moments.rows, moments.exp_avg, moments.exp_avg_sq)]
+    bounds = torch.searchsorted(places, torch.arange(0, count + size, size, device=places.device)).tolist()
+    parts = [torch.split(state[name], size) for name in ("rows", *_MOMENTS)]
     # Not strict: of no rows at all `split` makes one empty part.
     for start, (first, last), rows, m, v in zip(range(0, count, size), pairwise(bounds), *parts, strict=False):
-        weight, inside = block[: len(rows)], slots[first:last] - start
+        weight, inside = block[: len(rows)], places[first:last] - start
         torch.index_select(table, 0, rows, out=weight)
-        gradient.index_copy_(0, inside, values.index_select(0, order[first:last]))
+        gradient.index_copy_(0, inside, values[first:last])
         kernel([weight], [gradient[: len(rows)]], [m], [v])
         table.index_copy_(0, rows, weight)
         gradient.index_fill_(0, inside, 0)  # cheaper than a fresh block of zeros
-
-
-def _room(count: int) -> int:
-    """Return the first number in a geometric series that is at least `count`."""
-    room = 1024
-    # A quarter more each time: rows are copied a constant number of times on average, and little stays unused.
-    while room < count:
-        room += room // 4
-    return room
 
 
 MOMENTS = {"adamw": 2, "lars": 1}

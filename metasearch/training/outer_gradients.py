@@ -63,33 +63,9 @@ def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) ->
     )
 
 
-def random_state(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of dropout's random generators: the CPU's, and a GPU's."""
-    states = [torch.get_rng_state()]
-    if device.type == "cuda":
-        states.append(torch.cuda.get_rng_state(device))
-    elif device.type == "mps":
-        states.append(torch.mps.get_rng_state())
-    return states
-
-
-def set_random_state(device: torch.device, states: Sequence[torch.Tensor]) -> None:
-    """Set what `random_state` returned."""
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)
-    elif device.type == "mps":
-        torch.mps.set_rng_state(states[1])
-
-
 @dataclass(frozen=True)
 class ShardGradient:
-    """A shard whose values are known.
-
-    Attributes:
-        values: of the shard, without a graph.
-        finish: returns the gradient of the shard in the learner's parameters, from ∂L/∂v.
-    """
+    """A shard's values without a graph, and `finish`, which returns its gradient from ∂L/∂v."""
 
     values: Values
     finish: Callable[[Pulled], Gradient]
@@ -172,7 +148,7 @@ class OuterGradients:
 
     def _fitting(self, device: torch.device, work: Callable[[], Result], again: bool = True) -> Result:
         """Return the result of work; where memory does not suffice, repeat it with less and the same random numbers."""
-        random = random_state(device)
+        seed = torch.initial_seed()  # nothing was drawn since it was set
         while True:
             try:
                 return work()
@@ -183,7 +159,7 @@ class OuterGradients:
                 if less is None:
                     raise not_enough(device, error, self.checkpointing != "gradcache") from error
             log.warning("out of memory on %s: %s; the gradient stays the same", device, less)
-            set_random_state(device, random)
+            torch.manual_seed(seed)
             # Outside of `except`, whose error holds on to the graph.
             if device.type == "cuda":
                 torch.cuda.empty_cache()

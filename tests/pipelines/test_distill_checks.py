@@ -1,13 +1,10 @@
 """What a distillation checks before its first step, and what it leaves behind where something is wrong."""
 
-import json
 import re
 
 import pytest
 
 from helpers.parallel import (
-    BATCH,
-    DEV,
     FOLDERS,
     PAIRS,
     distill,
@@ -19,7 +16,6 @@ from helpers.parallel import (
     weights,
     write_corpus,
 )
-from helpers.stages import written
 from metasearch.config.library import Library, shipped
 from metasearch.errors import DataError
 from metasearch.training.trainer import Trainer
@@ -65,29 +61,6 @@ def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one
     assert not (tmp_path / "targets").exists()
 
 
-def test_a_schedule_that_a_later_stage_cannot_keep_ends_the_run_before_the_first_one(place, tmp_path):
-    folder = stages_of(place, tmp_path, {"options": {"every": 3}, "budget": {"batch": BATCH, "steps": 2}})
-    given = [
-        f"--include={folder}",
-        "--recipe=twice",
-        f"--student={place / 'assistant'}",
-        f"--corpus={place / 'corpus'}",
-    ]
-    said = distill(*given, "-o", tmp_path / "run", code=2).stderr
-    assert "stage 'second': options.every=3: training ends after 2 steps; choose a smaller number" in said
-    assert not (tmp_path / "run").exists()
-
-
-def stages_of(place, tmp_path, second):
-    """Write a recipe whose second stage has these values; return the folder to include."""
-    stage = {
-        "description": "aligns", "trains": "student", "learner": "ema", "outer": {"lr": 1e-3}, "max_length": 60,
-        "corpus": {"dev": DEV, "max_tokens": 59}, "budget": {"batch": BATCH, "steps": 2},
-    }  # fmt: skip
-    recipe = {"recipe": "twice", "description": "twice", "stages": {"first": stage, "second": stage | second}}
-    return written(tmp_path, json.dumps(recipe), "twice")
-
-
 # What is found wrong once the folder is made.
 
 
@@ -95,7 +68,6 @@ def stages_of(place, tmp_path, second):
     ("change", "code", "says"),
     [
         (["stages.align.corpus.max_tokens=1"], 3, "max_tokens=1: no pair is that short"),
-        (["stages.align.options.every=3"], 2, "options.every=3: training ends after 2 steps; choose a smaller number"),
         ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; none with a source of its own"),
     ],
 )

@@ -84,10 +84,9 @@ def load_roles(config: DistillConfig) -> RoleEncoders:
 
 
 def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> None:
-    """Read every stage's data, and check its number of steps and the free disk space; nothing is written.
+    """Read every stage's data, and check the free disk space; nothing is written.
 
     Raises:
-        ConfigError: a stage has fewer steps than its learner needs.
         DataError: the data of a stage is damaged or too small.
         RunFolderError: the disk of the run folder is too full.
     """
@@ -95,12 +94,7 @@ def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> No
     for _, name, stage in config.stages:
         encoder = roles.stand_in(stage.trains, stage.max_length)
         largest = max(largest, encoder.size)
-        learner, options, _ = build_stage_learner(stage, f"stage '{name}'")
-        steps = training_data(config, name, encoder).steps
-        try:
-            learner.check_steps(options, steps)
-        except ConfigError as error:
-            raise ConfigError(f"stage '{name}': {error}") from None
+        training_data(config, name, encoder)
     require_disk_space(folder, largest)
 
 
