@@ -17,9 +17,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
@@ -30,12 +32,12 @@ from metasearch.data import mteb_tasks
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.languages import detect_all
 from metasearch.data.folds import split
-from metasearch.data.formats.blank import blank, require_text
+from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.hub import fetch, is_hub_name
 from metasearch.data.overlap import key
 from metasearch.data.readers import beir
-from metasearch.data.readers.base import joined
+from metasearch.data.readers.base import Text, joined, problem
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError, require_known
 
@@ -45,18 +47,38 @@ COLUMNS = ("query", "document", "language", "query_language", "document_language
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
-    """A row whose values were checked; the languages are empty until they are detected."""
+def _read_tag(value: Any) -> str:
+    tag = "" if value is None or blank(str(value)) else parse_tag(str(value))
+    return tag if is_known(tag) else ""
+
+
+def _read_grade(value: Any) -> float:
+    try:
+        grade = float(value)
+    except (TypeError, ValueError):
+        grade = math.nan
+    # Written so that NaN is refused, too.
+    if not 0 <= grade < math.inf:
+        raise ValueError(f"expected a number from 0, got '{'' if value is None else value}'")
+    return grade
+
+
+_Tag = Annotated[str, BeforeValidator(_read_tag)]
+_Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
+
+
+class _Label(BaseModel):
+    """A row; the languages are empty until they are detected."""
 
     place: str
-    query: str
-    document: str
-    query_language: str
-    document_language: str
-    relevance: float
-    id: str
-    group: str
+    query: Text
+    document: Text
+    language: _Tag = ""
+    query_language: _Tag = ""
+    document_language: _Tag = ""
+    relevance: Annotated[float, BeforeValidator(_read_grade)] = 1.0
+    id: _Name = ""
+    group: _Name = ""
 
 
 def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> RetrievalData:
@@ -91,65 +113,16 @@ def _name(rows: Any) -> str:
     return str(rows) if isinstance(rows, str | Path) else "rows"
 
 
-# Rows are checked.
-
-
 def _checked(row: Row, columns: Mapping[str, str]) -> _Label:
     for name in ("query", "document"):
         if name not in row.values:
             missing = missing_column(row.place, columns.get(name, name), row.values)
             raise DataError(f"{missing} Name yours: --columns {name}=COLUMN, or columns={{...}} in Python")
-    both = _tag(row, "language")
-    return _Label(
-        row.place,
-        _text(row, "query"),
-        _text(row, "document"),
-        _tag(row, "query_language") or both,
-        _tag(row, "document_language") or both,
-        _relevance(row),
-        _name_in(row, "id"),
-        _name_in(row, "group"),
-    )
-
-
-def _text(row: Row, name: str) -> str:
-    value = row.values[name]
-    if not isinstance(value, str):
-        raise DataError(f"{row.place}: {name}: expected a text, got {'nothing' if value is None else str(value)[:40]}")
     try:
-        return require_text(value).strip()
-    except ValueError as error:
-        raise DataError(f"{row.place}: {name}: {error}") from None
-
-
-def _tag(row: Row, name: str) -> str:
-    value = row.values.get(name)
-    if value is None or blank(str(value)):
-        return ""
-    try:
-        tag = parse_tag(str(value))
-    except ValueError as error:
-        raise DataError(f"{row.place}: {name}: {error}") from None
-    return tag if is_known(tag) else ""
-
-
-def _relevance(row: Row) -> float:
-    if "relevance" not in row.values:
-        return 1.0
-    value = row.values["relevance"]
-    try:
-        grade = float(value)
-    except (TypeError, ValueError):
-        grade = math.nan
-    # Written so that NaN is refused, too.
-    if not 0 <= grade < math.inf:
-        raise DataError(f"{row.place}: relevance: expected a number from 0, got '{'' if value is None else value}'")
-    return grade
-
-
-def _name_in(row: Row, name: str) -> str:
-    value = row.values.get(name)
-    return "" if value is None else str(value).strip()
+        return _Label.model_validate({**row.values, "place": row.place})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataError(f"{row.place}: {first['loc'][0]}: {problem(first)}") from None
 
 
 # Languages that no column gives are detected.
@@ -157,18 +130,19 @@ def _name_in(row: Row, name: str) -> str:
 
 def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: list[str]) -> list[_Label]:
     """Return rows with both languages; detected ones are noted."""
-    lacking = [label.query for label in labels if not label.query_language]
-    lacking += [label.document for label in labels if not label.document_language]
-    if not lacking:
-        return list(labels)
-    tags = detect_all(lacking, languages)
-    found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
-    notes.append(f"languages detected: {found}; a column 'language' with tags such as de says otherwise")
+    tags: dict[str, str] = {}
+    lacking = [label.query for label in labels if not (label.query_language or label.language)]
+    lacking += [label.document for label in labels if not (label.document_language or label.language)]
+    if lacking:
+        tags = detect_all(lacking, languages)
+        found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
+        notes.append(f"languages detected: {found}; a column 'language' with tags such as de says otherwise")
     return [
-        replace(
-            label,
-            query_language=label.query_language or tags[label.query],
-            document_language=label.document_language or tags[label.document],
+        label.model_copy(
+            update={
+                "query_language": label.query_language or label.language or tags[label.query],
+                "document_language": label.document_language or label.language or tags[label.document],
+            }
         )
         for label in labels
     ]
