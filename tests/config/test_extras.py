@@ -1,7 +1,6 @@
 """Packages that are optional: who needs one gets the line that installs it, and nothing else fails without it."""
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -103,36 +102,6 @@ def test_products_are_the_same_integers_without_numkong(dimensions, monkeypatch)
     alone = exact_search.integer_products(halves)(codes)
     assert alone.dtype == np.int32
     assert (alone == expected).all()
-
-
-@pytest.mark.slow
-def test_only_training_imports_learn2learn_and_its_log_says_which_ran(tmp_path):
-    """Each command in turn in one process, with the modules that it has loaded by then."""
-    (tmp_path / "a.txt").write_text("The key is under the mat.\n", encoding="utf-8")
-    code = (
-        "import sys\n"
-        "from metasearch.cli import main\n"
-        "from metasearch.pipelines.factory import load_encoder\n"
-        "load_encoder('tiny').save('model')\n"
-        "def run(*args):\n"
-        "    try: main(args)\n"
-        "    except SystemExit as end: assert not end.code, args\n"
-        "    print('LOADED', args[0], any(n.startswith('learn2learn') for n in sys.modules))\n"
-        "run('index', 'a.txt', '-o', 'a.index', '--encoder', 'tiny')\n"
-        "run('search', 'a.index', 'key')\n"
-        "run('evaluate', '--task', 'demo-sts', '--encoder', 'tiny')\n"
-        "run('export', 'model', '--int8', '-o', 'int8')\n"
-        "import metasearch.retrieval.server.app\n"
-        "run('train', '--task', 'demo-sts', '--mode', 'mono-bi', '--learner', 'maml', '--encoder', 'tiny', "
-        "'--max-steps', '1', '-o', 'run')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
-    there = bool(re.search("inner loop: MAML of learn2learn", done.stderr))
-    commands = ["index", "search", "evaluate", "export"]
-    assert lines == [f"LOADED {name} False" for name in commands] + [f"LOADED train {there}"]
-    assert done.stderr.count("inner loop: ") == 1
 
 
 def test_the_base_install_is_what_the_code_imports_everywhere():

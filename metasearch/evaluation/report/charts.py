@@ -156,13 +156,6 @@ def axis(values: Sequence[float], start: float, end: float, count: int = 5, leas
     return Axis(tuple(i * step for i in range(first, last + 1)), start, end)
 
 
-def _empty(title: str) -> Markup:
-    text = "There are no values to draw."
-    drawing = Drawing(title, text, _WIDE)
-    drawing.text(_WIDE / 2, 1.7 * ROW, text, "tick", "middle")
-    return drawing.markup(3 * ROW)
-
-
 # Pixels of a chart, of a row's label, of each value below it, and of the gap to the next row.
 _WIDE, _LABEL, _VALUE, _ROW_GAP = 460.0, 22.0, 16.0, 8.0
 
@@ -189,10 +182,8 @@ class Row:
 def interval_chart(
     table: Table, rows: Sequence[Row], name: str, reference: tuple[str, float] | None, series: Sequence[str] = ()
 ) -> Markup:
-    """Return a chart of values with their intervals, in rows. The axis need not start at 0."""
+    """Return a chart of values with their intervals, in rows, at least one value in all."""
     ends = [end for row in rows for e in row.estimates if e for end in (e.value, e.low, e.high) if end is not None]
-    if not ends:
-        return _empty(table.title)
     x = axis([*ends, *([reference[1]] if reference else [])], 20, _WIDE - 20, 6)
     drawing = Drawing(table.title, table.in_words(), _WIDE)
     top = 0.0
@@ -229,10 +220,8 @@ _HIGH, _MARKED = 210.0, 30
 
 
 def line_chart(table: Table, series: Sequence[tuple[str, Points]], name: str) -> Markup:
-    """Return a chart of lines over outer steps."""
+    """Return a chart of lines over outer steps, from the label and the points of each, at least one point in all."""
     points = [point for _, line in series for point in line]
-    if not points:
-        return _empty(table.title)
     top = ROW + 8.0
     y = axis([value for _, value in points], top + _HIGH, top)
     left = max(width(y.label(tick)) for tick in y.ticks) + 10

@@ -70,7 +70,7 @@ def intervals(rows, reference=("zero-shot", 0.0), series=(), title="t"):
 # --- any text, any values ---------------------------------------------------------------------------------------------
 
 
-@given(ANY, ANY, st.lists(st.tuples(st.integers(0, 50), VALUE), max_size=6))
+@given(ANY, ANY, st.lists(st.tuples(st.integers(0, 50), VALUE), min_size=1, max_size=6))
 def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
     table = Table("k", title, ("",), ("last",), (Line((label,), (Cell(text=label),)),))
     root = check(drawn(line_chart(table, [(label, tuple(sorted(points)))] * 2, label)))
@@ -78,7 +78,7 @@ def test_a_line_chart_is_well_formed_whatever_is_in_it(label, title, points):
     assert root.find("title").text == (re.sub("\r\n?", "\n", clean(title)) or None)
 
 
-@given(ANY, st.lists(st.tuples(ANY, VALUE, MAYBE, MAYBE, st.booleans()), max_size=4))
+@given(ANY, st.lists(st.tuples(ANY, VALUE, MAYBE, MAYBE, st.booleans()), min_size=1, max_size=4))
 def test_an_interval_chart_is_well_formed_whatever_is_in_it(text, rows):
     rows = [(label, (Estimate(*values), None), text) for label, *values in rows]
     check(intervals(rows, (text, 0.5), [text, text], text))

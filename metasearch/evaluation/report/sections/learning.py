@@ -23,7 +23,7 @@ def section(inputs: Inputs) -> Section | None:
     curves = [
         (arm, [dev_scores(each.run.events()) for each in study.of(arm)]) for arm in study.arms if not arm.zero_shot
     ]
-    charts = dev_charts([(arm, runs) for arm, runs in curves if any(runs)])
+    charts = dev_charts([(arm, runs) for arm, runs in curves if average_runs(runs)])
     return Section("learning", "Learning curves", (), charts, tuple(c.values for c in charts)) if charts else None
 
 
@@ -50,12 +50,10 @@ def _table(curves: Curves, key: str) -> Table:
     lines = []
     for arm, runs in curves:
         mean = average_runs(runs)
-        cells = [Cell(text="–")] * 5
-        if mean:
-            best = max(mean, key=lambda point: point[1])
-            steps = [Cell(text=f"{step:.0f}") for step in (best[0], mean[-1][0])]
-            cells = [Cell(mean[0][1]), Cell(mean[-1][1]), Cell(best[1]), *steps]
-        lines.append(Line((arm.label, str(len(runs))), tuple(cells)))
+        best = max(mean, key=lambda point: point[1])
+        scores = (Cell(score) for score in (mean[0][1], mean[-1][1], best[1]))
+        steps = (Cell(text=f"{step:.0f}") for step in (best[0], mean[-1][0]))
+        lines.append(Line((arm.label, str(len(runs))), (*scores, *steps)))
     columns = ("first", "last", "best", "best at step", "last step")
     notes = ("Mean over runs, up to the last step that all of them reached.",)
     return Table(key, "Dev score while learning", ("learner", "runs"), columns, tuple(lines), notes)
