@@ -11,8 +11,6 @@ from metasearch.io import read_bytes
 
 _TAIL = 2**14
 """Bytes at the end of a log that tell how far its run is: some dozens of events."""
-_NAMED = 5
-"""Damaged lines that a warning names."""
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +27,9 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
     events = [_event(line) for line in lines]
-    if damaged := [str(number) for number, event in enumerate(events[:-1], 1) if event is None]:
-        more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
+    if damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]:
         # Not as arguments: of one message with other arguments, the command line would show the first file alone.
-        log.warning(f"{path}: skipped damaged lines: {', '.join(damaged[:_NAMED])}{more}")
+        log.warning(f"{path}: skipped {len(damaged)} damaged lines, the first is line {damaged[0]}")
     return [event for event in events if event is not None]
 
 

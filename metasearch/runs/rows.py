@@ -129,26 +129,13 @@ def _require_means(rows: Sequence[Row], config: Mapping[str, Any], path: Path, l
 
 
 def require_appendable(path: Path) -> None:
-    """Raise `RunFolderError` where scores cannot be appended to a file, before there are any.
-
-    A file that is there holds scores, each on a line with its end. A pipe or a device takes whatever it is given.
-    """
-    try:
-        if not path.exists():
-            there = next(parent for parent in path.absolute().parents if parent.exists())
-            if not (there.is_dir() and os.access(there, os.W_OK)):
-                raise RunFolderError(f"{path} cannot be written: {there} is no folder that may be written to")
-        elif path.is_dir() or not os.access(path, os.W_OK):
-            why = "Is a directory" if path.is_dir() else "Permission denied"
-            raise RunFolderError(f"{path} cannot be written: {why}")
-        elif path.is_file():
-            _require_scores(path)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}; name another file with -o") from None
-
-
-def _require_scores(path: Path) -> None:
-    """Raise `RunFolderError` if a line is no score row, or has no end."""
+    """Raise `RunFolderError` where scores cannot be appended to a file, before there are any."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    # The path may not be a folder, and a parent must be one.
+    if there.is_dir() == path.exists() or not os.access(there, os.W_OK):
+        raise RunFolderError(f"{path} cannot be written; check {there}")
+    if not path.is_file():  # a pipe or a device takes anything
+        return
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -156,9 +143,7 @@ def _require_scores(path: Path) -> None:
             except (ValueError, RecursionError):
                 row = None
             if not (isinstance(row, dict) and {"task", "value"} <= row.keys()):
-                raise RunFolderError(
-                    f"{path}:{number}: no row of scores: none is appended to such a file. Name another one with -o"
-                )
+                raise RunFolderError(f"{path}:{number}: no row of scores; name another file with -o")
             if not line.endswith(b"\n"):
                 raise RunFolderError(f"{path}:{number}: the line has no end, so that a row would be appended to it")
 

@@ -140,7 +140,7 @@ def test_damaged_lines_within_a_log_are_named_in_one_warning_and_the_last_line_m
     path = tmp_path / "run" / "log.jsonl"
     path.write_text('{"step": 1}\n{"st\n{"step": 2}\n{"step": true}\n{"step": 3}\n{"ste')
     assert files.events() == [{"step": 1}, {"step": 2}, {"step": 3}]
-    assert caplog.messages == [f"{path}: skipped damaged lines: 2, 4"]
+    assert caplog.messages == [f"{path}: skipped 2 damaged lines, the first is line 2"]
     assert read_latest(path) == files.events()
 
 
