@@ -33,14 +33,10 @@ ASKED = {"ar": "أي منارة قديمة؟", "th": "ผึ้งทำอะ�
 
 @dataclass(frozen=True)
 class Made:
-    """One way to train, as it is pretended.
+    """One way to train, as it is pretended; `rate` is an example of a setting, names are by default the key in `arms`.
 
-    Attributes:
-        quality: added to the score of what is relevant; of similarity, the weight of gold in what is predicted.
-        bias: added to the score of what has the language of the question.
-        learner: its name; by default the key in `arms`.
-        recipe: likewise, by default `LEARNER-tiny`.
-        rate: of the outer optimiser, as an example of a setting.
+    `quality` is added to the score of what is relevant (for similarity, the weight of gold), `bias` to that of the
+    language of the question.
     """
 
     quality: float = 1.0
@@ -54,14 +50,9 @@ class Made:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the runs of a study share.
+    """What the runs of a study share: questions (or rows) of each fold, each in all languages (or their pairs).
 
-    Attributes:
-        questions: test questions of each fold, each in all languages; of similarity, rows.
-        distractors: candidates of each language that answer no question.
-        languages: of the questions; of similarity, `a-b` pairs of them, neighbours and with itself.
-        measures: of retrieval.
-        articles: of the questions of each fold, of retrieval; 0 where each question has one of its own.
+    `distractors` are candidates of each language without a question; with 0 `articles` each question has its own.
     """
 
     task: str = "demo"
@@ -86,14 +77,8 @@ def write_study(
 ) -> Path:
     """Write a study and return its folder.
 
-    Args:
-        folder: of the study; is made.
-        arms: name of cells → quality, or all that is known of how they were trained. A cell of `zero-shot` is a score
-            of the encoder as it is. Every other run scores zero-shot, too.
-        folds: each is a cell.
-        seeds: likewise.
-        unfinished: names of cells, such as `maml/fold-0-seed-0`, that are listed but not there.
-        **setting: fields of `Setting`.
+    `arms` maps names of cells to a quality or more; every run but `zero-shot` scores zero-shot, too. Cells such as
+    `maml/fold-0-seed-0` in `unfinished` are listed but not there. `setting` has fields of `Setting`.
     """
     ways = {name: made_of(name, made) for name, made in (arms or {ZERO_SHOT: 0.5, "maml": 1.5}).items()}
     start = ways.get(ZERO_SHOT, Made(0.5, learner=ZERO_SHOT))
@@ -114,16 +99,7 @@ def made_of(name: str, made: float | Made) -> Made:
 
 
 def write_run(path: Path, made: Made, fold: int = 0, seed: int = 0, start: Made | None = None, **setting: Any) -> Path:
-    """Write a finished run and return its folder.
-
-    Args:
-        path: of the folder; is made.
-        made: how it was trained; its learner is `zero-shot` where it was only scored.
-        fold: which was held out.
-        seed: of the run.
-        start: the encoder before training.
-        **setting: fields of `Setting`.
-    """
+    """Write a finished run and return its folder; `start` is the encoder before training."""
     shared = Setting(**setting)
     path.mkdir(parents=True)
     config = _config(made, fold, seed, shared)

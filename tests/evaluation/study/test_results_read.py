@@ -59,14 +59,6 @@ def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
     assert len(found.runs) == 2 * 2 * 2
 
 
-def test_scores_are_the_means_of_what_was_kept_of_each_question(tmp_path):
-    for scored in read_study([study(tmp_path / "s", folds=(0,))]).scored:
-        for (measure, pool, language, inside), values in scored.questions.columns.items():
-            assert scored.values(measure, pool)[language, inside] == pytest.approx(
-                values.sum() / len(values), abs=1e-12
-            )
-
-
 def test_runs_of_similarity_are_read_with_what_was_predicted(tmp_path):
     found = read_study([study(tmp_path / "s", kind="similarity")])
     assert (found.measures, found.pools, found.languages) == (
@@ -75,12 +67,6 @@ def test_runs_of_similarity_are_read_with_what_was_predicted(tmp_path):
         ("ar-ar", "ar-el", "el-el"),
     )
     assert len(found.scored[0].questions.columns["predicted", "pairs", "ar-el", ""]) == TINY["questions"]
-
-
-def test_zero_shot_of_every_run_counts_once(tmp_path):
-    found = read_study([study(tmp_path / "s", {"maml": 1.5, "fine-tune": 1.0})])
-    assert labels(found) == ["zero-shot", "maml", "fine-tune"]
-    assert where(found, "zero-shot") == [(0, 0), (1, 0)]
 
 
 @pytest.mark.parametrize(
