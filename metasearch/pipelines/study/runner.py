@@ -82,11 +82,18 @@ def begin(
 def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, bool]]:
     """Return the cells that `begin` would have, and whether each is done; writes nothing."""
     study = StudyFolder(folder)
-    # A study that has come to nothing may be configured anew.
-    old = study.stored().config if config is None or (study.begun and study.reached) else None
-    whole = merged(old, config, study.path) if old and config else config or old
-    assert whole is not None
-    return [(cell, study.done(cell)) for cell in plan(whole, study.path)]
+    return [(cell, study.done(cell)) for cell in plan(_configured(study, config)[1], study.path)]
+
+
+def _configured(study: StudyFolder, asked: StudyConfig | None) -> tuple[StudyMetadata | None, StudyConfig]:
+    """Return the metadata of a study that has reached anything, and the configuration with additions."""
+    if asked is None:
+        old = study.stored()
+        return old, old.config
+    if not (study.begun and study.reached):  # it may be configured anew
+        return None, asked
+    old = study.stored()
+    return old, merged(old.config, asked, study.path)
 
 
 def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
@@ -103,9 +110,7 @@ def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
 
 def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> StudyMetadata:
     """Return and store the study's configuration; `threads` by default, `weights` for a new one."""
-    # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
-    old = study.stored() if study.begun and (asked is None or study.reached) else None
-    config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
+    old, config = _configured(study, asked)
     # The fingerprint is of all data, so any fold will do.
     data = load_benchmark(config.on(config.folds[0])).data.fingerprint
     if old is not None:
