@@ -218,6 +218,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-ablations": lambda: short(
         ablation_table(taught_by("e5"), "e5"),
         "arm", "description, baseline", "Δ STS 2017", "Δ Tatoeba", "Δ LAReQA", "sentences/s",
+        rows=("full", "three-stages", "without-mcl", "without-recurrence"),
     ),
     "short-ablation-mini": lambda: short(
         ablation_table(taught_by("mini"), "mini"),
