@@ -128,10 +128,7 @@ def parse_pair(text: str, known: Collection[str]) -> tuple[str, str]:
 
 
 def parse_sides(text: str) -> tuple[str, str] | None:
-    """Return the two languages in `pt-BR_en` or `el_ar`, separated by an underscore, in canonical form.
-
-    None if it is no pair of languages.
-    """
+    """Return the two languages in `pt-BR_en` or `el_ar`, in canonical form; None if it is no pair of languages."""
     pairs = list(_splits(text, "_"))
     if len(pairs) > 1:
         pairs = [pair for pair in pairs if all(map(parse_name, pair))] or pairs

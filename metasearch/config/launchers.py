@@ -81,10 +81,7 @@ class LauncherConfig:
 
 
 def place_of(launcher: str | None, assignments: Sequence[str]) -> LauncherConfig | None:
-    """Return where cells run, from a launcher's name and `KEY=VALUE`; several may stand in one, with spaces between.
-
-    Returns None where nothing is asked.
-    """
+    """Return where cells run, from a launcher and `KEY=VALUE` words, separated by spaces; None without either."""
     if launcher is None:
         if assignments:
             raise ConfigError(f"--launcher-set {assignments[0]} goes with --launcher slurm or ray")

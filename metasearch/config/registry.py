@@ -81,10 +81,7 @@ def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
 
 
 def summary(kind: str, name: str) -> str:
-    """Return the first line of a plug-in's docstring without importing it; for an external one, its package.
-
-    It is empty where there is no docstring.
-    """
+    """Return the first line of a plug-in's docstring without importing it; for an external one, its package."""
     if name in _shipped(kind):
         path, member = _shipped(kind)[name]
         source = ast.parse(path.read_text(encoding="utf-8"))

@@ -88,10 +88,7 @@ class SearchResult:
     scores: NDArray[np.float32]
 
     def ranks(self, questions: slice, language: int | None = None) -> Ranks:
-        """Return the ranks of some questions' relevant candidates, in one language or all.
-
-        `DataError` where a question has no relevant candidate among them.
-        """
+        """Return the ranks of some questions' relevant candidates, in one language or all; `DataError` without any."""
         part = self.judgements.part(questions.start, questions.stop)
         above = self.above[self.judgements.offsets[questions.start] :][: len(part.columns)]
         owners, gains = part.owners, part.gains
@@ -122,10 +119,7 @@ def candidate_languages(data: RetrievalData) -> Indices:
 def score_rankings(
     data: RetrievalData, results: Mapping[Pool, SearchResult], measures: Sequence[Measure], pools: Sequence[Pool]
 ) -> Evaluation:
-    """Return the scores of every question language in every pool.
-
-    The first pool with candidates of all languages gives the stored ranking.
-    """
+    """Return the scores of every question language in every pool; the first multilingual pool gives the ranking."""
     functions = {measure: load_function(measure, "retrieval") for measure in measures}
     languages = sorted({candidate.language for candidate in data.candidates})
     scores: list[Score] = []

@@ -87,10 +87,7 @@ def search(
 
 
 def _count_above(row: NDArray[np.float32], columns: Indices, by_language: Indices, starts: Indices) -> Indices:
-    """Return how many candidates of each language rank above each relevant one, `(C,)` and `(R, 1)` → `(R, L)`.
-
-    `by_language` has the candidates language by language, each of which begins at one of `starts`.
-    """
+    """Return how many candidates of each language rank above each relevant one, `(C,)` and `(R, 1)` → `(R, L)`."""
     sorted_row = row[by_language]
     above, equal = sorted_row > row[columns], sorted_row == row[columns]
     if np.count_nonzero(equal) > len(columns):  # each equals itself; further ties are rare

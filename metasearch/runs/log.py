@@ -16,10 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """Return the events of a log in their order, each with its `step`; none where there is no log.
-
-    What a crash has cut off at the end is left out. Damaged lines before it are left out, too, with a warning.
-    """
+    """Return the events of a log in order; skip an unfinished last line, and other damaged lines with a warning."""
     try:
         lines = read_bytes(path).splitlines()
     except FileNotFoundError:

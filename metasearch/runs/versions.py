@@ -14,11 +14,7 @@ LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a score depends on.
-
-    A library that is loaded says its own: `torch.__version__` is `2.13.0+cu130` where package metadata may say
-    `2.13.0`. This module loads none.
-    """
+    """Return the versions that a score depends on; a loaded library names its build, such as `2.13.0+cu130`."""
     return {"metasearch": __version__, "python": platform.python_version(), **{n: _version(n) for n in LIBRARIES}}
 
 
@@ -42,11 +38,7 @@ def installed(name: str) -> str | None:
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str | None:
-    """Return the first library with different versions in two scores, or None.
-
-    A build such as `+cu130` counts only where both name theirs: package metadata, from which versions were taken
-    before, may leave it out.
-    """
+    """Return the first library with different versions in two scores, or None; a build counts if both name theirs."""
     for name in {**one, **other}:
         (before, _, first), (now, _, second) = (str(each.get(name)).partition("+") for each in (one, other))
         if before != now or (first and second and first != second):

@@ -40,10 +40,7 @@ def build(
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
 ) -> Report:
-    """Return the report of a study; arguments and errors as `study.compare.compare`, in the task's main pool.
-
-    If there is nothing to compare with, the report says so.
-    """
+    """Return the report of a study; arguments and errors as `study.compare.compare`, in the main pool of the task."""
     bootstrap.check(level, resamples)
     selection = study.select(measure)
     baseline = baseline or study.baseline

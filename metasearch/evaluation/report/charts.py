@@ -140,10 +140,7 @@ class Axis:
 
 
 def axis(values: Sequence[float], start: float, end: float, count: int = 5, least: float = 0.0) -> Axis:
-    """Return an axis that holds finite values, with about `count` spaces of 1, 2 or 5 times a power of ten.
-
-    `least` is the smallest distance of two ticks, such as 1 for steps.
-    """
+    """Return an axis that holds finite values, with about `count` ticks at 1, 2 or 5 times a power of ten."""
     low, high = min(values), max(values)
     if high - low <= _SAME * max(abs(low), abs(high)):
         half = abs(low) / 10 or 1.0

@@ -159,10 +159,7 @@ def arm_table(
     ranked: Collection[Arm],
     notes: Sequence[str],
 ) -> Table:
-    """Return a table with a line per arm; best and second per column are marked among `ranked` arms.
-
-    `rows` has the arms in their order, and a cell of each for every column.
-    """
+    """Return a table with a line per arm; best and second per column are marked among `ranked` arms."""
     arms = list(rows)
     heads, own = list_heads(arms)
     down = [placed([rows[arm][i] for arm in arms], [arm in ranked for arm in arms]) for i in range(len(columns))]

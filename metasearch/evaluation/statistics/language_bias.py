@@ -94,10 +94,7 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:
-    """Return the mean over questions per language, `(A, L)`; NaN without questions.
-
-    `values` are those of each question, `(N, L)`, and `groups` the index of its language, `(N,)`.
-    """
+    """Return the mean over questions per language, `(N, L)` → `(A, L)`; `groups` are their languages, `(N,)`."""
     member = (groups == np.arange(size)[:, None]).astype(float)
     with np.errstate(invalid="ignore"):
         averages: Values = member @ values / member.sum(1, keepdims=True)
@@ -127,10 +124,7 @@ def own_values(values: Values, own: Counts) -> Values:
 
 
 def other_values(values: Values, own: Counts) -> Values:
-    """Return each question language's mean value with the other languages, `(A, L)` → `(A,)`.
-
-    NaN where a language has no candidates, as there is nothing of its own to compare with, or where it is the only one.
-    """
+    """Return each question language's mean with the other languages, `(A, L)` → `(A,)`; NaN without own or others."""
     others = values.shape[1] - 1
     if not others:
         return np.full(len(own), np.nan)

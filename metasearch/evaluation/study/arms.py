@@ -81,10 +81,7 @@ def digest(settings: Settings) -> str:
 
 
 def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:
-    """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
-
-    The settings that differ are named by `known`, hash → settings; without it a label has the hash.
-    """
+    """Return the arms with distinct labels; `known` settings by hash name what differs, otherwise the hash does."""
     names = [arm.learner for arm in arms]
     for attribute, shown in (
         ("mode", "{} ({})"),

@@ -199,11 +199,7 @@ class Figure:
 def figures(
     runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection, resamples: int, seed: int
 ) -> dict[Runs, Figure]:
-    """Return the figure for each group of runs: one arm, one fold, its seeds.
-
-    Resample b of a fold has the same articles for every arm, with all questions in all their languages, L of them; each
-    fold has B.
-    """
+    """Return the figure of each group of runs; resample b of a fold has the same articles for every arm."""
     folds: dict[int, dict[Runs, Sample]] = {}
     for group in runs:
         own = folds.setdefault(group[0].fold, {})
@@ -232,10 +228,9 @@ def figures(
 
 
 def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
-    """Return means over folds for both arms, and for resamples of their difference.
+    """Return means over folds for both arms, `(L + 1,)` each, and resamples of their difference, `(B, L + 1)`.
 
-    `pairs` are the runs of both arms on each fold. Shapes are `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no
-    fold has a language.
+    NaN where no fold has a language.
     """
     own, other = (np.stack([resampled[each[side]].observed for each in pairs]) for side in (0, 1))
     there = ~np.isnan(own)

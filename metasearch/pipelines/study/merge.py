@@ -16,10 +16,7 @@ _LEFT = ("threads", "neutral")
 
 
 def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
-    """Return a study with what another configuration adds to it.
-
-    Every arm is then done on all folds with all seeds of both.
-    """
+    """Return a study with the additions of another configuration; every arm gets all folds and seeds of both."""
     new = new.model_copy(update={key: getattr(old, key) for key in _LEFT if getattr(new, key) is None})
     old = old.model_copy(update={"neutral": old.neutral or new.neutral})
     # With defaults spelt out, an option that is written and one that is left at the same value are equal.

@@ -35,8 +35,7 @@ class Cell:
 def plan(config: StudyConfig, folder: Path) -> list[Cell]:
     """Return the cells of a study in the order in which they begin.
 
-    Zero-shot comes first, then the neutral encoder and distillations; then all trained arms of a fold before the next
-    fold, so that a study that stops early can be compared.
+    Untrained encoders and distillations come first, then all arms of a fold, so that an unfinished study is comparable.
     """
     untrained = [*_untrained(config, ZERO_SHOT)]
     if config.neutral:

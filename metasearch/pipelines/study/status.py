@@ -96,10 +96,7 @@ class StatusBoard:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until all cells are done, side by side as now; None before a cell of each kind is done.
-
-        A cell takes the mean time of its arm in this call, or before one is done that of its kind.
-        """
+        """Seconds until all cells are done, by the mean time of their arm or kind; None while that is unknown."""
         took: dict[str, list[float]] = {}
         for status in self.within("done"):
             if status.seconds:

@@ -64,10 +64,7 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
 
 
 def bias_tables(study: Study) -> list[Table]:
-    """Return a table for all arms, and each arm's language shares beyond an unbiased ranking.
-
-    A study without rankings of a multilingual pool has no such tables; errors as `measure_bias`.
-    """
+    """Return a table for all arms, and each arm's language shares beyond an unbiased ranking; none without rankings."""
     biases = {arm: bias for arm in study.arms if (bias := measure_arm_bias(study, arm))}
     if not biases:
         return []
