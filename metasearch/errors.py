@@ -1,23 +1,7 @@
-"""Errors for users, each with an exit code.
+"""Errors for users, each with an exit code; `docs/exit-codes.md` lists them.
 
 Everything metasearch raises on purpose derives from `MetasearchError`; the command line prints its message as one
 line and ends with its `exit_code`. Any other exception is a bug and ends with code 1.
-
-| code | class | meaning |
-|---|---|---|
-| 0 | | done |
-| 1 | | a bug in metasearch |
-| 2 | `ConfigError` | a name, flag, task, mode or recipe is wrong (click uses 2 for usage, too) |
-| 3 | `DataError` | data is missing, damaged or too small |
-| 4 | `NonFiniteError` | a loss, gradient or score is NaN or infinite |
-| 5 | `RunFolderError` | a run folder exists, a file cannot be read or written, or files of a run are damaged |
-| 6 | `EncoderError` | an encoder cannot be loaded or used |
-| 7 | `CellsFailed` | runs of a study failed; the others are done |
-| 8 | `OutOfMemory` | an outer step does not fit into memory |
-| 9 | `HubError` | a model hub cannot be reached, or refuses a request |
-| 10 | `ProcessLost` | another process of the run has ended |
-| 130 | `Interrupted` | Ctrl-C; progress is saved, and the message says how to continue |
-| 143 | `Terminated` | SIGTERM, for example from a scheduler; the same |
 """
 
 import difflib
@@ -69,7 +53,7 @@ class CellsFailed(MetasearchError):
 
 
 class OutOfMemory(MetasearchError):
-    """Memory does not suffice for an outer step, in whatever way it is taken."""
+    """Memory does not suffice for an outer step, even in its smallest parts."""
 
     exit_code = 8
 
@@ -87,20 +71,20 @@ class ProcessLost(MetasearchError):
 
 
 class Interrupted(MetasearchError):
-    """The user stopped the run; what was reached is saved."""
+    """The user stopped the run; finished work is saved."""
 
     exit_code = 130
 
 
 class Terminated(Interrupted):
-    """SIGTERM stopped the run, a scheduler's say; what was reached is saved."""
+    """SIGTERM stopped the run, such as a scheduler's; finished work is saved."""
 
     exit_code = 143
 
 
 def quoted(path: Path | str) -> str:
     """Return a path quoted for the shell."""
-    # A program would take a first dash for that of a flag.
+    # A program would take a leading dash for a flag.
     return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
@@ -112,11 +96,9 @@ def to_resume(folder: Path) -> str:
 def nearest(name: str, choices: Iterable[str]) -> str:
     """Return a hint for a wrong name: `" Did you mean 'maml'?"`, or the list of choices when none is near."""
     known = sorted(choices)
-    close = [
-        match for text in (name, name.lower()) for match in difflib.get_close_matches(text, known, n=1, cutoff=0.5)
-    ]
-    if close:
-        return f" Did you mean '{close[0]}'? Known: {', '.join(known)}."
+    for text in (name, name.lower()):
+        for close in difflib.get_close_matches(text, known, n=1, cutoff=0.5):
+            return f" Did you mean '{close}'? Known: {', '.join(known)}."
     return f" Known: {', '.join(known) or 'none'}."
 
 
@@ -128,11 +110,8 @@ def require_known(what: str, name: str, choices: Iterable[str]) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of another library's error, or its type if the message is empty.
-
-    A line that ends with a colon says nothing without the next.
-    """
-    if isinstance(error, KeyError):  # which says the key and nothing else
+    """Return the first line of another library's error and, if it ends with a colon, the next one; else its type."""
+    if isinstance(error, KeyError):  # its text is the key alone
         return f"there is no {error}"
     first, *others = str(error).strip().splitlines() or [type(error).__name__]
     return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

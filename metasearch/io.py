@@ -22,31 +22,21 @@ LOCK = ".lock"
 """Name of the file by which one process has a folder to itself."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ENDLESS = {stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device", stat.S_IFSOCK: "socket"}
 
 
 class OutOfRoom(RunFolderError):
     """The disk, or its quota, is full."""
 
 
-_ENDLESS = {
-    stat.S_IFIFO: "it is a named pipe, not a file",
-    stat.S_IFCHR: "it is a device, not a file",
-    stat.S_IFBLK: "it is a device, not a file",
-    stat.S_IFSOCK: "it is a socket, not a file",
-}
-
-
 def require_file(path: Path) -> None:
-    """Raise `OSError` where there is no file to read: a named pipe or a device would be waited for, or read, forever.
-
-    As that of a missing file, its `strerror` is the reason.
-    """
+    """Raise `OSError` for anything but a file or folder: reading a named pipe or a device may never end."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except ValueError as error:  # a NUL character
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     if kind in _ENDLESS:
-        raise OSError(errno.EINVAL, _ENDLESS[kind], str(path))
+        raise OSError(errno.EINVAL, f"it is a {_ENDLESS[kind]}, not a file", str(path))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -56,19 +46,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Write a file, whole or not at all; its folder is made.
-
-    Raises:
-        RunFolderError: it cannot be written; a file that was there stays as it was.
-    """
+    """Write a file, whole or not at all, and make its folder; `RunFolderError` if that fails."""
     atomic_write_all({path: content})
 
 
 def atomic_write_all(contents: Mapping[Path, str | bytes]) -> None:
     """Write files that belong together: first all beside their places, then each in its place; folders are made.
 
-    Raises:
-        RunFolderError: one cannot be written, such as on a full disk; the files that were there stay as they were.
+    If one cannot be written, such as on a full disk, former files stay unchanged.
     """
     beside = {path: path.with_name(f"{path.name}{NEW}") for path in contents}
     path = Path()
@@ -78,15 +63,14 @@ def atomic_write_all(contents: Mapping[Path, str | bytes]) -> None:
             with beside[path].open("wb") as file:
                 file.write(content.encode("utf-8") if isinstance(content, str) else content)
                 file.flush()
-                # On the disk before the rename, or a crash of the machine may leave an empty file in its place.
+                # Else a crash of the machine may leave an empty file in its place.
                 os.fsync(file.fileno())
         for path, new in beside.items():
             move(new, path)
     # Ctrl-C too must leave nothing half written.
     except BaseException as error:
         for new in beside.values():
-            # A file that is in its place has no copy beside it any more.
-            with suppress(OSError):
+            with suppress(OSError):  # it may be in its place already
                 new.unlink()
         if isinstance(error, OSError):
             raise write_error(path, error, sum(len(content) for content in contents.values())) from None
@@ -94,14 +78,14 @@ def atomic_write_all(contents: Mapping[Path, str | bytes]) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file or folder another name, in place of a file or an empty folder there; then it is on the disk so."""
+    """Rename a file or folder, in place of a file or an empty folder, and wait until it is on the disk."""
     source.replace(target)
     sync(target.parent)
 
 
 def sync(path: Path) -> None:
     """Wait until a file's content, or a folder's list of names, is on the disk."""
-    # Some systems flush no file that is open to read, and others open no folder at all.
+    # Some systems flush no file that is open to read, and Windows opens no folder.
     if path.is_dir() and os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
@@ -124,7 +108,7 @@ def sha256_of_bytes(content: bytes) -> str:
 
 
 def share(folder: Path) -> None:
-    """Give all files below a folder the mode of new files: safetensors makes its own for the owner alone."""
+    """Give all files below a folder the mode of new files: safetensors makes its files private."""
     probe = folder / f".mode{NEW}"
     probe.touch()
     mode = probe.stat().st_mode & 0o777
@@ -137,7 +121,7 @@ def share(folder: Path) -> None:
 def write_error(path: Path, error: Exception, needed: int | None = None) -> RunFolderError:
     """Return the error for a failed write; for a full disk, with bytes needed and free.
 
-    That the disk is full is told from the text of the error, too: other libraries have error types of their own.
+    Other libraries have error types of their own, so the text of the error also tells whether the disk is full.
     """
     full = next((code for code in _NO_ROOM if error.args[:1] == (code,) or os.strerror(code) in str(error)), None)
     if full is None:
@@ -147,13 +131,7 @@ def write_error(path: Path, error: Exception, needed: int | None = None) -> RunF
 
 
 def require_room(path: Path, needed: int, what: str) -> None:
-    """Raise `RunFolderError` if a path's disk has less room than needed; the path need not exist.
-
-    Args:
-        path: of what will be written.
-        needed: bytes that it takes at least.
-        what: takes them, such as `two checkpoints and the model`.
-    """
+    """Raise `RunFolderError` if a path's disk lacks `needed` bytes for `what`, such as `two checkpoints`."""
     free = free_bytes(path)
     if free < needed:
         raise OutOfRoom(f"{path}: the disk is too full: {what} need at least {needed:,} bytes; {free:,} are free")
@@ -166,12 +144,9 @@ def free_bytes(path: Path) -> int:
 
 
 def taken(path: Path, first: str) -> bool:
-    """Return whether a path is a file, or a folder with anything in it.
+    """Return whether a path is a file, or a folder with anything in it; `RunFolderError` if it cannot be read.
 
-    What a process leaves there that dies before its first file, of the name `first`, is in place does not count.
-
-    Raises:
-        RunFolderError: the folder cannot be read.
+    The lock and a half-written `first` file, which a killed process leaves, do not count.
     """
     try:
         return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, f"{first}{NEW}"}))
@@ -183,13 +158,7 @@ def taken(path: Path, first: str) -> bool:
 def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
     """Create a folder and lock it against other processes; the lock ends with the process.
 
-    Args:
-        folder: to have alone.
-        busy: what is said where another process has it.
-        patience: seconds to wait for that process to end.
-
-    Raises:
-        RunFolderError: another process has it, or it cannot be written.
+    `busy` is the error text if another process still holds it after `patience` seconds.
     """
     lock = FileLock(folder / LOCK, timeout=patience)
     try:
@@ -221,18 +190,9 @@ def cache_folder() -> Path:
 
 
 def cached(name: str, make: Callable[[Path], None], place: Path | None = None) -> Path:
-    """Return a folder of a cache, made where it is missing; made again, and said so, where a file was changed.
+    """Return a folder of a cache, by default the user's; a missing or changed one is made again by `make`.
 
     Processes that want it at the same time wait for the first one. A folder is there whole or not at all.
-
-    Args:
-        name: name of the folder.
-        make: writes into an empty folder, beside which it may leave nothing.
-        place: folder of the cache; by default that of the user.
-
-    Raises:
-        EncoderError: the user's cache cannot be written.
-        RunFolderError: `place` cannot be written.
     """
     folder = (place or cache_folder()) / name
     if intact(folder):
@@ -276,20 +236,12 @@ def intact(folder: Path) -> bool:
 
 def _hashes(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file except the list of hashes, by path in the folder."""
-    hashes = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != _HASHES:
-            hashes[path.relative_to(folder).as_posix()] = digest(path)
-    return hashes
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != _HASHES]
+    return {path.relative_to(folder).as_posix(): digest(path) for path in paths}
 
 
 def fingerprint_of(rows: Iterable[Sequence[str]], settings: str = "") -> str:
-    """Return a 16-digit hexadecimal hash of rows of texts, which depends on order and columns.
-
-    Args:
-        rows: texts of each row.
-        settings: a text that belongs to the data, hashed before it.
-    """
+    """Return a 16-digit hexadecimal hash of rows of texts and, before them, of `settings`."""
     digest = hashlib.sha256(settings.encode())
     for row in rows:
         # Unit and record separators, which no ordinary text holds: a word that moves to another column changes it.

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 def distil(settings: Settings, out: Path, run: Path, recipe: str, teacher: str | Path, **role: Path) -> None:
     """Run a recipe of this folder on the corpus of a build and its joined texts; `role` is `student` or `assistant`."""
     if (run / "config.yaml").exists():
-        metasearch("distill", "--resume", run)
+        metasearch("resume", run)
         return
     flags: list[object] = ["--seed", settings.seed, "--device", settings.device, "--precision", settings.precision]
     if settings.targets:

@@ -149,7 +149,7 @@ def train(name: str, steps: Steps, precision: str, places: Places) -> None:
         flags += ["--precision", precision] if precision != "fp32" else []
         same_flags(folder.with_suffix(".flags"), flags, folder)
         begun = (folder / "config.yaml").exists()
-        metasearch("distill", *(["--resume", folder] if begun else [*flags, "-o", folder]))
+        metasearch(*(["resume", folder] if begun else ["distill", *flags, "-o", folder]))
 
 
 def same_flags(path: Path, flags: Sequence[str], folder: Path) -> None:

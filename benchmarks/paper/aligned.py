@@ -92,8 +92,9 @@ def steps(
     kept = ("--trim-vocab", corpus, "--trim-vocab", words)
     yield Step(trimmed, lambda: metasearch("compress", ENCODER, *kept, "-o", trimmed))
     yield Step(neutral, lambda: metasearch("neutralise", trimmed, "--texts", corpus, "-o", neutral))
-    new = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *stage, "-o", run]
-    yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else new)))
+    roles = ("--teacher", neutral, "--student", neutral)
+    new = ["distill", "--recipe", "align", *roles, "--corpus", corpus, *stage, "-o", run]
+    yield Step(run / "report.md", lambda: metasearch(*(["resume", run] if run.exists() else new)))
     yield Step(out / "model", lambda: merge([str(neutral), str(run / "model")], out / "model", share))
 
 

@@ -96,10 +96,7 @@ class _Failure(click.ClickException):
 
 
 class _Echo(logging.Handler):
-    """Writes log messages to stderr, each warning once, whatever its numbers: a sampler may have a thousand of them.
-
-    Errors are written each time.
-    """
+    """Writes log messages to stderr: errors each time, other messages once, warnings whatever their numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,9 +140,8 @@ class Commands(click.Group):
         """Return the commands and flags that begin so, without importing a command."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        return [
-            CompletionItem(name, help=_SUMMARIES[name]) for name in sorted(_SUMMARIES) if name.startswith(incomplete)
-        ]
+        names = [name for name in sorted(_SUMMARIES) if name.startswith(incomplete)]
+        return [CompletionItem(name, help=_SUMMARIES[name]) for name in names]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -178,11 +174,12 @@ class Commands(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parse the options before the command; a wrong one becomes one line and an exit code."""
-        if not args:  # the help is shown
-            return super().make_context(info_name, args, parent, **extra)
+        wants_help = not args  # parsing empties the list
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
+            if wants_help:
+                raise
             raise _usage_failure(error, "metasearch") from error
 
     def invoke(self, ctx: click.Context) -> Any:

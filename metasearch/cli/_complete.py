@@ -18,12 +18,7 @@ _UNTRAINED = ("zero-shot", "neutral")
 
 
 def declared(*kinds: str, listed: bool = False) -> Completer:
-    """Return the completer for declarations, with names from `--include`.
-
-    Args:
-        *kinds: of `task`, `mode`, `recipe` and `distillation`.
-        listed: whether the value is a list with commas, each item `NAME` or `NAME:MODE`.
-    """
+    """Return the completer for kinds of declarations, such as `task`; `listed` for a list of NAME or NAME:MODE."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return _items([name for kind in kinds for name in _declared(ctx, kind)], ctx, incomplete, listed)
@@ -32,7 +27,7 @@ def declared(*kinds: str, listed: bool = False) -> Completer:
 
 
 def learners(listed: bool = False) -> Completer:
-    """Return the completer for learners; `listed` as in `declared`, with learners that train nothing."""
+    """Return the completer for learners; a list also has learners that train nothing."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return _items([*_plug_ins("learners"), *(_UNTRAINED if listed else ())], ctx, incomplete, listed)

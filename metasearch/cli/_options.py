@@ -49,12 +49,7 @@ M = TypeVar("M", bound=Settings)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older versions of click
-    """A choice among names whose error suggests the nearest one.
-
-    Args:
-        choices: the names.
-        former: former name → the name that it stands for; no help lists it.
-    """
+    """A choice among names whose error suggests the nearest one; `former` names stand for others."""
 
     def __init__(self, choices: Sequence[str], former: Mapping[str, str] | None = None) -> None:
         super().__init__(choices)
@@ -68,34 +63,36 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older ve
         return super().convert(value, param, ctx)
 
 
-class Prompt(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A prompt as ROLE=TEXT."""
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A value that a function parses; its `ValueError` becomes a usage error."""
 
-    name = "prompt"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name, self._parse = name, parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return role and text."""
-        role, equals, text = value.partition("=")
-        if not equals:
-            self.fail(f"'{value}': expected ROLE=TEXT, such as \"document=passage: \"", param, ctx)
-        role = ROLE_NAMES.get(role, role)
-        if role not in ROLES:
-            self.fail(f"'{value}': no role '{role}'.{nearest(role, ROLE_NAMES)}", param, ctx)
-        return role, text
+        """Return the parsed value."""
+        try:
+            return self._parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(f"'{value}': {error}", param, ctx)
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A number of layers, or a list of layer numbers."""
+def _parse_prompt(value: str) -> tuple[str, str]:
+    role, equals, text = value.partition("=")
+    if not equals:
+        raise ValueError('expected ROLE=TEXT, such as "document=passage: "')
+    role = ROLE_NAMES.get(role, role)
+    if role not in ROLES:
+        raise ValueError(f"no role '{role}'.{nearest(role, ROLE_NAMES)}")
+    return role, text
 
-    name = "N|LIST"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, ...]:
-        """Return the number or the numbers; a usage error for anything else."""
-        words = str(value).split(",")
-        if not all(word.strip().isdecimal() for word in words):
-            self.fail(f"'{value}' is neither a number nor numbers such as 1,4,7", param, ctx)
-        numbers = tuple(map(int, words))
-        return numbers if len(numbers) > 1 else numbers[0]
+def _parse_layers(value: str) -> int | tuple[int, ...]:
+    words = value.split(",")
+    if not all(word.strip().isdecimal() for word in words):
+        raise ValueError("expected a number, or numbers such as 1,4,7")
+    numbers = tuple(map(int, words))
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 class Command(click.Command):
@@ -129,7 +126,7 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options, listed in `--help` in this order."""
 
     def decorate(function: F) -> F:
-        # As with stacked decorators, the last one is applied first, and click lists them from the top.
+        # As with stacked decorators, the last one is applied first.
         for option in reversed(options):
             function = option(function)
         return function
@@ -148,11 +145,10 @@ def settings(
     """Return options for all settings of a model and its sections, in the order of `--help`.
 
     Args:
-        model: settings of a run; fields that are no settings, such as a recipe, have no option.
+        model: settings; fields without a help text, such as a recipe, have no option.
         first: names of fields whose options are listed first.
         without: names of fields that get no option.
-        unset: give options no default value, for settings that are kept unless an option changes them; `given` returns
-            the values.
+        unset: give options no default value, for settings that are kept unless an option changes them.
         **defaults: default values of options, in place of the model's defaults.
     """
     fields = {name: field for name, field in settings_in(model) if name not in without}
@@ -184,11 +180,7 @@ def given(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
-    """Return a model's settings from option values; an error names the option.
-
-    Raises:
-        ConfigError: a value is wrong.
-    """
+    """Return a model's settings from option values; a `ConfigError` names the option."""
     places: yaml.Places = {(name,): str(flag_for(name, field).name) for name, field in model.model_fields.items()}
     return yaml.check(tree(model, values), model, where, places)
 
@@ -247,7 +239,7 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if NoneType in get_args(annotation):
         annotation, *others = (each for each in get_args(annotation) if each is not NoneType)
         if others:  # `int | tuple[int, ...]`
-            return {"type": Numbers()}
+            return {"type": Parsed("N|LIST", _parse_layers)}
         if get_origin(annotation) is Annotated:
             annotation, *further = get_args(annotation)
             metadata += [one for each in further for one in (each.metadata if isinstance(each, FieldInfo) else [each])]
@@ -261,7 +253,7 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if get_origin(annotation) is tuple:
         (item, _) = get_args(annotation)
         return {"multiple": True, **({"type": Choice(get_args(item))} if get_origin(item) is Literal else {})}
-    return {"type": Prompt(), "multiple": True, "callback": _by_role}  # a prompt for each role
+    return {"type": Parsed("prompt", _parse_prompt), "multiple": True, "callback": _by_role}  # a prompt for each role
 
 
 def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[type-arg]  # as above
@@ -277,11 +269,7 @@ def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[
 
 
 def listed(flag: str, written: str | None) -> list[str]:
-    """Return the names of a list with commas, each once; none where it was not given.
-
-    Raises:
-        ConfigError: a name is empty, such as an unset variable.
-    """
+    """Return the distinct names of a list with commas; `ConfigError` for an empty name, such as an unset variable."""
     found = [name.strip() for name in written.split(",")] if written is not None else []
     if not all(found):
         raise ConfigError(f"--{flag} {written}: expected names separated by commas")
@@ -292,9 +280,8 @@ def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[s
     """Return the prompt for each role; a usage error if a role has two."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise click.BadParameter(
-            f"a role has one prompt; {', '.join(public_name(role) for role, _ in pairs)} were given", ctx, param
-        )
+        given = ", ".join(public_name(role) for role, _ in pairs)
+        raise click.BadParameter(f"a role has one prompt; {given} were given", ctx, param)
     return found
 
 
@@ -302,6 +289,9 @@ def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[s
 
 include, data = setting(Folders, "include"), setting(Folders, "data")
 fold, fold_seed = setting(DataConfig, "fold"), setting(DataConfig, "fold_seed")
+FOLD = ("fold", "fold_seed", "data", "include")
+one_fold = options_group(fold, fold_seed, data, include)
+"""The fold of a task, for `load_benchmark`; `FOLD` are the parameters."""
 device, precision = setting(ComputeConfig, "device"), setting(ComputeConfig, "precision")
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 
@@ -328,12 +318,6 @@ def as_json(what: str = "scores") -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as one JSON object on stdout.")
 
 
-def resume(what: str = "RUN") -> Callable[[F], F]:
-    """Return the option `--resume` for a run or study."""
-    how = "Continue it as it was configured, as `metasearch resume` does."
-    return click.option("--resume", type=click.Path(path_type=Path), metavar=what, help=how)
-
-
 def seed(help: str) -> Callable[[F], F]:
     """Return the option `--seed` with its help."""
     seeds = click.IntRange(0, 2**63 - 1)  # which every library takes
@@ -350,26 +334,19 @@ moved_encoder = encoder("New place of the index's encoder, if it has moved.")
 
 launcher = options_group(
     click.option(
-        "--launcher",
-        type=click.Choice(list(SETTINGS)),
+        "--launcher", type=click.Choice(list(SETTINGS)),
         help="Launcher of the runs: this machine, Slurm or a Ray cluster; by default the one used before.",
     ),
     click.option(
-        "--launcher-set",
-        "launcher_settings",
-        multiple=True,
-        metavar="KEY=VALUE",
+        "--launcher-set", "launcher_settings", multiple=True, metavar="KEY=VALUE",
         help="Request to the launcher for each run, such as cpus=4 or time=4:00:00; repeatable.",
     ),
-)
+)  # fmt: skip
 """Where the cells of a study run."""
 
 track = click.option(
-    "--track",
-    "trackers",
-    type=Choice(TRACKERS),
-    multiple=True,
+    "--track", "trackers", type=Choice(TRACKERS), multiple=True,
     help="Send loss and dev scores to an experiment tracker; repeatable.",
-)
-run = options_group(output("Run folder; by default a new one below runs/."), resume(), track, as_json())
+)  # fmt: skip
+run = options_group(output("Run folder; by default a new one below runs/."), track, as_json())
 """Where a run goes, and what it prints."""

@@ -1,21 +1,15 @@
-"""Progress on stderr: bars and a live table of a study on a terminal, plain lines elsewhere."""
+"""Progress on stderr: bars on a terminal, plain lines elsewhere, and lines for the cells of a study."""
 
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tqdm import tqdm
 
 from metasearch.pipelines.study.status import CellStatus, State, StatusBoard, Watcher
 from metasearch.runs.callbacks import Callback
-
-if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.live import Live
 
 EVERY_SECONDS = 10.0
 """Time between two lines where there is no terminal."""
@@ -73,9 +67,8 @@ class ProgressBar(Callback):
         """Show a dev score: beside the steps on a terminal, else as a line."""
         self._dev = f"dev {100 * score:.2f}"
         if not sys.stderr.isatty():
-            _say(
-                f"{self.label}: step {step} {self._dev}{' (before)' if step == 0 else ' (best so far)' if best else ''}"
-            )
+            note = " (before)" if step == 0 else " (best so far)" if best else ""
+            _say(f"{self.label}: step {step} {self._dev}{note}")
 
     def on_encode(self, what: str, done: int, total: int) -> None:
         """Show how many texts are encoded."""
@@ -120,36 +113,8 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
-_STOPPING = "stopping, with checkpoints; Ctrl-C again stops at once"
-_STYLES: dict[State, str] = {
-    "running": "bold",
-    "failed": "bold red",
-    "stopped": "yellow",
-    "queued": "dim",
-    "waiting": "dim",
-    "done": "green",
-}
-"""Style of each state; the table has cells in this order, so that a small terminal shows the urgent ones."""
-
-
-@contextmanager
-def watching() -> Iterator[Watcher]:
-    """Yield a watcher that shows the jobs of a study."""
-    if not sys.stderr.isatty():
-        yield Lines()
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
-        try:
-            yield LiveTable(live)
-        finally:
-            live.update("")  # else all rows are drawn at the end, whatever the height
-
-
-class Lines(Watcher):
-    """A line for each change, and one every ten seconds with the progress of the cells."""
+class StudyProgress(Watcher):
+    """A line for each change of a cell, and one every ten seconds with the progress of all running cells."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -157,53 +122,20 @@ class Lines(Watcher):
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Write the new state of a job."""
-        _say(f"crossval: {_format_status(status)} ({counted(board)})")
+        _say(f"crossval: {_format_status(status)} ({_counted(board)})")
 
     def ticked(self, board: StatusBoard) -> None:
         """Write counts and progress at intervals, and once that the study is stopping."""
         if board.stopping and not self._stopping:
             self._stopping = True
-            _say(f"crossval: {_STOPPING}")
+            _say("crossval: stopping, with checkpoints; Ctrl-C again stops at once")
         if time.monotonic() - self._last >= EVERY_SECONDS:
             self._last = time.monotonic()
-            running = ", ".join(f"{status.cell.name} {progress(status)}" for status in board.within("running"))
-            _say(f"crossval: {counted(board)}; {running}")
+            running = ", ".join(f"{status.cell.name} {_progress(status)}" for status in board.within("running"))
+            _say(f"crossval: {_counted(board)}; {running}")
 
 
-class LiveTable(Watcher):
-    """A live table; failures are also written above it, so that they stay."""
-
-    def __init__(self, live: "Live") -> None:
-        self._live = live
-
-    def changed(self, board: StatusBoard, status: CellStatus) -> None:
-        """Show the new state of a job."""
-        if status.state == "failed":
-            self._live.console.print(_format_status(status), style=_STYLES[status.state], markup=False)
-        self.ticked(board)
-
-    def ticked(self, board: StatusBoard) -> None:
-        """Show the progress of all jobs."""
-        self._live.update(table(board), refresh=True)
-
-
-def table(board: StatusBoard) -> "Group":
-    """Return the counts, and below them the cells as a table, the running and the failed ones first."""
-    from rich.console import Group
-    from rich.table import Table
-
-    head = f"{counted(board)}, {tqdm.format_interval(time.monotonic() - board.began)}"
-    shown = Table("run", "state", "step", "dev", "time", box=None, pad_edge=False)
-    states = list(_STYLES)
-    for status in sorted(board.cells.values(), key=lambda each: states.index(each.state)):
-        step = progress(status).removeprefix("step ") if status.total or status.texts else ""
-        dev = "" if status.dev is None else f"{100 * status.dev:.2f}"
-        elapsed = tqdm.format_interval(status.elapsed) if status.elapsed else ""
-        shown.add_row(status.cell.name, status.state, step, dev, elapsed, style=_STYLES[status.state])
-    return Group(head, *([_STOPPING] if board.stopping else []), shown)
-
-
-def counted(board: StatusBoard) -> str:
+def _counted(board: StatusBoard) -> str:
     """Return the number of jobs by state and the time left, such as `3 of 8 done, 1 failed, about 01:05 left`."""
     counts = board.counts()
     named: tuple[State, ...] = ("queued", "failed", "stopped")
@@ -212,7 +144,7 @@ def counted(board: StatusBoard) -> str:
     return f"{counts['done']} of {len(board.cells)} done{other}{left}"
 
 
-def progress(status: CellStatus) -> str:
+def _progress(status: CellStatus) -> str:
     """Return the progress of a job, such as `step 12/45` or `3000/12000 texts`."""
     if status.texts:
         return status.texts

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,17 +16,16 @@ from metasearch.config.base import Settings
 from metasearch.data.hub import is_hub_name
 from metasearch.errors import ConfigError
 
+if TYPE_CHECKING:
+    from metasearch.pipelines.run import Run, RunResult
+
 M = TypeVar("M", bound=Settings)
 
 
 def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **own: Any) -> M:
     """Return the settings of a run with absolute paths, so it can be resumed from any folder.
 
-    Args:
-        model: the settings.
-        flags: values of their options.
-        beside: whether the data lies beside the task and needs no folder, such as the one that `METASEARCH_DATA` names.
-        **own: settings without an option, such as a recipe.
+    If the data lies `beside` the task, `METASEARCH_DATA` is ignored. `own` are settings without an option.
     """
     from metasearch.data.locate import VARIABLE
 
@@ -40,9 +39,7 @@ def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **
 
 
 def _absolute_encoder(name: str) -> str:
-    """Return an encoder's name, or the absolute path for a local folder."""
-    local = name not in registry.names("encoders") and Path(name).is_dir()
-    return _absolute_path(name) if local else name
+    return _absolute_path(name) if name not in registry.names("encoders") and Path(name).is_dir() else name
 
 
 def _absolute_path(path: str) -> str:
@@ -53,53 +50,31 @@ _ABSOLUTE = {"encoders": _absolute_encoder, "folders": _absolute_path, "paths": 
 """Kind of names of a setting (`Flag.complete`) → the change that makes a name absolute."""
 
 
-def reject_conflicting_options(what: str = "run", allowed: Collection[str] = ()) -> None:
-    """Raise `ConfigError` for flags beside `--resume`, which continues with the stored configuration.
-
-    Args:
-        what: is gone on with.
-        allowed: parameters that may stand beside it, besides those of every command.
-    """
-    given = _given_options()
-    others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", "trackers", *allowed})
-    if others:
-        flags = ", ".join(given[name] for name in others)
-        raise ConfigError(f"--resume continues a {what} as configured; omit {flags}")
-
-
 def reject_unused_options(*names: str, why: str) -> None:
-    """Raise `ConfigError` for flags that were given and would do nothing.
-
-    Args:
-        names: of their parameters.
-        why: they would, and what else to say, such as `no task is read; pass --task`.
-    """
-    given = _given_options()
-    idle = [given[name] for name in names if name in given]
-    if idle:
-        raise ConfigError(f"{', '.join(idle)}: {why}, or leave {'it' if len(idle) == 1 else 'them'} out")
-
-
-def _given_options() -> dict[str, str]:
-    """Return the given flags by parameter, each with its longest name, such as `--output`."""
+    """Raise `ConfigError` for given options, by parameter name, without effect; `why` also says how to use them."""
     context = click.get_current_context()
     flags = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
-    said = (name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
-    return {name: flags[name] for name in said}
+    given = (name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    if idle := [flags[name] for name in given]:
+        raise ConfigError(f"{', '.join(idle)}: {why}, or leave {'it' if len(idle) == 1 else 'them'} out")
 
 
 def fresh_folder(*words: str) -> Path:
     """Return a folder below `runs/` that does not exist yet."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    base = Path("runs") / "-".join([stamp, *words])
+    base = Path("runs") / "-".join([time.strftime("%Y%m%d-%H%M%S"), *words])
     # Several runs may begin within one second.
     return next(p for i in range(1, 1000) if not (p := base if i == 1 else base.with_name(f"{base.name}-{i}")).exists())
 
 
-# What commands print on stdout when a run is finished.
+def execute(
+    run: "Run[Any]", trackers: Sequence[str], trust_remote_code: bool, as_json: bool, patience: float = 0
+) -> None:
+    """Run to the end with a progress bar and trackers, and print the report."""
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.runs.trackers import add_trackers
 
-if TYPE_CHECKING:
-    from metasearch.pipelines.run import RunResult
+    callback = add_trackers(ProgressBar, trackers, run.files.path)
+    show(run.execute(callback, trust_remote_code, patience), as_json)
 
 
 def show(result: "RunResult", as_json: bool, what: str = "run") -> None:

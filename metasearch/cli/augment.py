@@ -27,16 +27,9 @@ _FILE = click.Path(path_type=Path)
 @_options.options_group(_options.device, _options.trust)
 @_options.output("CSV file to write, such as stsb-en-augmented.csv.", required=True)
 def command(
-    pairs: Sequence[Path],
-    encoder: str,
-    cross_encoder: str,
-    top_k: int,
-    exclude: Sequence[Path],
-    batch_size: int,
-    device: Device,
-    trust_remote_code: bool,
-    output: Path,
-) -> None:
+    pairs: Sequence[Path], encoder: str, cross_encoder: str, top_k: int, exclude: Sequence[Path], output: Path,
+    batch_size: int, device: Device, trust_remote_code: bool,
+) -> None:  # fmt: skip
     """Pair each sentence of PAIRS with its nearest neighbours, and score the new pairs with a cross-encoder.
 
     PAIRS are files of scored pairs without header: sentence, sentence, score from 0 to 5. The output has the same

@@ -1,16 +1,14 @@
 """`metasearch compare` and `metasearch report`: differences from a baseline."""
 
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.config.run import DataConfig
 
@@ -18,26 +16,15 @@ if TYPE_CHECKING:
     from metasearch.evaluation.study.arms import Arm
     from metasearch.evaluation.study.study import Study
 
-log = logging.getLogger(__name__)
-
 FORMATS = ("markdown", "latex", "csv", "json")
 
 _compared = _options.options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
     click.option("--baseline", metavar="LABEL", help="Learner to compare with; by default zero-shot."),
     click.option("--measure", metavar="MEASURE", help="Measure, such as map@20; by default the task's first."),
+    _options.task("Task, if the runs have scores on several; required for TREC run files.", metavar="TASK"),
     click.option(
-        "--task",
-        metavar="TASK",
-        shell_complete=_complete.declared("task"),
-        help="Task, if the runs have scores on several; required for TREC run files.",
-    ),
-    click.option(
-        "--confidence",
-        "level",
-        type=float,
-        default=0.95,
-        show_default=True,
+        "--confidence", "level", type=float, default=0.95, show_default=True,
         help="Confidence level of intervals; α of tests is 1 - confidence.",
     ),
     click.option("--resamples", type=int, default=10_000, show_default=True, help="Bootstrap resamples, at least 100."),
@@ -46,31 +33,18 @@ _compared = _options.options_group(
     _options.fold_seed,
     _options.seed("Random seed of the resamples; the same seed gives the same intervals."),
     click.option("--allow-mixed-versions", "any_version", is_flag=True, help="Allow runs of different versions."),
-)
-"""What is compared, and how."""
+)  # fmt: skip
 
 
 @_options.command("compare")
 @_compared
 @click.option("--pool", metavar="POOL", help="Pool, such as bilingual; by default the task's.")
 @click.option(
-    "--format",
-    "shown",
-    type=click.Choice(FORMATS),
-    default="markdown",
-    show_default=True,
+    "--format", "shown", type=click.Choice(FORMATS), default="markdown", show_default=True,
     help="Output format: csv is one table, json has everything in full precision.",
-)
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-def command(
-    paths: Sequence[Path],
-    task: str | None,
-    any_version: bool,
-    baseline: str | None,
-    shown: str,
-    as_json: bool,
-    **compared: Any,
-) -> None:
+def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -> None:
     """Compare learners with a baseline, on the test questions of studies or finished runs.
 
     Studies, runs and TREC run files may be mixed, as long as they share task, data, folds and versions. Nothing is run
@@ -78,19 +52,14 @@ def command(
 
     \b
     For each learner, over the folds and seeds that it shares with the baseline:
-      difference    difference of the means over languages and folds; seeds are
-                    averaged first
-      95% from, to  interval if you trained again on other folds with other seeds
-                    and tested on other questions (Student's t over folds)
+      difference    difference of the means over languages and folds
+      95% from, to  interval for retraining on other folds, seeds and questions
+                    (Student's t over folds); * if it excludes 0
       fixed models  interval for fixed models on other questions (paired
-                    bootstrap over articles)
-      *             the 95% interval excludes 0
-      p, p (Holm)   p-value of that interval; corrected for the number of learners
-      †             p (Holm) is below 1 - confidence
-      °             nothing was trained twice; the interval of fixed models
-                    excludes 0
-      papers' ...   t-test over fold × language means, which papers report and
-                    which rejects far too often; it sets no mark
+                    bootstrap); ° if it excludes 0 and nothing was trained twice
+      p, p (Holm)   p-value of the first interval; corrected for the number of
+                    learners, and † if below 1 - confidence
+      papers' ...   the papers' t-test, which rejects far too often
 
     A second table shows the differences of each language.
 
@@ -106,10 +75,8 @@ def command(
     from metasearch.evaluation.report import formats
     from metasearch.evaluation.study.compare import compare
 
-    study, arm = _read(paths, task, any_version, baseline, compared)
+    study, arm = _read(paths, compared)
     comparison = compare(study, arm, **compared)
-    if as_json and click.get_current_context().get_parameter_source("shown") == ParameterSource.COMMANDLINE:
-        log.warning("--format %s has no effect with --json", shown)
     if as_json or shown == "json":
         click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
@@ -120,20 +87,10 @@ def command(
 
 
 @_options.command("report")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the report."
-)
+@_options.output("Folder of the report.", required=True, metavar="DIR")
 @_compared
 @click.option("--json", "as_json", is_flag=True, help="Print the main table and the files' paths as one JSON object.")
-def report(
-    paths: Sequence[Path],
-    output: Path,
-    task: str | None,
-    any_version: bool,
-    baseline: str | None,
-    as_json: bool,
-    **compared: Any,
-) -> None:
+def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) -> None:
     """Write a report on studies or finished runs. Nothing is run again.
 
     Studies, runs and TREC run files may be mixed, as long as they share task, data, folds and versions.
@@ -160,7 +117,7 @@ def report(
     from metasearch.evaluation.report.build import build, refuse, write
 
     refuse(output)
-    study, arm = _read(paths, task, any_version, baseline, compared)
+    study, arm = _read(paths, compared)
     found = build(study, arm, **compared)
     written = write(found, output)
     if as_json:
@@ -170,13 +127,13 @@ def report(
         click.echo(f"{formats.markdown(found.main)}\n{missing}report: {written[0]}")
 
 
-def _read(
-    paths: Sequence[Path], task: str | None, any_version: bool, baseline: str | None, compared: dict[str, Any]
-) -> "tuple[Study, Arm | None]":
+def _read(paths: Sequence[Path], compared: dict[str, Any]) -> "tuple[Study, Arm | None]":
+    """Return the runs and the baseline; `compared` keeps only the arguments of the comparison."""
     from metasearch.evaluation.statistics.bootstrap import check
     from metasearch.evaluation.study.read import read_study
 
     check(compared["level"], compared["resamples"])  # reading takes longer
+    task, any_version, baseline = (compared.pop(name) for name in ("task", "any_version", "baseline"))
     where = {name: compared.pop(name) for name in ("data", "include", "fold_seed")}
     data = DataConfig(task=task, **where) if task and any(path.is_file() for path in paths) else None
     if data is None:

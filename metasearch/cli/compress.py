@@ -19,14 +19,9 @@ from metasearch.errors import ConfigError
 @_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))
 @_options.as_json("the sizes")
 def command(
-    encoder: str,
-    sizes_only: bool,
-    device: Device,
-    trust_remote_code: bool,
-    output: Path | None,
-    as_json: bool,
+    encoder: str, sizes_only: bool, device: Device, trust_remote_code: bool, output: Path | None, as_json: bool,
     **plan: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Build a small student from ENCODER: an embedding matrix with a bottleneck, fewer, narrower or recurrent layers,
     or no layers.
 

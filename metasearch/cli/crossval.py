@@ -10,7 +10,6 @@ import click
 
 from metasearch.cli import _complete, _options, _settings
 from metasearch.cli._options import listed
-from metasearch.cli._settings import reject_conflicting_options
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
 from metasearch.config.launchers import LauncherConfig, place_of
@@ -37,12 +36,9 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     help="Further arms by recipe, each alone or as NAME:MODE.",
 )
 @click.option(
-    "--mode",
-    "--modes",
-    metavar="NAMES",
-    shell_complete=_complete.declared("mode", listed=True),
+    "--mode", "--modes", metavar="NAMES", shell_complete=_complete.declared("mode", listed=True),
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
-)
+)  # fmt: skip
 @click.option("--folds", metavar="N|LIST", help="Number of folds, or a list such as 0,2; by default all.")
 @click.option(
     "--seeds", metavar="LIST", help="Seeds; by default 0,1,2 where something is trained. 0 alone is a quick trial."
@@ -57,28 +53,18 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     help="Override a value of all recipes, or of one learner or recipe; repeatable.",
 )  # fmt: skip
 @click.option(
-    "--distill",
-    metavar="RECIPES",
-    shell_complete=_complete.declared("distillation", listed=True),
+    "--distill", metavar="RECIPES", shell_complete=_complete.declared("distillation", listed=True),
     help="Distillation recipes; each runs once with each seed and is scored on each fold.",
-)
+)  # fmt: skip
 @_options.settings(RolesConfig, without=("trust_remote_code",))
 @_options.settings(TextsConfig)
 @click.option("--dry-run", is_flag=True, help="List the runs and do nothing.")
-@_options.output("Folder of the study: a new one, or one to continue.")
-@_options.resume("STUDY")
+@_options.output("Folder of the study: a new one, or one to continue.", required=True, metavar="STUDY")
 @_options.as_json()
 def command(
-    resume: Path | None,
-    output: Path | None,
-    jobs: int | None,
-    launcher: str | None,
-    launcher_settings: Sequence[str],
-    dry_run: bool,
-    as_json: bool,
-    trust_remote_code: bool,
-    **flags: Any,
-) -> None:
+    output: Path, jobs: int | None, launcher: str | None, launcher_settings: Sequence[str], dry_run: bool,
+    as_json: bool, **flags: Any,
+) -> None:  # fmt: skip
     """Train and score every learner in every mode on every fold with every seed, each in a process of its own.
 
     The same command continues a study and repeats no finished run. Further folds, seeds and learners are
@@ -96,18 +82,12 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch crossval --mode trans --launcher slurm --launcher-set "partition=gpu time=4:00:00" -o studies/big
     """
-    if resume is not None:
-        reject_conflicting_options("study", ("jobs", "launcher", "launcher_settings", "dry_run"))
-    elif output is None:
-        raise ConfigError("pass -o STUDY (the folder of the study) or --resume STUDY")
-    folder = resume or output
-    assert folder is not None
     place = place_of(launcher, launcher_settings)
-    config = None if resume is not None else configure(folder=folder, **flags, trust_remote_code=trust_remote_code)
+    config = configure(folder=output, **flags)
     if dry_run:
-        _list_cells(config, folder, as_json)
+        _list_cells(config, output, as_json)
     else:
-        run(config, folder, jobs, place, as_json, trust_remote_code)
+        run(config, output, jobs, place, as_json, flags["trust_remote_code"])
 
 
 def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
@@ -129,7 +109,7 @@ def run(
     config: Any, folder: Path, jobs: int | None, place: LauncherConfig | None, as_json: bool, trust_remote_code: bool
 ) -> None:
     """Run the remaining jobs of a new or existing study; print its table."""
-    from metasearch.cli._progress import watching
+    from metasearch.cli._progress import StudyProgress
     from metasearch.cli._settings import show
     from metasearch.pipelines.run import RunResult
     from metasearch.pipelines.study import runner
@@ -137,8 +117,7 @@ def run(
 
     report = folder / "report.md"
     try:
-        with watching() as watcher:
-            study = runner.begin(config, folder, jobs, watcher, trust_remote_code, place)
+        study = runner.begin(config, folder, jobs, StudyProgress(), trust_remote_code, place)
     except CellsFailed:
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
@@ -147,19 +126,13 @@ def run(
 
 
 def configure(
-    folder: Path,
-    learner: str | None,
-    recipe: str | None,
-    folds: str | None,
-    seeds: str | None,
-    assignments: Sequence[str],
-    mode: str | None,
-    distill: str | None,
-    **flags: Any,
-) -> StudyConfig:
+    folder: Path, learner: str | None, recipe: str | None, folds: str | None, seeds: str | None,
+    assignments: Sequence[str], mode: str | None, distill: str | None, **flags: Any,
+) -> StudyConfig:  # fmt: skip
     """Return the settings of a study, with all names checked."""
     from metasearch.config.library import Library
     from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+    from metasearch.pipelines.study.folder import StudyFolder
     from metasearch.pipelines.study.resolve import build_arms, parse_folds, parse_seeds, resolve_neutral
 
     task = Library(flags["include"]).task(flags["task"])
@@ -177,17 +150,10 @@ def configure(
     asked = {**flags, **stages, "data": config.data.data}
     distilled = tuple(_distillation(name, changes.get(name, ()), asked) for name in distillations)
     own = {"trained": arms, "distilled": distilled, "neutral": resolve_neutral(learners, changes, config)}
-    return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)
-
-
-def _said_idle(config: StudyConfig, folder: Path) -> StudyConfig:
-    """Return the configuration of a study; warn about options without effect if nothing is trained."""
-    from metasearch.pipelines.study.folder import StudyFolder
-
     for key in ("max_steps", "keep_models"):
-        if getattr(config, key) and not (config.trained or config.distilled or StudyFolder(folder).reached):
+        if getattr(config, key) and not (arms or distilled or StudyFolder(folder).reached):
             log.warning("--%s has no effect: nothing is trained", key.replace("_", "-"))
-    return config
+    return StudyConfig.model_validate({**config.model_dump(), **own})
 
 
 def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:

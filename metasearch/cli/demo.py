@@ -31,8 +31,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
     from metasearch.cli._settings import fresh_folder, show
     from metasearch.cli.train import configure
     from metasearch.config.library import Library
-    from metasearch.pipelines.train import TrainRun
-    from metasearch.pipelines.train_report import side_by_side
+    from metasearch.pipelines.train import TrainRun, side_by_side
 
     folder = output or fresh_folder(task)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -50,7 +49,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
-        from metasearch.pipelines.demo import index_articles
+        from metasearch.pipelines.search import index_articles
 
         # Not loaded before: a run that fails has no use for it.
         with ProgressBar("index") as bar:

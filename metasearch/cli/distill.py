@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options, _settings
-from metasearch.cli._settings import fresh_folder, reject_conflicting_options
+from metasearch.cli._settings import execute, fresh_folder
 from metasearch.config.distill_run import DistillConfig, TextsConfig
 from metasearch.data.hub import is_hub_name
 from metasearch.errors import ConfigError
@@ -22,7 +22,7 @@ from metasearch.errors import ConfigError
 @click.option("--stages", metavar="WHICH", help="Stages to run, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @_options.run
-def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
+def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Run the stages of a recipe: teach an assistant, compress it into a student, align languages.
 
     \b
@@ -32,20 +32,11 @@ def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...],
       metasearch distill --recipe ema-small --student runs/small/1-assistant/model --corpus ~/data/parallel
       metasearch resume runs/small
     """
-    from metasearch.cli._progress import ProgressBar
-    from metasearch.cli._settings import show
     from metasearch.pipelines.distill.job import DistillRun
-    from metasearch.pipelines.resume import open_run
-    from metasearch.runs.trackers import add_trackers
 
-    if resume is not None:
-        reject_conflicting_options()
-        result = open_run(resume).execute(add_trackers(ProgressBar, trackers, resume), flags["trust_remote_code"])
-    else:
-        config = configure(**flags)
-        folder = output or fresh_folder("distill", config.recipe.recipe)
-        result = DistillRun(config, folder).execute(add_trackers(ProgressBar, trackers, folder))
-    show(result, as_json)
+    config = configure(**flags)
+    run = DistillRun(config, output or fresh_folder("distill", config.recipe.recipe))
+    execute(run, trackers, flags["trust_remote_code"], as_json)
 
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], **flags: Any) -> DistillConfig:

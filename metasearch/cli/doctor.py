@@ -4,14 +4,10 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from metasearch.cli import _options
-
-if TYPE_CHECKING:
-    from metasearch.pipelines.environment import Section
 
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
@@ -33,8 +29,17 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
       metasearch doctor
       metasearch doctor runs/lareqa studies/lareqa
     """
+    from metasearch.pipelines.environment import Section, environment
+
+    def examined() -> Iterator[Section]:
+        yield from environment()
+        if folders:
+            from metasearch.pipelines.doctor import examine_folder
+
+            yield from (examine_folder(folder, trust_remote_code) for folder in folders)
+
     sections = []
-    for section in _examine(folders, trust_remote_code):
+    for section in examined():
         sections.append(section)
         if not as_json:
             click.echo(section.title)
@@ -48,13 +53,3 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
     else:
         click.echo(f"problems: {len(codes) or 'none'}")
     ctx.exit(max(codes, default=0))
-
-
-def _examine(folders: Sequence[Path], trust_remote_code: bool) -> "Iterator[Section]":
-    from metasearch.pipelines.environment import environment
-
-    yield from environment()
-    if folders:
-        from metasearch.pipelines.doctor import examine_folder
-
-        yield from (examine_folder(folder, trust_remote_code) for folder in folders)

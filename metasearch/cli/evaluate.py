@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 )
 @_options.output("JSON-lines file to append the scores to.")
 @click.option(
-    "--trec-run",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--trec-run", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the ranking in the first --pool as a TREC run file, for `metasearch compare` and other programs.",
-)
+)  # fmt: skip
 @_options.as_json()
 def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: Any) -> None:
     """Score an encoder on a task.
@@ -74,10 +72,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
 
 
 def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") -> None:
-    """Raise `ConfigError` for pools or prompts that do not exist for the kind of task.
-
-    A prompt may be taken away from any role: an encoder is refused for one that it cannot read, whatever the task.
-    """
+    """Raise `ConfigError` for pools or prompts that do not exist for the kind of task; any prompt may be removed."""
     from metasearch.config.recipe import public_name
     from metasearch.config.task import ROLES
 
@@ -87,8 +82,7 @@ def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") ->
     for role, prompt in prompts.items():
         if prompt and role not in ROLES[task.kind]:
             own = " and ".join(map(public_name, ROLES[task.kind]))
-            named = public_name(role)
-            raise ConfigError(f"--prompt {named}=…: task '{task.task}' has no such role; it has {own}")
+            raise ConfigError(f"--prompt {public_name(role)}=…: task '{task.task}' has no such role; it has {own}")
 
 
 def _check_trec_run(task: "Task", pool: str) -> None:

@@ -15,39 +15,15 @@ from metasearch.compress.export.form import Form
 @click.argument("encoder", shell_complete=_complete.encoders)
 @_options.settings(Form)
 @_options.task("Score on the test part of a task before and after; --onnx --int8 needs it.")
-@_options.options_group(_options.fold, _options.fold_seed, _options.data, _options.include, _options.trust)
+@_options.options_group(_options.one_fold, _options.trust)
 @_options.output("Folder to write; new or empty.", required=True)
 @_options.as_json("all figures")
-def command(
-    encoder: str,
-    task: str | None,
-    trust_remote_code: bool,
-    output: Path,
-    as_json: bool,
-    fold: int,
-    fold_seed: int | None,
-    data: str | None,
-    include: tuple[str, ...],
-    **form: Any,
-) -> None:
+def command(encoder: str, task: str | None, trust_remote_code: bool, output: Path, as_json: bool, **form: Any) -> None:
     """Write ENCODER in another form.
 
-    \b
-    --sentence-transformers  loads without metasearch, in sentence-transformers
-              3 to 6 and in model servers. A compressed encoder is
-              written at full size: its embedding matrix multiplied out, each
-              layer as often as it runs. A standard encoder is copied.
-    --onnx    a graph from tokens to unit vectors, checked against the encoder,
-              with tokenizer, lengths and prompts. Needs
-              the extra `onnx`.
-    --int8    alone: each matrix as eight-bit integers with a scale for each row
-              or column. sentence-transformers loads it in float32 where
-              metasearch is installed, with trust_remote_code=True. With
-              --onnx: a graph with weights in eight bits, and its scores on
-              --task.
-    --static-embeddings  a table of word embeddings, which plain
-              sentence-transformers loads. It is much faster and ignores the
-              order of words.
+    A compressed encoder is written at full size as a standard model; a standard encoder is copied. A graph is checked
+    against the encoder, and needs the extra `onnx`. sentence-transformers loads --int8 where metasearch is installed,
+    with trust_remote_code=True. Static embeddings are much faster and ignore the order of words.
 
     \b
     Examples:
@@ -60,11 +36,11 @@ def command(
     """
     from metasearch.compress.output import claim
 
+    where = {name: form.pop(name) for name in _options.FOLD}
     asked = Form.model_validate(_options.tree(Form, form))
     asked.check(scored=task is not None)
     if task is None:
-        reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; pass --task")
-    # Before torch is imported: a folder that is not empty is told at once.
+        reject_unused_options(*where, why="no task is read; pass --task")
     claim(output)
 
     from metasearch.cli._progress import ProgressBar
@@ -72,7 +48,7 @@ def command(
     from metasearch.pipelines import factory
     from metasearch.pipelines.export import export
 
-    benchmark = load_benchmark(task, fold=fold, fold_seed=fold_seed, data=data, include=include) if task else None
+    benchmark = load_benchmark(task, **where) if task else None
     loaded = factory.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
     with ProgressBar("export") as bar:
         done = export(loaded, asked, output, benchmark, bar)

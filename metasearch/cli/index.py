@@ -1,6 +1,7 @@
 """`metasearch index`: documents become an index to search."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +19,23 @@ from metasearch.errors import quoted
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
 @click.option(
-    "--to",
-    "address",
-    metavar="ADDRESS",
-    help="Copy the index into a collection of Qdrant: qdrant://HOST:PORT/COLLECTION.",
+    "--to", metavar="ADDRESS", help="Copy the index into a collection of Qdrant: qdrant://HOST:PORT/COLLECTION."
 )
 @click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
 @click.option(
-    "--vectors",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--vectors", type=click.Path(path_type=Path), metavar="FILE",
     help="Write passages and vectors to a .parquet file, for another database.",
-)
+)  # fmt: skip
 @click.option(
-    "--vectors-dtype",
-    type=click.Choice(["float16", "float32"]),
-    default="float16",
-    show_default=True,
+    "--vectors-dtype", "precision", type=click.Choice(["float16", "float32"]), default="float16", show_default=True,
     help="Precision of the vectors in FILE.",
-)
+)  # fmt: skip
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
-@click.option("--prune", is_flag=True, help="Remove documents that were not named from the index, even if they exist.")
+@click.option(
+    "--prune", "drop", is_flag=True, help="Remove documents that were not named from the index, even if they exist."
+)
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
-def command(
-    documents: tuple[Path, ...],
-    output: Path,
-    encoder: str | None,
-    address: str | None,
-    expand: bool,
-    vectors: Path | None,
-    vectors_dtype: Any,
-    strict: bool,
-    prune: bool,
-    device: Any,
-    trust_remote_code: bool,
-    as_json: bool,
-    **asked: Any,
-) -> None:
+def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: Any) -> None:
     """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
 
     A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
@@ -70,32 +51,28 @@ def command(
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --vectors help.parquet
     """
-    if vectors is None:
-        _settings.reject_unused_options("vectors_dtype", why="no vectors are written; give --vectors FILE")
+    if asked["vectors"] is None:
+        _settings.reject_unused_options("precision", why="no vectors are written; give --vectors FILE")
     from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines.search import index_documents
 
     settings = _options.given(IndexSettings, asked)
-    how: dict[str, Any] = {"to": address, "expand": expand, "vectors": vectors, "precision": vectors_dtype}
+    own = {_options.parameter_name(*setting) for setting in _options.settings_in(IndexSettings)} | {"prompt"}
+    how = {name: value for name, value in asked.items() if name not in own}
     with ProgressBar("index") as bar:
-        done = index_documents(
-            documents, output, encoder, settings, device, trust_remote_code, prune, strict, bar, **how
-        )
-    copied = done.copied
+        done = index_documents(documents, output, asked=settings, callback=bar, **how)
     if as_json:
-        from dataclasses import asdict
-
         click.echo(json.dumps({"index": str(output), **asdict(done)}, ensure_ascii=False))
         return
     languages = ", ".join(f"{tag} {count:,}" for tag, count in done.languages.items())
     unread = f"{done.skipped:,} documents, {done.skipped_rows:,} rows; kept as indexed before: {done.kept:,} documents"
-    skipped = f"skipped: {unread}\n"
+    skipped = f"skipped: {unread}\n" if done.skipped or done.kept or done.skipped_rows else ""
+    sent = done.copied
+    copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
+    vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
     click.echo(
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
-        f"{skipped if done.skipped or done.kept or done.skipped_rows else ''}"
-        f"passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
+        f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
-        f"{f'copied: {copied.sent:,} passages sent, {copied.deleted:,} deleted' + chr(10) if copied else ''}"
-        f"{f'vectors: {quoted(vectors)}' + chr(10) if vectors else ''}"
-        f'search: metasearch search {quoted(address or output)} "..."'
+        f'{copied}{vectors}search: metasearch search {quoted(asked["to"] or output)} "..."'
     )

@@ -56,28 +56,20 @@ def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
 @_options.command("show")
 @click.argument("name", shell_complete=_complete.declared("task", "recipe", "distillation"))
 @click.option(
-    "--mode",
-    shell_complete=_complete.declared("mode"),
+    "--mode", shell_complete=_complete.declared("mode"),
     help="Transfer mode: print its arrangements for the task, and draw one episode.",
-)
+)  # fmt: skip
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the episode.")
 @click.option(
-    "--recipe",
-    shell_complete=_complete.declared("recipe"),
+    "--recipe", shell_complete=_complete.declared("recipe"),
     help="Recipe that says how to draw; by default the recipe of the mode's learner.",
-)
+)  # fmt: skip
 @_options.seed("Random seed of the draw.")
 @_options.options_group(_options.fold, _options.data, _options.include)
 def show(
-    name: str,
-    mode: str | None,
-    episode: int,
-    recipe: str | None,
-    seed: int,
-    fold: int,
-    data: str | None,
+    name: str, mode: str | None, episode: int, recipe: str | None, seed: int, fold: int, data: str | None,
     include: Sequence[str],
-) -> None:
+) -> None:  # fmt: skip
     """Print a task, mode, recipe or distillation by NAME.
 
     \b

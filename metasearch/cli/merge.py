@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -21,13 +20,9 @@ from metasearch.errors import ConfigError
 @_options.options_group(_options.trust, _options.output("Folder of the encoder; new or empty.", required=True))
 @_options.as_json("the merged encoders")
 def command(
-    encoders: Sequence[str],
-    alpha: float | None,
-    weights: str | None,
-    trust_remote_code: bool,
-    output: Path,
+    encoders: Sequence[str], alpha: float | None, weights: str | None, trust_remote_code: bool, output: Path,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Average the weights of ENCODERS, two or more with the same architecture.
 
     An average of an encoder before and after training can keep old knowledge and new. Each of ENCODERS is a built-in
@@ -53,7 +48,9 @@ def command(
     refs = [EncoderConfig(name=name, trust_remote_code=trust_remote_code) for name in encoders]
     done = merge(refs, output, alpha, listed)
     if as_json:
-        click.echo(json.dumps({"model": str(output), **asdict(done)}, ensure_ascii=False))
+        parts = [part._asdict() for part in done.parts]
+        facts = {"model": str(output), "parts": parts, "fingerprint": done.fingerprint}
+        click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         click.echo(f"{done.table()}\n\nmodel: {output}")
 

@@ -25,24 +25,13 @@ from metasearch.errors import ConfigError
     "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_complete.declared("task"),
     help="Score on the test part before and after; repeatable. By default: --task.",
 )  # fmt: skip
-@_options.options_group(_options.fold, _options.fold_seed, _options.device, _options.data, _options.include)
-@_options.options_group(_options.trust, _options.output("Folder of the encoder; new or empty.", required=True))
+@_options.options_group(_options.one_fold, _options.device, _options.trust)
+@_options.options_group(_options.output("Folder of the encoder; new or empty.", required=True))
 @_options.as_json("all figures")
 def command(
-    encoder: str,
-    texts: Sequence[Path],
-    task: str | None,
-    tasks: Sequence[str],
-    device: Any,
-    trust_remote_code: bool,
-    output: Path,
-    as_json: bool,
-    fold: int,
-    fold_seed: int | None,
-    data: str | None,
-    include: Sequence[str],
-    **asked: Any,
-) -> None:
+    encoder: str, texts: Sequence[Path], task: str | None, tasks: Sequence[str], output: Path, as_json: bool,
+    device: Any, trust_remote_code: bool, **asked: Any,
+) -> None:  # fmt: skip
     """Remove language bias from ENCODER, so that a search prefers no answer for its language.
 
     A projection at the end of the model removes what differs between languages. Some hundred texts of each language
@@ -59,15 +48,16 @@ def command(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.texts_by_language import read_tagged
 
+    where = {name: asked.pop(name) for name in _options.FOLD}
     claim(output)
     if bool(texts) == bool(task):
         raise ConfigError("pass either --texts PATH or --task TASK")
     if not (task or tasks):
-        reject_unused_options("fold", "fold_seed", "data", "include", why="no task is read; pass --task or --evaluate")
+        reject_unused_options(*where, why="no task is read; pass --task or --evaluate")
     settings = _options.check(NeutralSettings, asked, "neutralise")
-    names = dict.fromkeys([*filter(None, [task]), *tasks])
-    part: dict[str, Any] = {"fold": fold, "fold_seed": fold_seed, "data": data, "include": include}
-    benchmarks = {name: load_benchmark(name, **part) for name in names}
+    given = [task] if task else []
+    names = dict.fromkeys([*given, *tasks])
+    benchmarks = {name: load_benchmark(name, **where) for name in names}
 
     from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines import factory
@@ -75,7 +65,7 @@ def command(
     from metasearch.pipelines.neutralise import neutralise_encoder
 
     read = train_texts(benchmarks[task], settings) if task else read_tagged(texts, settings.texts, settings.languages)
-    scored = [(benchmarks[name], "test") for name in tasks or filter(None, [task])]
+    scored = [(benchmarks[name], "test") for name in tasks or given]
     length = scored[0][0].task.max_length if scored else None
     loaded = factory.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("neutralise") as bar:

@@ -24,20 +24,11 @@ from metasearch.errors import quoted
     "--exclude", multiple=True, metavar="TASK|FILE", shell_complete=_complete.declared("task"),
     help="Drop texts that are in this test set; repeatable.",
 )  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
+@click.option(
+    "--jobs", "processes", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes."
+)
 @_options.options_group(_options.data, _options.include, _options.as_json("the counts"))
-def command(
-    corpus: tuple[Path, ...],
-    output: Path,
-    jobs: int,
-    detect: str | None,
-    as_json: bool,
-    across: bool,
-    exclude: tuple[str, ...],
-    data: str | None,
-    include: tuple[str, ...],
-    **asked: Any,
-) -> None:
+def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json: bool, **asked: Any) -> None:
     """Clean translations in CORPUS (files and folders) and write PREPARED, for `distill --corpus`.
 
     CORPUS has files such as en-de.tsv, en-de.parquet and Moses pairs such as WikiMatrix.de-en.de, also compressed with
@@ -54,10 +45,9 @@ def command(
     from metasearch.pipelines.prepare import prepare_corpus
 
     settings = _options.tree(CorpusSettings, asked)
+    how = {name: asked[name] for name in ("across", "exclude", "processes", "data", "include")}
     with ProgressBar("prepare") as bar:
-        done = prepare_corpus(
-            corpus, output, settings, across, _options.listed("detect", detect), exclude, data, include, jobs, bar
-        )
+        done = prepare_corpus(corpus, output, settings, detect=_options.listed("detect", detect), callback=bar, **how)
     if as_json:
         click.echo(json.dumps({"corpus": str(output), **done.totals()}, ensure_ascii=False))
         return

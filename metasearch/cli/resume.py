@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import execute
 from metasearch.config.launchers import place_of
 from metasearch.errors import ConfigError
 
@@ -18,24 +19,12 @@ from metasearch.errors import ConfigError
 @_options.jobs(", of a study")
 @_options.launcher
 @click.option("--cell", is_flag=True, hidden=True, help="Wait for a running process; show the traceback of a bug.")
-@click.option(
-    "--until-eof",
-    is_flag=True,
-    hidden=True,
-    help="Same as --cell; also stop, with a checkpoint, at the end of standard input.",
-)
+@click.option("--until-eof", is_flag=True, hidden=True, help="Same as --cell; also stop at the end of standard input.")
 @_options.options_group(_options.trust, _options.track, _options.as_json())
 def command(
-    folder: Path,
-    jobs: int | None,
-    launcher: str | None,
-    launcher_settings: Sequence[str],
-    cell: bool,
-    until_eof: bool,
-    trust_remote_code: bool,
-    trackers: tuple[str, ...],
-    as_json: bool,
-) -> None:
+    folder: Path, jobs: int | None, launcher: str | None, launcher_settings: Sequence[str], cell: bool,
+    until_eof: bool, trust_remote_code: bool, trackers: tuple[str, ...], as_json: bool,
+) -> None:  # fmt: skip
     """Continue FOLDER as it was configured, with the same result as if it had never stopped.
 
     FOLDER is the output of train, distill or crossval, or a run of a study. A finished run only prints its report.
@@ -46,11 +35,8 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
-    from metasearch.cli._progress import ProgressBar
-    from metasearch.cli._settings import show
     from metasearch.pipelines.resume import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
-    from metasearch.runs.trackers import add_trackers
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run
@@ -68,8 +54,7 @@ def command(
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     # What the process of a killed runner has reached is saved first.
     patience = WAIT_SECONDS if cell or until_eof else 0
-    callback = add_trackers(ProgressBar, trackers, folder)
-    show(open_run(folder).execute(callback, trust_remote_code, patience), as_json)
+    execute(open_run(folder), trackers, trust_remote_code, as_json, patience)
 
 
 def _stop_at_eof() -> None:

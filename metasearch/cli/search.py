@@ -1,6 +1,7 @@
 """`metasearch search`: find passages in an index that answer a question."""
 
 import codecs
+import itertools
 import json
 import logging
 import re
@@ -39,14 +40,9 @@ _AT_ONCE = 64
 @_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
-    index: str,
-    query: str | None,
-    encoder: str | None,
-    device: Any,
-    trust_remote_code: bool,
-    as_json: bool,
+    index: str, query: str | None, encoder: str | None, device: Any, trust_remote_code: bool, as_json: bool,
     **asked: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 
     INDEX is a folder, or a collection of Qdrant such as qdrant://localhost:6333/help.
@@ -71,7 +67,7 @@ def command(
     from metasearch.pipelines.search import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code, reranking.model)
-    for queries in [given] if given else _asked_queries():
+    for queries in [given] if given else _read_queries():
         found = searcher.search(queries, **settings.model_dump())
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _format_hits(each, hits, titled=query is None))
@@ -90,18 +86,10 @@ def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
 
 
 def _json(query: str, hits: Sequence["Hit"]) -> str:
-    rows = [
-        {
-            "score": round(hit.score, 6),
-            "language": hit.passage.language,
-            "file": hit.passage.file,
-            "line": hit.passage.line,
-            "text": hit.passage.text,
-            "places": hit.places,
-            "fields": hit.passage.fields,
-        }
-        for hit in hits
-    ]
+    rows = []
+    for hit in hits:
+        facts = {name: getattr(hit.passage, name) for name in ("language", "file", "line", "text")}
+        rows.append({"score": round(hit.score, 6), **facts, "places": hit.places, "fields": hit.passage.fields})
     return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
 
 
@@ -111,9 +99,8 @@ def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
     for number, hit in enumerate(hits, 1):
         passage = hit.passage
         more = f" and {hit.places - 1:,} more places" if hit.places > 1 else ""
-        lines.append(
-            f"{number:>2}  {hit.score:.3f}  {passage.language}  {_printable(passage.file)}:{passage.line}{more}"
-        )
+        place = f"{_printable(passage.file)}:{passage.line}{more}"
+        lines.append(f"{number:>2}  {hit.score:.3f}  {passage.language}  {place}")
         lines += [click.wrap_text(_printable(line), 100, "    ", "    ") for line in passage.text.splitlines() if line]
         lines.append("")
     counts = Counter(hit.passage.language for hit in hits)
@@ -122,7 +109,7 @@ def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without what would command a terminal or turn its writing round: a document may hold anything."""
+    """Return a text without control characters for terminals and changes of direction: a document may hold anything."""
     return _COMMANDS.sub(" ", text)
 
 
@@ -138,46 +125,24 @@ def _check_query(text: str) -> str:
     return text.strip()
 
 
-def _asked_queries() -> Iterator[list[str]]:
-    """Yield queries from standard input in batches; at a terminal one by one.
-
-    Raises:
-        ConfigError: the standard input is closed.
-        DataError: a line is not UTF-8.
-    """
+def _read_queries() -> Iterator[list[str]]:
+    """Yield queries from standard input: in batches, or at a terminal one by one, until Ctrl-D."""
     if sys.stdin is None:  # its descriptor is closed
         raise ConfigError("no query given, and standard input is closed")
-    return _typed() if sys.stdin.isatty() else _piped()
-
-
-def _typed() -> Iterator[list[str]]:
-    """Yield the queries typed at a terminal, one at a time; Ctrl-D ends them."""
-    while True:
-        click.echo("query: ", nl=False, err=True)
+    terminal, waiting = sys.stdin.isatty(), list[str]()
+    for number in itertools.count(1):
+        if terminal:
+            click.echo("query: ", nl=False, err=True)
         line = sys.stdin.buffer.readline()
-        if not line:
-            return
-        if not blank(text := _decoded(line, "what was typed")):
-            yield [text]
-
-
-def _piped() -> Iterator[list[str]]:
-    """Yield non-blank lines from standard input, in batches."""
-    waiting: list[str] = []
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        start = codecs.BOM_UTF8 if number == 1 else b""
-        if not blank(text := _decoded(line.removeprefix(start), f"line {number} of the standard input")):
+        try:
+            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode().strip()
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise DataError(f"line {number} of the standard input is not UTF-8: byte {byte:#04x}") from None
+        if not blank(text):
             waiting.append(text)
-        if len(waiting) == _AT_ONCE:
+        if waiting and (terminal or not line or len(waiting) == _AT_ONCE):
             yield waiting
             waiting = []
-    if waiting:
-        yield waiting
-
-
-def _decoded(line: bytes, what: str) -> str:
-    """Return a line as text, without white space at its ends; `DataError` where it is not UTF-8."""
-    try:
-        return line.decode().strip()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{what} is not UTF-8: byte {error.object[error.start]:#04x}") from None
+        if not line:
+            return

@@ -31,17 +31,9 @@ from metasearch.errors import ConfigError
 @_options.options_group(_options.seed("Random seed of random rows."), _options.trust)
 @_options.output("New or empty folder.", required=True, metavar="DIR")
 def command(
-    texts: Sequence[Path],
-    size: int,
-    kind: Any,
-    lowercase: bool,
-    max_length: int | None,
-    encoder: str | None,
-    initial: Any,
-    seed: int,
-    trust_remote_code: bool,
-    output: Path,
-) -> None:
+    texts: Sequence[Path], size: int, kind: Any, lowercase: bool, max_length: int | None, encoder: str | None,
+    initial: Any, seed: int, trust_remote_code: bool, output: Path,
+) -> None:  # fmt: skip
     """Learn a vocabulary from TEXTS, and write it to DIR.
 
     TEXTS are files, or folders of *.txt, *.tsv and parallel corpora in Moses format such as *.de-en.de, each also as
@@ -56,11 +48,9 @@ def command(
     from metasearch.compress.output import claim, whole
     from metasearch.compress.texts import read_texts, text_files
 
-    if encoder is None and initial is not None:
-        raise ConfigError("--init needs an encoder; name it with --encoder")
     if encoder is None:
-        reject_unused_options("seed", "trust_remote_code", why="no encoder is written; pass --encoder")
-    if encoder is not None and max_length is not None:
+        reject_unused_options("initial", "seed", "trust_remote_code", why="no encoder is written; pass --encoder")
+    elif max_length is not None:
         raise ConfigError("--max-length cannot be combined with --encoder, which keeps its own")
     claim(output)
     files = text_files(texts)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options, _settings
-from metasearch.cli._settings import fresh_folder, reject_conflicting_options
+from metasearch.cli._settings import execute, fresh_folder
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError
 
@@ -15,17 +15,16 @@ from metasearch.errors import ConfigError
 @_options.command("train")
 @_options.settings(RunConfig, first=("mode", "task", "name"), task="demo")
 @click.option(
-    "--learner",
-    shell_complete=_complete.learners(),
+    "--learner", shell_complete=_complete.learners(),
     help="Learner; by default maml-align for a mode of three links, maml for one of two.",
-)
+)  # fmt: skip
 @click.option(
     "--recipe", shell_complete=_complete.declared("recipe"), help="Hyper-parameters by name; by default the learner's."
 )
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid at most.")
 @_options.run
-def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
+def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Meta-train an encoder on a task, and report its scores against zero-shot.
 
     \b
@@ -34,30 +33,17 @@ def command(resume: Path | None, output: Path | None, trackers: tuple[str, ...],
       metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
       metasearch resume runs/lareqa
     """
-    from metasearch.cli._progress import ProgressBar
-    from metasearch.cli._settings import show
-    from metasearch.pipelines.resume import open_run
     from metasearch.pipelines.train import TrainRun
-    from metasearch.runs.trackers import add_trackers
 
-    if resume is not None:
-        reject_conflicting_options()
-        result = open_run(resume).execute(add_trackers(ProgressBar, trackers, resume), flags["trust_remote_code"])
-    else:
-        config = configure(**flags)
-        folder = output or fresh_folder(config.data.task, config.recipe.learner)
-        result = TrainRun(config, folder).execute(add_trackers(ProgressBar, trackers, folder))
-    show(result, as_json)
+    config = configure(**flags)
+    run = TrainRun(config, output or fresh_folder(config.data.task, config.recipe.learner))
+    execute(run, trackers, flags["trust_remote_code"], as_json)
 
 
 def configure(
-    mode: str | None,
-    learner: str | None,
-    recipe: str | None,
-    assignments: Sequence[str],
-    epochs: int | None,
+    mode: str | None, learner: str | None, recipe: str | None, assignments: Sequence[str], epochs: int | None,
     **flags: Any,
-) -> RunConfig:
+) -> RunConfig:  # fmt: skip
     """Return the settings of a run, with all names checked."""
     from metasearch.config.library import Library, choose_recipe
     from metasearch.config.task import require_training
@@ -66,7 +52,7 @@ def configure(
     task = library.task(flags["task"])
     require_training(task)
     if mode is None:
-        raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
+        raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}")
     parsed = library.mode(mode)
     flags["encoder"] = flags["encoder"] or task.encoder
     keys = [each.partition("=")[0].strip() for each in assignments]

@@ -13,51 +13,35 @@ from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions of click
-    """A time such as 30m, 2h or 90s."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the seconds; a usage error for anything else."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(value))
-        if match is None or not float(match[1]):
-            self.fail(f"'{value}': expected a time such as 30m, 2h or 90s", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
+def _parse_duration(value: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", value)
+    if match is None or not float(match[1]):
+        raise ValueError("expected a time such as 30m, 2h or 90s")
+    return float(match[1]) * _UNITS[match[2]]
 
 
-class Columns(click.ParamType):  # type: ignore[type-arg]  # as above
-    """Column names as NAME=COLUMN, separated by commas."""
-
-    name = "columns"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        """Return name → column."""
-        if isinstance(value, dict):
-            return value
-        pairs = [each.partition("=") for each in str(value).split(",")]
-        if not all(name.strip() and column.strip() for name, _, column in pairs):
-            self.fail(f"'{value}': expected NAME=COLUMN,... such as query=question,document=answer", param, ctx)
-        return {name.strip(): column.strip() for name, _, column in pairs}
+def _parse_columns(value: str) -> dict[str, str]:
+    pairs = [each.partition("=") for each in value.split(",")]
+    if not all(name.strip() and column.strip() for name, _, column in pairs):
+        raise ValueError("expected NAME=COLUMN,... such as query=question,document=answer")
+    return {name.strip(): column.strip() for name, _, column in pairs}
 
 
 @_options.command("tune")
 @click.argument("labels")
 @click.option(
-    "--columns", type=Columns(), default={}, metavar="NAME=COLUMN,...",
+    "--columns", type=_options.Parsed("columns", _parse_columns), default={}, metavar="NAME=COLUMN,...",
     help="Columns with other names, such as query=question,document=answer.",
 )  # fmt: skip
 @_options.encoder("Built-in name, local folder or hub name.", default=DEFAULT_ENCODER, show_default=True)
 @_options.settings(TuneConfig, first=("documents", "translations"), without=("columns", "name", "prompts", "trim"))
 @click.option(
-    "--time", "limit", type=Duration(), metavar="TIME",
+    "--time", type=_options.Parsed("time", _parse_duration), metavar="TIME",
     help="Time limit such as 30m; drops folds and the most expensive steps.",
 )  # fmt: skip
 @_options.output("Folder of the result; the same call continues it.", required=True)
 @_options.as_json("the scores")
-def command(
-    labels: str, columns: dict[str, str], limit: float | None, output: Path, as_json: bool, **flags: Any
-) -> None:
+def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     """Adapt an encoder to the questions and documents in LABELS, and index your documents with it.
 
     LABELS is a CSV, TSV, JSON lines or Parquet file with the columns query and document; also query_language,
@@ -73,9 +57,9 @@ def command(
       metasearch tune faq.jsonl --columns query=question,document=answer --time 30m -o faq
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.tune.begin import tune
+    from metasearch.pipelines.tune.job import tune
 
-    result = tune(labels, output, columns=columns, time=limit, open_callback=ProgressBar, **flags)
+    result = tune(labels, output, open_callback=ProgressBar, **flags)
     if as_json:
         click.echo(json.dumps({"folder": str(output), "steps": result.table}, ensure_ascii=False))
     else:

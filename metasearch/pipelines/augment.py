@@ -1,10 +1,6 @@
 """Augmented SBERT: more scored pairs, labelled by a cross-encoder (Thakur et al. 2021; Ham & Kim, section 5.1).
 
-    sentences   all distinct ones of the given pairs
-    candidates  each with its nearest neighbours by the encoder, without the given and the excluded pairs
-    scores      of the cross-encoder, written as a file that `metasearch.data.scored` reads
-
-Scores are appended to a file beside the output, a block of pairs in each line. The same call after a stop goes on with
+Scores are appended to a file beside the output, a block of pairs a line. After a stop the same call continues with
 the next block, and writes the same output.
 """
 
@@ -42,12 +38,7 @@ Progress = Callable[[int, int], None]
 class Candidates:
     """Pairs to be scored, a sentence and its neighbour each, and the counts behind them.
 
-    Attributes:
-        pairs: each unordered pair once.
-        sentences: number of distinct sentences.
-        neighbours: number of pairs before known and excluded ones were dropped.
-        known: number of pairs that are in the given files.
-        excluded: number of the others that are in the excluded files.
+    `neighbours` counts pairs before the `known` ones, of the given files, and then the `excluded` ones are dropped.
     """
 
     pairs: tuple[TextPair, ...]
@@ -85,11 +76,7 @@ def find_candidates(
 ) -> Candidates:
     """Pair each sentence with its `top` nearest neighbours by the encoder's cosine.
 
-    The pairs themselves, whose scores are known, and excluded ones, of dev and test, are left out in either order.
-
-    Raises:
-        DataError: there is no pair to score.
-        NonFiniteError: the encoder's vectors are not finite.
+    Pairs with known scores, and excluded ones of dev and test, are dropped in either order.
     """
     sentences = list(dict.fromkeys(text for pair in pairs for text in pair))
     if len(sentences) < 2:
@@ -128,11 +115,6 @@ def augment(
     """Score candidates and write them to a new file, or continue an interrupted call.
 
     Scores are clipped to 0 to 1, and written as 0 to 5 with four decimals. `progress` is called after each block.
-
-    Raises:
-        RunFolderError: the output exists or cannot be written.
-        NonFiniteError: a score is not finite.
-        Interrupted: Ctrl-C; `<output>.<key>.partial` keeps the blocks that were scored.
     """
     claim_file(output)
     pairs = candidates.pairs
@@ -158,9 +140,8 @@ def augment(
         raise interrupted(
             f"stopped; run the same command to continue after the {len(scores)} pairs in {partial}"
         ) from None
-    return AugmentResult(
-        output, candidates, tuple(np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0].tolist())
-    )
+    histogram = np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0]
+    return AugmentResult(output, candidates, tuple(histogram.tolist()))
 
 
 def _resume(partial: Path) -> list[float]:

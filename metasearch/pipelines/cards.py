@@ -103,14 +103,10 @@ class Dataset(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a model and of the encoder before.
+    """The scores of a model and of the encoder before, from rows as in `results.jsonl`.
 
-    Attributes:
-        rows: rows as in `results.jsonl`.
-        label: `learner` of the model in these rows.
-        before: `learner` of the encoder before.
-        kinds: task → `retrieval`, `similarity` or `translation`.
-        shown: tables in Markdown; made from the rows if empty.
+    `label` and `before` are `learner` of the two in these rows, `kinds` the kind of each task, and `shown` tables in
+    Markdown in place of the ones from the rows.
     """
 
     rows: Sequence[Row]
@@ -252,8 +248,8 @@ def _write_run_card(files: RunFolder, recipe: Recipe | Distillation, *args: Any,
 
 def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
     """Return the card for a student of `metasearch compress`; `base` is the encoder as given."""
-    names = [name for name in Plan.model_fields if name not in ("seed", "initial")]
-    given = {name.replace("_", "-"): value for name in names if (value := getattr(plan, name)) not in (None, ())}
+    given = {name.replace("_", "-"): value for name, value in plan if value not in (None, ())}
+    del given["seed"], given["initial"]
     source = find_base("base", base)
     return _card(
         student,
@@ -292,52 +288,34 @@ def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> st
     )
 
 
-def tuned_card(
-    encoder: Encoder,
-    base: str,
-    fingerprint: str,
-    result: str,
-    facts: Mapping[str, str],
-    languages: Sequence[str],
-    rows: Sequence[Row],
-    licence: str,
-) -> str:
-    """Return the card for an encoder of `metasearch tune`.
+def tuned_card(encoder: Encoder, source: Base, result: str, rows: Sequence[Row], **rest: Any) -> str:
+    """Return the card for an encoder of `metasearch tune`, from `source`.
 
-    `result` says what was kept and why, and `rows` are the mean scores of `tuned` and of the `base encoder`.
+    `result` names the kept step and the reason; `rows` are the mean scores of `tuned` and of the `base encoder`.
     """
-    source = find_base("base", base, fingerprint)
     return _card(
         encoder,
         (source,),
         ["One seed: another training may gain less, or lose."],
-        command="tune",
         title=f"{source.short}, tuned",
         summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions. {result}",
-        data=(Dataset("trained and scored on", "labels", facts["labels"]),),
-        languages=tuple(languages),
+        data=(Dataset("trained and scored on", "labels", rest["facts"]["labels"]),),
         scores=Scores(rows, "tuned", "base encoder", {"labels": "retrieval"}) if rows else None,
-        facts=facts,
-        licence=licence,
         tags=("language-neutral",),
+        **rest,
     )
 
 
 def neutral_card(
-    encoder: Encoder,
-    base: str,
-    made: Mapping[str, str],
-    counts: Mapping[str, int],
-    rows: Sequence[Row],
-    tasks: Sequence[Benchmark],
-    shown: str,
-) -> str:
+    encoder: Encoder, facts: Mapping[str, str], counts: Mapping[str, int], rows: Sequence[Row],
+    tasks: Sequence[Benchmark], shown: str,
+) -> str:  # fmt: skip
     """Return the card for an encoder of `metasearch neutralise`.
 
-    `made` are facts of the projection, `counts` language → texts in the estimate, `rows` scores `before` and `after`
-    on `tasks`, and `shown` their tables.
+    `counts` has the number of texts in the estimate by language, `rows` scores `before` and `after` on `tasks`, and
+    `shown` their tables.
     """
-    source = find_base("base", base)
+    source = find_base("base", encoder.name)
     data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
     kinds = {each.task.task: each.task.kind for each in tasks}
     return _card(
@@ -351,20 +329,15 @@ def neutral_card(
         data=[*data, *(_describe_task("scored on", each.task, rows) for each in tasks)],
         languages=tuple(counts),
         scores=Scores(rows, "after", "before", kinds, shown) if rows else None,
-        facts=made,
+        facts=facts,
         tags=("language-neutral",),
     )
 
 
 def exported_card(
-    encoder: Encoder,
-    base: str,
-    form: Form,
-    rows: Sequence[Row] = (),
-    benchmark: Benchmark | None = None,
-    shown: str = "",
-    graph: Facts | None = None,
-) -> str:
+    encoder: Encoder, base: str, form: Form, rows: Sequence[Row], benchmark: Benchmark | None, shown: str,
+    graph: Facts | None,
+) -> str:  # fmt: skip
     """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
 
     `base` is the name of the encoder before, and `graph` has the facts of the folder of an ONNX graph.
@@ -378,11 +351,7 @@ def exported_card(
     changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])
     asked = {"form": form.name, "static": form.static, "dimensions": form.dimensions, "directions from": form.texts}
-    scored: dict[str, Any] = {}
-    if benchmark is not None:
-        task = benchmark.task
-        scored["data"] = [_describe_task("scored on", task, rows)]
-        scored["scores"] = Scores(rows, form.name, "before", {task.task: task.kind}, shown)
+    task = benchmark.task if benchmark else None
     return _card(
         encoder,
         (source,),
@@ -396,8 +365,9 @@ def exported_card(
             **{name: _describe_value(value) for name, value in asked.items() if value},
             "versions": describe_versions(graph.versions if graph else versions()),
         },
+        data=[_describe_task("scored on", task, rows)] if task else [],
+        scores=Scores(rows, form.name, "before", {task.task: task.kind}, shown) if task else None,
         tags=("static-embeddings",) if form.static else (),
-        **scored,
     )
 
 
@@ -421,22 +391,8 @@ def _card(
 ) -> str:
     """Return a card; the same values give the same text.
 
-    Args:
-        encoder: the model.
-        bases: encoders that it was made from.
-        limits: limits of its own, before those of all models.
-        command: command that made it.
-        title: first heading, and the name of the model beside its scores.
-        summary: one paragraph.
-        facts: name → value of each fact of how it was made; those in `LOCAL` are not shown.
-        data: data that it was trained and scored on.
-        languages: languages of the training data; empty if unknown.
-        scores: None if nothing was scored.
-        recipe: all settings as YAML.
-        licence: licence of the model as a whole; `unknown` until the user states it.
-        tags: further tags of the header.
-        graph: facts of the folder of an ONNX graph.
-        int8: whether the weights of a model with layers are in eight bits.
+    `limits` are the model's own, before general ones. Facts in `LOCAL` are not shown. `graph` has the facts of an ONNX
+    graph's folder. `int8` says that the weights of a model with layers are in eight bits.
     """
     own = is_compressed(encoder) or (int8 and not is_static(encoder.model))
     library = "onnx" if graph else "metasearch" if own else "sentence-transformers"

@@ -26,59 +26,42 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
-    """Write the student of an encoder to a folder; returns the sizes before and after.
-
-    Raises:
-        RunFolderError: the folder is not empty or cannot be written.
-        ConfigError: the plan does not fit the encoder, or asks for nothing.
-        EncoderError: the encoder cannot be compressed.
-        DataError: a text file is missing or damaged.
-    """
+    """Write the student of an encoder to a folder; return the sizes before and after."""
     plan.check()
     claim(folder)
-    if plan.static is not None:
-        before, student = encoder_sizes(encoder), encoder
-        if plan.trim:
-            student = trim(student, read_texts(plan.trim), plan.vocabulary)
-        student = make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
-        return _written(encoder, student, plan, before, folder)
-    # What does not fit the configuration is raised before there is work for it.
-    config = _slimmed(transformer_of(encoder.model).config, plan)
-    if plan.shrinks:
-        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
-    before, student = encoder_sizes(encoder), encoder
+    if plan.static is None:
+        # What does not fit the configuration is raised before any work.
+        config = _slimmed(transformer_of(encoder.model).config, plan)
+        if plan.shrinks:
+            sizes = {"bottleneck": plan.bottleneck, "recurrent": plan.recurrent, "repeats": plan.repeats}
+            CompressedConfig(backbone=config, **sizes)
+    before, student = encoder_sizes(encoder), _make_student(encoder, plan)
+    after = encoder_sizes(student)
+    with whole(folder) as partial:
+        student.write(partial)
+        atomic_write(partial / CARD, compressed_card(student, encoder.name, plan, before, after))
+    return before, after
+
+
+def _make_student(student: Encoder, plan: Plan) -> Encoder:
     # Words first: layers are fitted on the tokens that the student has.
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
+    if plan.static is not None:
+        return make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
     if plan.layers is not None:
         student = thin(student, plan.layers)
     if plan.fits:
         student = merge(student, plan.merge, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.shrinks:
         counted = read_texts(plan.texts) if plan.texts and plan.weighs_words else None
-        student = make_student(
-            student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed, texts=counted
-        )
-    return _written(encoder, student, plan, before, folder)
-
-
-def _written(source: Encoder, student: Encoder, plan: Plan, before: Sizes, folder: Path) -> tuple[Sizes, Sizes]:
-    """Write a student with its card; returns the sizes before and after."""
-    after = encoder_sizes(student)
-    with whole(folder) as partial:
-        student.write(partial)
-        atomic_write(partial / CARD, compressed_card(student, source.name, plan, before, after))
-    return before, after
+        sizes = (plan.bottleneck, plan.recurrent, plan.repeats)
+        student = make_student(student, *sizes, plan.initial, plan.seed, texts=counted)
+    return student
 
 
 def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
-    """Return the sizes before and after, from an encoder or only its configuration; writes nothing.
-
-    Raises:
-        ConfigError: the plan does not fit, or a vocabulary is to be trimmed where there is no tokenizer.
-        EncoderError: the encoder cannot be compressed.
-        DataError: a text file is missing or damaged.
-    """
+    """Return the sizes before and after, from an encoder or only its configuration."""
     plan.check(writes=False)
     if isinstance(source, Encoder):
         before = encoder_sizes(source)
@@ -109,11 +92,7 @@ def _slimmed(config: Any, plan: Plan) -> Any:
 
 
 def bare_config(name: str) -> Any | None:
-    """Return the configuration in a `config.json`, or in a folder that has one and no weights; none for all else.
-
-    Raises:
-        EncoderError: it cannot be read.
-    """
+    """Return the configuration in a `config.json`, or in a folder that has one and no weights; None for all else."""
     path = Path(name)
     if path.is_dir():
         if not (path / "config.json").is_file() or any(next(path.rglob(pattern), None) for pattern in _WEIGHTS):

@@ -12,16 +12,10 @@ from metasearch.pipelines.neutral import train_map
 
 
 class DevEvaluator:
-    """Score an encoder, as a run would save it now, on the scored part of dev.
+    """Scores an encoder, as a run would save it now, on the scored part of dev.
 
-    Args:
-        encoder: in training.
-        benchmark: whose dev part and measures.
-        recipe: says how much of dev gives the score, and whether a map comes after training, fitted anew each time.
-        precision: of the forward passes.
-
-    Attributes:
-        vectors: of the last time, in that precision and without such a map.
+    A projection after training is estimated anew each time. `vectors` are the encoder's vectors of the last time,
+    without such a projection.
     """
 
     def __init__(self, encoder: Encoder, benchmark: Benchmark, recipe: Recipe, precision: Precision = "fp32") -> None:

@@ -1,6 +1,7 @@
 """`metasearch doctor FOLDER`: a folder's kind and damage, by the checks of its readers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from metasearch.compress.export.form import FILE as EXPORT
@@ -12,7 +13,7 @@ from metasearch.encoders.open import assumption, open_checkpoint
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study
 from metasearch.pipelines.environment import Finding, Section, bad, note
-from metasearch.pipelines.resume import KINDS, kind_of
+from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -24,8 +25,6 @@ _TITLES = {
     "train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study",
     "tune": "a tuning",
 }  # fmt: skip
-_ENCODER = ("modules.json", "config.json")
-_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
 def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
@@ -34,24 +33,26 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
     def has(*names: str) -> bool:
         return any((folder / name).is_file() for name in names)
 
+    title, findings = "unknown", [bad("folder", _unknown(folder))]
     if has(CONFIG, STUDY_FILE):
         try:
             kind = kind_of(folder)
-            findings = _study(folder, trust_remote_code) if kind == "study" else _run(folder, trust_remote_code)
-            return Section(f"{folder}: {_TITLES[kind]}", [*findings])
+            found = _study(folder, trust_remote_code) if kind == "study" else _run(folder, kind, trust_remote_code)
+            title, findings = _TITLES[kind], [*found]
         except MetasearchError as error:
-            return Section(f"{folder}: damaged", [bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error)])
-    if is_prepared(folder):
-        return Section(f"{folder}: a prepared corpus", [_corpus(folder)])
-    if exists(folder):
-        return Section(f"{folder}: an index", [_index(folder)])
-    if has(EXPORT):
-        return Section(f"{folder}: an export to ONNX", [_graph(folder)])
-    if has(*_ENCODER):
-        return Section(f"{folder}: an encoder", [_model(folder, "weights", trust_remote_code)])
-    if has(*_TOKENIZER):
-        return Section(f"{folder}: a tokenizer", [_check("words", lambda: _tokenizer(folder))])
-    return Section(f"{folder}: unknown", [bad("folder", _unknown(folder))])
+            title, findings = "damaged", [bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error)]
+    elif is_prepared(folder):
+        title = "a prepared corpus"
+        findings = [_check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound")]
+    elif exists(folder):
+        title, findings = "an index", [_index(folder)]
+    elif has(EXPORT):
+        title, findings = "an export to ONNX", [_graph(folder)]
+    elif has("modules.json", "config.json"):
+        title, findings = "an encoder", [_model(folder, "weights", trust_remote_code)]
+    elif has("tokenizer.json", "tokenizer_config.json"):
+        title, findings = "a tokenizer", [_check("words", lambda: _tokenizer(folder))]
+    return Section(f"{folder}: {title}", findings)
 
 
 def _check(about: str, check: Callable[[], str]) -> Finding:
@@ -62,14 +63,13 @@ def _check(about: str, check: Callable[[], str]) -> Finding:
         return bad(about, error)
 
 
-def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    files, begun = RunFolder.open(folder, KINDS[kind_of(folder)].settings)
+def _run(folder: Path, kind: str, trust_remote_code: bool) -> Iterator[Finding]:
+    files, begun = RunFolder.open(folder, KINDS[kind].settings)
     yield Finding(CONFIG, "readable")
     if isinstance(begun.config, DistillConfig):
         for number, name, _ in begun.config.stages:
             stage = f"{number}-{name}"
-            for each in _training(folder / stage, trust_remote_code):
-                yield Finding(f"{stage}/{each.about}", each.found, each.state, each.code)
+            yield from _within(stage, _training(folder / stage, trust_remote_code))
 
     def scores() -> str:
         if not files.finished:
@@ -84,7 +84,7 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     if not files.finished:
         yield note("report.md", f"not finished; go on with: {to_resume(folder)}")
         return
-    if kind_of(folder) != "score" and not files.model.is_dir() and not find_study(folder):
+    if kind != "score" and not files.model.is_dir() and not find_study(folder):
         yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
 
     def unchanged() -> str:
@@ -94,6 +94,10 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 
     if found.state != "bad":  # its hash would say nothing more
         yield _check("report.md", unchanged)
+
+
+def _within(place: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    return (replace(each, about=f"{place}/{each.about}") for each in findings)
 
 
 def _training(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
@@ -116,10 +120,9 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     cells = [*stored.made, *stored.cells]
     yield Finding(STUDY_FILE, f"readable, {len(cells)} runs")
     for name in cells:
-        if (study.at(name) / "config.yaml").is_file():
-            for each in examine_folder(study.at(name), trust_remote_code).findings:
-                if each.state == "bad":
-                    yield Finding(f"cells/{name}/{each.about}", each.found, each.state, each.code)
+        if (study.at(name) / CONFIG).is_file():
+            found = examine_folder(study.at(name), trust_remote_code).findings
+            yield from _within(f"cells/{name}", (each for each in found if each.state == "bad"))
     unfinished = sum(not RunFolder(study.at(name)).finished for name in cells)
     if unfinished or not study.report.is_file():
         yield note("report.md", f"{unfinished} of {len(cells)} runs unfinished; continue with: {to_resume(folder)}")
@@ -157,31 +160,21 @@ def _graph(folder: Path) -> Finding:
     return Finding("graph", f"{encoder.dimension()} dimensions, {encoder.facts.precision}; made of '{encoder.name}'")
 
 
-def _corpus(folder: Path) -> Finding:
-    return _check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound")
-
-
 def _index(folder: Path) -> Finding:
-    def found() -> str:
-        store = LocalStore.open(folder)
-        store.verify()
-        about = f"{store.places:,} passages of {len(store.files):,} documents, all sound"
-        return f"{about}; encoder '{store.kind.encoder}'"
-
     try:
         if read_state(folder).get("files") is None:
             return note("files", "not finished; the same command of metasearch index goes on")
+        store = LocalStore.open(folder)
+        store.verify()
     except MetasearchError as error:
         return bad("files", error)
-    return _check("files", found)
+    about = f"{store.places:,} passages of {len(store.files):,} documents, all sound"
+    return Finding("files", f"{about}; encoder '{store.kind.encoder}'")
 
 
 def _unknown(folder: Path) -> RunFolderError:
     """Return the reason why a folder is unknown, with the nearest name, or its content."""
-    try:
-        kind_of(folder)
-    except RunFolderError as error:
-        if not folder.is_dir():
-            return error
+    if not folder.is_dir():
+        return RunFolderError(describe_missing(folder))
     held = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
     return RunFolderError(f"{folder} is no run, study, encoder, tokenizer, index or prepared corpus; it holds {held}")

@@ -20,14 +20,7 @@ from metasearch.runs.versions import LIBRARIES, cores, installed, memory, proces
 
 @dataclass(frozen=True)
 class Finding:
-    """One line.
-
-    Attributes:
-        about: what was checked, such as `torch` or `log.jsonl`.
-        found: what it is, what is wrong with it, or how to get what is missing.
-        state: `ok`; `note` for what is missing or unfinished and no problem; `bad` for a problem.
-        code: exit code of a problem, else 0.
-    """
+    """One line: the checked thing, its value or problem, and the exit code of a problem."""
 
     about: str
     found: str
@@ -55,15 +48,11 @@ def bad(about: str, error: MetasearchError) -> Finding:
 
 def environment() -> Iterator[Section]:
     """Yield versions, machine, data and cache; changes nothing and uses no network."""
-    yield Section("versions", [*_versions()])
+    versions = {"python": platform.python_version(), "metasearch": __version__}
+    versions |= {name: version for name in LIBRARIES if (version := installed(name))}
+    yield Section("versions", [Finding(*each) for each in versions.items()])
     yield Section("machine", [*_machine()])
     yield Section("data", [*_data(), Finding("cache", f"{cache_folder()}; {CACHE} changes it")])
-
-
-def _versions() -> Iterator[Finding]:
-    yield Finding("python", platform.python_version())
-    yield Finding("metasearch", __version__)
-    yield from (Finding(name, version) for name in LIBRARIES if (version := installed(name)))
 
 
 def _machine() -> Iterator[Finding]:

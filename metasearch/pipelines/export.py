@@ -44,12 +44,11 @@ class ExportResult:
     """What `export` wrote.
 
     Attributes:
-        folder: where it is.
+        folder: folder of the model.
         size: bytes of its files.
         dimension: numbers of a vector.
-        difference: of a graph, the largest difference between numbers of its vectors in float32 and the encoder's.
-        rows: scores of the encoder before, of what was made of it, and the difference of the last to the first;
-            `learner` says which.
+        difference: largest difference between a graph's vectors in float32 and the encoder's.
+        rows: scores before and after, and their difference; `learner` says which.
     """
 
     folder: Path
@@ -65,11 +64,10 @@ class ExportResult:
 
     def report(self) -> str:
         """Return it in Markdown, its end in lines."""
-        lines = [f"size: {self.size / 1e6:.2f} MB"]
+        lines = [f"size: {self.size / 1e6:.2f} MB", f"model: {self.folder}"]
         if self.difference is not None:
             lines.insert(0, f"largest difference to the encoder, in float32: {self.difference:.1e}")
-        table = [tables(self.rows)] if self.rows else []
-        return "\n\n".join([*table, "\n".join([*lines, f"model: {self.folder}"])])
+        return "\n\n".join([*([tables(self.rows)] if self.rows else []), "\n".join(lines)])
 
 
 def tables(rows: Sequence[Row]) -> str:
@@ -80,21 +78,7 @@ def tables(rows: Sequence[Row]) -> str:
 def export(
     encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, callback: Callback = SILENT
 ) -> ExportResult:
-    """Write an encoder to a folder in another form, and score it before and after where there is a task.
-
-    Args:
-        encoder: the encoder, which stays as it is.
-        form: how it is written.
-        folder: new or empty.
-        benchmark: whose test part shows what is lost.
-        callback: hears how many texts are encoded.
-
-    Raises:
-        RunFolderError: the folder is not empty or cannot be written.
-        ConfigError: the form's wishes do not go together or do not fit the encoder, or packages are missing.
-        EncoderError: the encoder cannot be written so; nothing is left then.
-        DataError: `texts` of the form are missing, damaged or too few.
-    """
+    """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after."""
     form.check(scored=benchmark is not None)
     claim(folder)
     changed = _changed(encoder, form, callback)
@@ -139,7 +123,7 @@ def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
 
 
 def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:
-    """Warn where vectors are cut to a number that the encoder's training did not prepare them for."""
+    """Warn if the encoder was not trained for truncation to these dimensions."""
     trained = trained_dimensions(encoder.model)
     if dimensions in trained:
         return
@@ -176,11 +160,10 @@ def _scores(
 
 def _differences(rows: Sequence[Row], last: str) -> list[Row]:
     """Return the difference between last and first for each score."""
-    keys = ("measure", "pool", "language", "candidates")
-    first = {tuple(row[key] for key in keys): row["value"] for row in rows if row["learner"] == BEFORE}
-    found: list[Row] = []
-    for row in rows:
-        if row["learner"] == last:
-            change = row["value"] - first[tuple(row[key] for key in keys)]
-            found.append({**row, "learner": DIFFERENCE, "value": change})
-    return found
+
+    def key(row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in ("measure", "pool", "language", "candidates"))
+
+    first = {key(row): row["value"] for row in rows if row["learner"] == BEFORE}
+    after = (row for row in rows if row["learner"] == last)
+    return [{**row, "learner": DIFFERENCE, "value": row["value"] - first[key(row)]} for row in after]

@@ -5,7 +5,7 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 
 import logging
 from functools import partial
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import Loss as SetLoss
@@ -77,28 +77,8 @@ def load_encoder(
     return loaded.to(target)
 
 
-def load_reranker(name: str, device: Device = "auto", trust_remote_code: bool = False) -> Reranker:
-    """Return a sentence-transformers `CrossEncoder` that reranks, by local folder or hub name.
-
-    Args:
-        name: folder or hub name.
-        device: device to run on; `auto` takes a GPU if there is one.
-        trust_remote_code: run Python code that comes with the model.
-
-    Raises:
-        EncoderError: it cannot be found or loaded, or is no cross-encoder of one score.
-        ConfigError: the device is not available, or the name belongs to a built-in encoder.
-    """
-    return open_reranker(name, device_of(device), trust_remote_code)
-
-
 def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Device = "auto", seed: int = 0) -> Encoder:
-    """Return an encoder with the lengths of a task, and trimmed to its words if configured so.
-
-    Raises:
-        EncoderError: it cannot be found, loaded or trimmed.
-        ConfigError: there is no such device, or the task has no such language.
-    """
+    """Return an encoder with the lengths of a task, and trimmed to its words if configured so."""
     # Train has what was translated, and the language it was translated from, which nothing else may have.
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
@@ -195,18 +175,9 @@ def fit(
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision, checkpointing)
-    more: dict[str, Any] = {"callback": callback, "store": store, "baseline": baseline, "dev": dev, "vectors": vectors}
-    trainer = build_trainer(
-        learner,
-        benchmark,
-        recipe,
-        seed=seed,
-        max_steps=max_steps,
-        precision=precision,
-        checkpointing=checkpointing,
-        **more,
-    )
-    return trainer.fit(resume)
+    how: dict[str, Any] = {"precision": precision, "checkpointing": checkpointing, "seed": seed, "max_steps": max_steps}
+    how |= {"callback": callback, "store": store, "baseline": baseline, "dev": dev, "vectors": vectors}
+    return build_trainer(learner, benchmark, recipe, **how).fit(resume)
 
 
 def build_trainer(
@@ -223,20 +194,15 @@ def build_trainer(
     vectors: TextEncoder | None = None,
     **more: Any,
 ) -> Trainer:
-    """Return a learner's trainer, before its first step; settings must have passed `check_fit`.
-
-    Raises:
-        ConfigError: the encoder lacks the projection that the recipe trains through.
-        DataError: the data is too small for the recipe.
-    """
+    """Return a learner's trainer, before its first step; settings must have passed `check_fit`."""
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder, chosen = require_map(learner.encoder, recipe), _log_precision(precision)
+    encoder, chosen = require_map(learner.encoder, recipe), cast(Precision, precision)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         encode = (vectors or encoder).encode if needs_vectors(recipe) else None
         sources = samplers(benchmark, recipe, seed, valid, encode)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
-    _say(learner, recipe, scored is valid)
+    _log_choices(learner, recipe, scored is valid, precision)
     trainer = Trainer(
         learner,
         make_gradients(encoder, checkpointing),
@@ -254,17 +220,11 @@ def build_trainer(
     return trainer
 
 
-def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:
-    """Log how a learner takes gradients, and whether it trains on what scores it: dev is `one_part` for both."""
+def _log_choices(learner: Learner, recipe: Recipe, one_part: bool, precision: str) -> None:
+    """Log how a learner takes gradients, and whether it trains on the data of its dev score (`one_part`)."""
+    if precision == "bf16":
+        log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")
     if learner.second_order and not is_static(learner.encoder.model):
         log.info("second order: using plain attention, which can be differentiated twice")
     if recipe.budget.meta_valid and one_part:
         log.info("meta-valid trains on the questions of the dev score; budget.dev_holdout holds some out")
-
-
-def _log_precision(precision: str) -> Precision:
-    """Return a training's precision, and log other uses of bfloat16."""
-    if precision != "bf16":
-        return "fp32"
-    log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")
-    return "bf16"

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from metasearch.compress.average import State, average, copied, put, require_same_form, resolve_shares
 from metasearch.compress.output import claim, whole
@@ -19,15 +19,8 @@ from metasearch.pipelines.publish import CARD
 from metasearch.runs.markdown import markdown
 
 
-@dataclass(frozen=True)
-class Part:
-    """An encoder that goes into a merged one.
-
-    Attributes:
-        name: built-in name, folder or hub name.
-        share: of its weights in the mean.
-        fingerprint: of its checkpoint.
-    """
+class Part(NamedTuple):
+    """An encoder that goes into a merged one, its share of the mean, and the fingerprint of its checkpoint."""
 
     name: str
     share: float
@@ -36,21 +29,15 @@ class Part:
 
 @dataclass(frozen=True)
 class MergeResult:
-    """What `merge` made.
-
-    Attributes:
-        parts: the encoders that went into it, in their order.
-        fingerprint: of what was made.
-    """
+    """The merged encoders in their order, and the fingerprint of the result."""
 
     parts: tuple[Part, ...]
     fingerprint: str
 
     def table(self) -> str:
         """Return the parts in Markdown."""
-        return markdown(
-            ["encoder", "share", "fingerprint"], [[p.name, f"{p.share:g}", p.fingerprint] for p in self.parts]
-        )
+        lines = [[part.name, f"{part.share:g}", part.fingerprint] for part in self.parts]
+        return markdown(["encoder", "share", "fingerprint"], lines)
 
 
 def merge(
@@ -62,17 +49,8 @@ def merge(
     """Write an encoder with averaged weights, summed in float64 and rounded once.
 
     Tokenizer, modules, prompts and lengths are those of the first encoder. Encoders are loaded one after the other.
-
-    Args:
-        encoders: two or more of the same form.
-        folder: new or empty.
-        alpha: of two encoders: the mean is (1 − α) · first + α · second.
-        shares: of each encoder; with neither all have the same.
-
-    Raises:
-        ConfigError: the shares do not fit the encoders.
-        EncoderError: an encoder cannot be loaded, or is not of the form of the first; the first difference is named.
-        RunFolderError: the folder is not empty or cannot be written.
+    For two encoders the mean may be (1 − `alpha`) · first + `alpha` · second; otherwise each has its share, equal by
+    default.
     """
     refs = [EncoderConfig.of(each) for each in encoders]
     each = resolve_shares(len(refs), alpha, shares)
@@ -89,36 +67,22 @@ def merge(
             yield share, other.model.state_dict()
 
     put(made, average(states()))
-    done = MergeResult(tuple(parts), made.fingerprint)
-    _write(made, done, folder)
-    return done
-
-
-def _write(encoder: Encoder, done: MergeResult, folder: Path) -> None:
     with whole(folder) as partial:
-        encoder.write(partial)
-        shares = [(part.name, part.share, part.fingerprint) for part in done.parts]
-        atomic_write(partial / CARD, merged_card(encoder, shares))
+        made.write(partial)
+        atomic_write(partial / CARD, merged_card(made, parts))
+    return MergeResult(tuple(parts), made.fingerprint)
 
 
-# The stage `merge` of a run: of the weights between those before and those after training, the best on dev are kept.
-#
-# Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", equation 1; the share of the trained weights, α, is
-# chosen on the part of dev that gives the dev scores of training.
+# The stage `merge` of a run: the best weights on dev between the weights before and after training (Wortsman et al.
+# 2022, "Robust fine-tuning of zero-shot models", equation 1).
 
 log = logging.getLogger(__name__)
 
 
 class MergeStage:
-    """Keep an encoder's weights before training, and choose between them and the trained ones.
+    """Keeps an encoder's weights before training, and chooses between them and the trained ones.
 
-    Args:
-        encoder: before training; with a map, where one comes before. A resumed run opens it as it was then.
-        recipe: says which α are tried; without the stage nothing is kept.
-        dev: gives the dev score of the encoder's present weights.
-
-    Attributes:
-        facts: the dev score of every α that was tried, and the α that was chosen; empty before, and without the stage.
+    `facts` has the dev score of every α, and the chosen α.
     """
 
     def __init__(self, encoder: Encoder, recipe: Recipe, dev: DevEvaluator) -> None:
@@ -127,10 +91,7 @@ class MergeStage:
         self.facts: dict[str, Any] = {}
 
     def choose(self) -> float:
-        """Set the trained encoder's weights to the α with the best dev score, and return that α.
-
-        Of α with the same score the smallest is taken, whose weights are nearest to those before training.
-        """
+        """Set the encoder's weights to the α with the best dev score, the smallest of equal ones, and return it."""
         assert self._merge is not None
         after, scores = copied(self._encoder), dict[float, float]()
         for alpha in sorted(set(self._merge.alphas)):

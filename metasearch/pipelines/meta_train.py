@@ -129,14 +129,15 @@ def _benchmark(data: RetrievalData | Benchmark, arrangements: str | Sequence[str
 def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
     """Return a recipe with settings and options of the learner put over it, as `--set` does."""
     assigned = {**settings, **{f"options.{name}": value for name, value in options.items()}}
-    name = recipe if isinstance(recipe, str) else recipe.recipe
-    chosen = Library().recipe(name, _nested(assigned)) if isinstance(recipe, str) else recipe
-    if assigned and not isinstance(recipe, str):
-        raise ConfigError(f"meta_train: pass {', '.join(assigned)} to load_recipe, which made the recipe '{name}'")
+    if isinstance(recipe, str):
+        recipe = Library().recipe(recipe, _nested(assigned))
+    elif assigned:
+        names = ", ".join(assigned)
+        raise ConfigError(f"meta_train: pass {names} to load_recipe, which made the recipe '{recipe.recipe}'")
     for stage in ("merge", "neutralise"):
-        if getattr(chosen, stage):
-            raise ConfigError(f"recipe '{name}': {stage}: only `metasearch train` has this stage")
-    return chosen
+        if getattr(recipe, stage):
+            raise ConfigError(f"recipe '{recipe.recipe}': {stage}: only `metasearch train` has this stage")
+    return recipe
 
 
 def _nested(assigned: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,9 +149,6 @@ def _nested(assigned: Mapping[str, Any]) -> dict[str, Any]:
             branch = branch.setdefault(section, {})
         branch[last] = value
     return tree
-
-
-# A loss that is given as an object.
 
 
 def _with_loss(loss: Any, recipe: Recipe) -> tuple[Loss | None, Recipe]:

@@ -1,8 +1,6 @@
 """`metasearch mine`: hard negatives in each language, as rows for the trainers of other libraries.
 
-A row is a question, an answer in one language, and the candidates of this language that are nearest to the question and
-no answers. The columns follow sentence-transformers: `anchor`, `positive`, and `negative`, or `negative_1` to
-`negative_n`.
+The columns follow sentence-transformers: `anchor`, `positive`, and `negative`, or `negative_1` to `negative_n`.
 """
 
 import json
@@ -27,15 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) -> list[dict[str, str]]:
-    """Return a row for each question and language with an answer.
-
-    A row needs as many negatives as were asked for; others are not returned, and one line counts them by language.
-
-    Raises:
-        ConfigError: it is no retrieval task, has no such language, or the range is shorter than the negatives.
-        DataError: the part has no question with an answer and enough negatives.
-        EncoderError: the encoder cannot be loaded.
-    """
+    """Return a row for each question and language with an answer and enough negatives; `DataError` for no row."""
     data = benchmark.part(config.split)
     if not isinstance(data, RetrievalData):
         raise ConfigError(

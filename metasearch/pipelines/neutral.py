@@ -24,11 +24,7 @@ def vectors_of(
 ) -> dict[str, NDArray[np.float32]]:
     """Return language → the unit vectors of its texts `(n, D)`, each encoded in its role.
 
-    Args:
-        encoder: whose vectors they are.
-        texts: by language.
-        callback: hears of every batch.
-        through: gives the encoder's vectors, where that is not the encoder itself.
+    `through` gives the encoder's vectors in its place, such as cached ones.
     """
     vectors = {}
     for language, tagged in texts.items():
@@ -51,28 +47,14 @@ def train_map(
 ) -> NeutralMap:
     """Return a projection for an unchanged encoder, estimated from a benchmark's train part, without labels.
 
-    Args:
-        encoder: without a map.
-        benchmark: whose train part it is.
-        settings: how the map is estimated.
-        callback: hears how many texts are encoded.
-        through: gives the encoder's vectors, where that is not the encoder itself.
-
-    Raises:
-        DataError: the train part has too few texts or languages.
-        ConfigError: the rank does not fit them.
+    `through` is as in `vectors_of`.
     """
     texts = train_texts(benchmark, settings)
     return estimate(vectors_of(encoder, texts, callback, through), settings.rank)
 
 
 def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
-    """Return a benchmark's train texts for an estimate, without labels.
-
-    Raises:
-        ConfigError: all of the task is test, or the rank is out of range.
-        DataError: there are too few texts or languages.
-    """
+    """Return a benchmark's train texts without labels; `ConfigError` or `DataError` if they cannot give an estimate."""
     texts = tagged_of(benchmark.part("train"), settings.texts, settings.languages)
     check({language: len(found) for language, found in texts.items()}, settings.rank)
     return texts

@@ -30,12 +30,12 @@ class NeutraliseResult:
     """What `neutralise_encoder` did.
 
     Attributes:
-        neutral: the map.
+        neutral: the projection.
         counts: language → texts in the estimate.
-        removed: share of the variance of these texts' vectors that lies in the directions taken out.
-        rows: scores before and after, `learner` says which.
+        removed: share of the variance of these texts' vectors in the removed directions.
+        rows: scores before and after; `learner` says which.
         bias: task → language bias before and after, of retrieval tasks.
-        correlation: task → rank correlation of translated questions before and after, where a task has some.
+        correlation: task → rank correlation of translated questions before and after, if a task has some.
         outside: task → its languages that are not in the estimate.
     """
 
@@ -91,22 +91,7 @@ def neutralise_encoder(
     tasks: Sequence[tuple[Benchmark, str]] = (),
     callback: Callback = SILENT,
 ) -> NeutraliseResult:
-    """Write an encoder without the language in its vectors to a folder, scored before and after.
-
-    Args:
-        encoder: what is changed, in place.
-        texts: texts of each language, for the estimate.
-        settings: how it is estimated.
-        folder: new or empty; gets the model and a report.
-        tasks: what to score on: benchmarks and the name of a part.
-        callback: hears how many texts are encoded.
-
-    Raises:
-        EncoderError: the encoder has a map already.
-        DataError: there are too few texts or languages.
-        ConfigError: the rank is out of range.
-        RunFolderError: the folder is not empty or cannot be written.
-    """
+    """Write an encoder without language bias, which changes in place, to a new folder; score it before and after."""
     claim(folder)
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
@@ -124,19 +109,14 @@ def neutralise_encoder(
         if not isnan(found.correlation)
     }
     done = NeutraliseResult(neutral, counts, neutral.removed(vectors), [*rows, *more], bias, correlation, outside)
+    facts = {"directions taken out": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
+    card = neutral_card(encoder, facts, counts, done.rows, [benchmark for benchmark, _ in tasks], done.report())
+    tree = json.dumps(done.tree(), ensure_ascii=False, indent=1)
     with whole(folder) as partial:
         encoder.write(partial)
-        (partial / CARD).write_text(_card(encoder, done, [benchmark for benchmark, _ in tasks]), encoding="utf-8")
-        (partial / "neutral.json").write_text(json.dumps(done.tree(), ensure_ascii=False, indent=1), encoding="utf-8")
+        for name, text in ((CARD, card), ("neutral.json", tree)):
+            (partial / name).write_text(text, encoding="utf-8")
     return done
-
-
-def _card(encoder: Encoder, done: NeutraliseResult, tasks: Sequence[Benchmark]) -> str:
-    facts = {
-        "directions taken out": str(len(done.neutral.directions)),
-        "texts in the estimate": str(sum(done.counts.values())),
-    }
-    return neutral_card(encoder, encoder.name, facts, done.counts, done.rows, tasks, done.report())
 
 
 def _scores(

@@ -146,18 +146,7 @@ class PushResult:
 def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, allow: Sequence[str] = ()) -> Plan:
     """Return what would be sent where, after checking the model; uses no network.
 
-    Args:
-        folder: folder of a model, or of a run with one.
-        name: `OWNER/NAME` on the hub.
-        private: whether a new repository is private.
-        revision: branch; created if it is new.
-        allow: patterns of further files to send, such as `*.png` or `eval/*`.
-
-    Raises:
-        ConfigError: the name is not valid, or a pattern matches no file.
-        DataError: the card cannot be read.
-        EncoderError: the folder is no model, or its weights are damaged.
-        RunFolderError: a file was changed since it was written.
+    `folder` is a model or a run with one; `allow` are patterns of further files to send, such as `*.png` or `eval/*`.
     """
     _require_name(name)
     model = find_model(folder)
@@ -177,13 +166,7 @@ def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, a
 
 
 def push(plan: Plan) -> PushResult:
-    """Publish a model as planned; the token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`.
-
-    Raises:
-        ConfigError: the hub refuses the card.
-        HubError: the hub cannot be reached or refuses something.
-        Interrupted: by Ctrl-C or SIGTERM.
-    """
+    """Publish a model as planned; the token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`."""
     token = get_token()
     if token is None:
         raise HubError(

@@ -19,14 +19,9 @@ KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "s
 
 
 def kind_of(folder: Path) -> Kind:
-    """Return the kind of work in a folder, by its configuration.
-
-    Raises:
-        RunFolderError: the folder does not exist or holds none; a nearby run is named.
-        ConfigError: its configuration is none of metasearch.
-    """
+    """Return the kind of work in a folder, by its configuration; an error names a nearby run."""
     if not holds_something(folder):
-        raise RunFolderError(_describe_missing(folder))
+        raise RunFolderError(describe_missing(folder))
     if (folder / STUDY_FILE).is_file():
         return "study"
     config = yaml.tree(folder / CONFIG).get("config")
@@ -37,19 +32,14 @@ def kind_of(folder: Path) -> Kind:
 
 
 def open_run(folder: Path) -> Run[Any]:
-    """Return the training, distillation, tuning or scoring in a folder; `execute` resumes it.
-
-    Raises:
-        ConfigError: the folder holds a study, or its configuration cannot be read.
-        RunFolderError: the folder is no run.
-    """
+    """Return the training, distillation, tuning or scoring in a folder; `execute` resumes it."""
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study, not a run. Continue with: {to_resume(folder)}")
     return KINDS[kind].open(folder)
 
 
-def _describe_missing(folder: Path) -> str:
+def describe_missing(folder: Path) -> str:
     """Return why there is nothing to resume in a folder, and the nearest run."""
     if not folder.exists():
         beside = [str(path) for path in sorted(folder.parent.glob("*")) if holds_something(path)]

@@ -34,13 +34,7 @@ WAIT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of a finished run.
-
-    Attributes:
-        folder: the run folder.
-        rows: all scores, as in `results.jsonl`.
-        report: the Markdown of `report.md`.
-    """
+    """The result of a finished run: its folder, all scores as in `results.jsonl`, and its report in Markdown."""
 
     folder: Path
     rows: list[Row]
@@ -63,36 +57,21 @@ class Run(ABC, Generic[Config]):
     """Fills a run folder; a run that was stopped resumes to the same bits.
 
     `TrainRun(config, folder)` is a new run, whose folder `execute` makes once every check has passed.
-    `TrainRun.open(folder)` is an existing one.
-
-    Args:
-        config: settings of the run.
-        folder: run folder, new or empty.
-
-    Attributes:
-        files: the files of the run.
-        began: metadata of a run that is resumed, None for a new one.
-        processes: the processes that share the work.
+    `TrainRun.open(folder)` is an existing one, with its metadata in `began`.
     """
 
     settings: ClassVar[type[Settings]]
     """Class of the configuration."""
 
     def __init__(self, config: Config, folder: Path) -> None:
-        self.config = config
-        self.files = RunFolder(folder)
+        self.config, self.files = config, RunFolder(folder)
         self.began: RunMetadata[Config] | None = None
         self.processes: ProcessGroup = SINGLE_PROCESS
         self._start = 0.0
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Return the run in a folder.
-
-        Raises:
-            RunFolderError: there is none.
-            ConfigError: its configuration cannot be read.
-        """
+        """Return the run in a folder; `RunFolderError` if there is none, `ConfigError` for a wrong configuration."""
         _, began = RunFolder.open(folder, cls.settings)
         run = cls(began.config, folder)  # type: ignore[arg-type]
         run.began = began  # type: ignore[assignment]
@@ -104,7 +83,7 @@ class Run(ABC, Generic[Config]):
 
     @abstractmethod
     def load_encoders(self) -> Mapping[str, str]:
-        """Load the encoders; return the fingerprint of each checkpoint by the encoder's part in the run."""
+        """Load the encoders; return the fingerprint of each checkpoint by its part in the run."""
 
     def validate(self) -> None:
         """Check what could fail later, such as disk space; skipped for a run that has scores or steps already."""
@@ -126,17 +105,8 @@ class Run(ABC, Generic[Config]):
     ) -> RunResult:
         """Run to the end, alone in the folder. A finished run is only read.
 
-        Args:
-            open_callback: opens a callback for a run or for a stage by its name.
-            trust_remote_code: run code that comes with an encoder; a resumed run needs this permission again.
-            patience: seconds to wait for another process that works in the folder.
-
-        Raises:
-            Interrupted: by Ctrl-C or SIGTERM; the message has the command that resumes.
-            DataError: the data has changed since the run was created.
-            EncoderError: an encoder has changed since the run was created.
-            RunFolderError: the folder of a new run is not empty, another process works in it, or it cannot be written.
-            MetasearchError: of every kind; what was reached is saved.
+        A resumed run needs the permission to run code that comes with an encoder again. `patience` is the number of
+        seconds to wait for another process that works in the folder.
         """
         if self.began:
             # Before anything is loaded: a finished run needs neither data nor encoder.
@@ -203,16 +173,9 @@ class Run(ABC, Generic[Config]):
 
 @contextmanager
 def resumable(folder: Path, continuation: str = "") -> Iterator[None]:
-    """While entered, an error that stops the work in the folder of a run or study says how to continue it.
+    """Add how to continue the run or study in a folder to an error that stops it.
 
-    Args:
-        folder: of the run or study.
-        continuation: what continues it; by default `metasearch resume`.
-
-    Raises:
-        Interrupted: by Ctrl-C or SIGTERM.
-        RunFolderError: the disk is full.
-        ProcessLost: another process of the run has ended.
+    `continuation` is the command or call that continues it; by default `metasearch resume`.
     """
     try:
         yield
@@ -220,15 +183,15 @@ def resumable(folder: Path, continuation: str = "") -> Iterator[None]:
         raise stopped(folder, continuation=continuation) from None
     except (OutOfRoom, ProcessLost) as error:
         # Entered twice where a command makes the folder.
-        hint = _continue_with(folder, continuation)
-        if hint in str(error) or not holds_something(folder):
+        hint = _hint(folder, continuation)
+        if not hint or hint in str(error):
             raise
         raise type(error)(f"{error}{hint}") from error
 
 
 def stopped(folder: Path, what: str = "stopped", continuation: str = "") -> Interrupted:
     """Return the error of a run or study that was stopped, and how to continue it if the folder holds anything."""
-    return interrupted(f"{what}{_continue_with(folder, continuation) if holds_something(folder) else ''}")
+    return interrupted(f"{what}{_hint(folder, continuation)}")
 
 
 def holds_something(folder: Path) -> bool:
@@ -236,8 +199,8 @@ def holds_something(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (STUDY_FILE, "config.yaml"))
 
 
-def _continue_with(folder: Path, continuation: str = "") -> str:
-    return f". Continue with: {continuation or to_resume(folder)}"
+def _hint(folder: Path, continuation: str) -> str:
+    return f". Continue with: {continuation or to_resume(folder)}" if holds_something(folder) else ""
 
 
 def require_disk_space(folder: Path, model: int) -> None:
@@ -262,12 +225,9 @@ def require_same_data(folder: Path, before: str, now: str, what: str = "run") ->
 
 
 def check_weights(files: RunFolder, began: RunMetadata[Any], now: Mapping[str, str]) -> None:
-    """Raise `EncoderError` if the weights of an encoder are not those that a run began with; record unknown ones.
+    """Raise `EncoderError` if the weights of an encoder differ from the start of the run; record unknown ones.
 
-    Args:
-        files: files of the run.
-        began: metadata of the run.
-        now: part of an encoder in the run → fingerprint of its checkpoint.
+    `now` has the fingerprint of each encoder's checkpoint by its part in the run.
     """
     before = dict(began.weights)
     for row in files.results():

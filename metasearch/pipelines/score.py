@@ -13,10 +13,10 @@ from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.reranker import open_reranker
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.trec_runs import write_ranking
 from metasearch.pipelines import factory
-from metasearch.pipelines.factory import load_task_encoder
 from metasearch.pipelines.neutral import neutralise
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run
 from metasearch.pipelines.scorer import Scorer
@@ -24,7 +24,7 @@ from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.torchrun_env import require_alone
-from metasearch.training.hardware import used
+from metasearch.training.hardware import device_of, used
 
 
 class ScoreRun(Run[ScoreConfig]):
@@ -40,7 +40,7 @@ class ScoreRun(Run[ScoreConfig]):
 
     def load_encoders(self) -> Mapping[str, str]:
         """Load the encoder."""
-        self.encoder = load_task_encoder(
+        self.encoder = factory.load_task_encoder(
             self.config.encoder, self.benchmark, self.config.compute.device, self.config.seed
         )
         return {ENCODER: self.encoder.origin}
@@ -65,13 +65,11 @@ def find_score_cache(cell: Path) -> Path | None:
     """Return the folder of scores that the cells of a study share; None for a run that is no cell."""
     # <study>/cells/<arm>/<fold and seed>
     above = cell.resolve().parents
-    if len(above) < 3 or above[1].name != "cells" or not (study := StudyFolder(above[2])).begun:
-        return None
-    return study.path / "scores"
+    in_study = len(above) > 2 and above[1].name == "cells" and StudyFolder(above[2]).begun
+    return above[2] / "scores" if in_study else None
 
 
 # `metasearch evaluate`: the scores of an encoder without a run folder.
-
 
 TREC_DEPTH = 1000
 """Candidates of a question in a TREC run file, as in the runs of TREC."""
@@ -82,17 +80,12 @@ def evaluate_encoder(
 ) -> list[Row]:
     """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`.
 
-    Args:
-        config: encoder, part and pools.
-        benchmark: task with its data.
-        callback: called after each batch of encoded texts.
-        trec_run: TREC run file to write, with the best 1,000 candidates of each question in the first pool.
+    `trec_run` is a TREC run file to write, with the best 1,000 candidates of each question in the first pool.
     """
-    name, precision = config.encoder.name, config.compute.precision
+    name, precision, ref = config.encoder.name, config.compute.precision, config.rerank
     encoder = _load_encoder(config, benchmark)
-    ref = config.rerank
     trust = config.encoder.trust_remote_code
-    reranker = factory.load_reranker(ref.model, config.compute.device, trust) if ref.model else None
+    reranker = open_reranker(ref.model, device_of(config.compute.device), trust) if ref.model else None
     retrieval = {"reranker": reranker, "rerank_top": ref.top, **({"depth": TREC_DEPTH} if trec_run else {})}
     scored = Scorer({"encoder": name}, callback).score(
         name, encoder, benchmark, config.split, config.pools, precision, **retrieval

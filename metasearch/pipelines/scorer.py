@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import Precision
@@ -38,18 +38,8 @@ class Scorable(ProgressEncoder, CheckpointInfo, Protocol):
         """Name of the encoder in results."""
 
 
-_Measured = tuple[list[Row], QueryResults]
-"""Rows of scores without facts of their run, and the results of each question."""
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Scores of an encoder on a part of a task.
-
-    Attributes:
-        rows: the rows, as in `results.jsonl`.
-        questions: the results of each question.
-    """
+class Scored(NamedTuple):
+    """Scores of an encoder on a part of a task: rows as in `results.jsonl`, and the results of each question."""
 
     rows: list[Row]
     questions: QueryResults
@@ -57,12 +47,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scores encoders.
-
-    Args:
-        facts: facts of all rows, such as seed and recipe.
-        callback: called after each batch of encoded texts.
-    """
+    """Scores encoders; `facts` are facts of all rows, such as seed and recipe."""
 
     facts: Row = field(default_factory=dict)
     callback: Callback = SILENT
@@ -77,17 +62,9 @@ class Scorer:
         precision: Precision = "fp32",
         **retrieval: Any,
     ) -> Scored:
-        """Return the scores of an encoder on a part of a task.
+        """Return the scores of an encoder on a part of a task; `learner` is its name in the rows, such as `zero-shot`.
 
-        Args:
-            learner: name of the encoder in the rows, such as `zero-shot` or the learner that trained it.
-            encoder: encoder to score.
-            benchmark: gives the data and the measures.
-            split: name of the part, such as `test`.
-            pools: pools to rank, of a retrieval task.
-            precision: precision of forward passes.
-            **retrieval: `reranker`, `rerank_top` and `depth` of `metasearch.evaluation.evaluate.evaluate`. Rows of the
-                pool `reranked` name the reranker.
+        `retrieval` are `reranker`, `rerank_top` and `depth` of `metasearch.evaluation.evaluate.evaluate`.
         """
         what, data = f"{learner} on {split} of {benchmark.task.task}", benchmark.part(split)
         rows, questions = self._measure(what, encoder, data, benchmark, pools, precision, **retrieval)
@@ -111,16 +88,9 @@ class Scorer:
     ) -> None:
         """Add the scores of an encoder on parts of the data to the results of a run, unless the run has them.
 
-        On `test` a retrieval task is scored in all pools, and the results of each question are kept.
-
-        Args:
-            files: the run folder.
-            learner: name of the encoder in the rows.
-            encoder: encoder to score.
-            benchmark: gives the measures.
-            parts: name → data, such as `dev` and `test`.
-            vectors_of: gives the encoder's vectors on a part in its place.
-            cache: folder of scores that runs with the same weights and data share.
+        On `test` a retrieval task is scored in all pools, and the results of each question are kept. `vectors_of`
+        gives the encoder's vectors on a part in its place. Runs with the same weights and data share the scores in a
+        `cache`.
         """
         task = benchmark.task.task
         known = scored(files, task, {str(measure) for measure in benchmark.measures})
@@ -156,14 +126,14 @@ class Scorer:
         precision: Precision = "fp32",
         vectors: Callable[[], TextEncoder] | None = None,
         **retrieval: Any,
-    ) -> _Measured:
+    ) -> Scored:
         log.info("scoring %s: %s", what, data.describe())
         if precision == "bf16":
             warn_if_bf16_is_slow(encoder.device)
         with report_progress(encoder, partial(self.callback.on_encode, what)):
             given = vectors() if vectors else encoder
             results = evaluate(given, data, benchmark.measures, pools, precision, **retrieval)
-        return [{**row, "processor": processor()} for row in results.rows()], results.questions
+        return Scored([{**row, "processor": processor()} for row in results.rows()], results.questions)
 
 
 def _cached_scores(
@@ -172,8 +142,8 @@ def _cached_scores(
     data: Data,
     benchmark: Benchmark,
     pools: Sequence[Pool],
-    compute: Callable[[], _Measured],
-) -> _Measured:
+    compute: Callable[[], Scored],
+) -> Scored:
     """Return scores from a cache, computed if no run with the same weights, data and versions has computed them."""
     about = {
         "weights": encoder.fingerprint,
@@ -191,7 +161,8 @@ def _cached_scores(
 
     key = sha256_of_bytes(json.dumps(about, sort_keys=True).encode())[:16]
     folder = cached(key, make, cache)
-    return json.loads((folder / "rows.json").read_text(encoding="utf-8")), load(folder / "queries.npz")[0]
+    rows = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
+    return Scored(rows, load(folder / "queries.npz")[0])
 
 
 def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:

@@ -1,5 +1,6 @@
 """Indexes and searches by the names of folders and encoders."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,8 +10,12 @@ from typing import Any
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings
 from metasearch.config.run import Device
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.encoders.reranker import open_reranker
+from metasearch.errors import ConfigError, EncoderError, quoted
+from metasearch.io import atomic_write_all
 from metasearch.pipelines import factory
 from metasearch.retrieval.index import qdrant
 from metasearch.retrieval.index.database import read_kind
@@ -24,6 +29,7 @@ from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
 
 DEFAULT_ENCODER = "mini"
+DEMO_QUESTION = "How do sailors know at night which lighthouse they are looking at?"
 
 
 def index_documents(
@@ -42,24 +48,24 @@ def index_documents(
     vectors: Path | None = None,
     precision: Precision = "float16",
 ) -> UpdateResult:
-    """Make an index one of exactly these documents; see `metasearch.retrieval.search.update`.
+    """Make an index of exactly these documents; see `metasearch.retrieval.search.update`.
 
     Then, if asked, copy it to a collection of Qdrant, sending only differences, or to a file of vectors.
 
     Args:
         paths: files and folders.
-        folder: of the index, new or there already.
-        encoder: built-in name, local folder or hub name; by default that of the index, or of a new one `mini`.
-        asked: keys of `IndexSettings`; what is not asked is as in the index, or of a new one the default.
-        device: where the encoder runs.
+        folder: folder of the index, new or existing.
+        encoder: built-in name, local folder or hub name; by default that of the index, or `mini`.
+        asked: keys of `IndexSettings`; other settings stay, or are the defaults in a new index.
+        device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
-        drop: whether documents of the index that are still there, and were not named, leave it.
-        strict: whether a document, row or language that cannot be read is an error; else a warning.
-        callback: hears of the progress.
+        drop: remove documents of the index that still exist but were not named.
+        strict: raise an error for a document, row or language that cannot be read, instead of a warning.
+        callback: called after each document and encoded batch.
         to: address of a collection of Qdrant, such as `qdrant://localhost:6333/help`.
         expand: copy expanded vectors to the collection, too, for `metasearch search --expand`.
         vectors: file that ends in `.parquet` (`metasearch.retrieval.index.vectors_file`).
-        precision: of the vectors in the file.
+        precision: precision of the vectors in the file.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
@@ -115,14 +121,14 @@ def open_searcher(
 
     Args:
         index: folder of the index, or the address of a collection of Qdrant such as `qdrant://localhost:6333/help`.
-        device: where the encoder runs.
-        encoder: where the encoder is, if no longer where it was.
+        device: device of the encoder.
+        encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
 
     Raises:
         ConfigError: the address is wrong, or the extra `qdrant` is not installed.
-        RunFolderError: the folder is no index, was never finished, or is damaged; or the server cannot be reached.
+        RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
     store = QdrantStore(Address.parse(str(index))) if is_address(str(index)) else LocalStore.open(Path(index))
@@ -135,10 +141,24 @@ def open_searcher(
         if encoder is None:
             raise type(error)(f"{index}: the encoder that made it: {error}; pass its path with --encoder") from None
         raise
-    return Searcher(store, loaded, factory.load_reranker(rerank, device, trust_remote_code) if rerank else None)
+    return Searcher(store, loaded, open_reranker(rerank, loaded.device, trust_remote_code) if rerank else None)
 
 
 def _anywhere(name: str) -> str:
     """Return the name of an encoder that means the same from every folder."""
     local = name not in registry.names("encoders") and Path(name).is_dir()
     return str(Path(name).resolve()) if local else name
+
+
+def index_articles(folder: Path, encoder: Path, task: str, device: Device, callback: Callback) -> str:
+    """Write a task's sentences and their index beside its runs, for `metasearch demo`; return a search command."""
+    data = load_benchmark(task).data
+    assert isinstance(data, RetrievalData)
+    rows: dict[Path, str] = {}
+    for candidate in data.candidates:
+        path = folder / "articles" / f"{candidate.language}.jsonl"
+        row = json.dumps({"text": candidate.shown or candidate.text}, ensure_ascii=False)
+        rows[path] = f"{rows.get(path, '')}{row}\n"
+    atomic_write_all(rows)
+    index_documents([folder / "articles"], folder / "index", str(encoder), device=device, callback=callback)
+    return f'metasearch search {quoted(folder / "index")} "{DEMO_QUESTION}"'

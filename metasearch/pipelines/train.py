@@ -1,11 +1,11 @@
 """`metasearch train`: an encoder is meta-trained in a run folder, and scored before and after."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from metasearch.config.recipe import ZERO_SHOT, with_merge
+from metasearch.config.recipe import ZERO_SHOT, Recipe, with_merge
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.folds import hold_out
@@ -14,19 +14,21 @@ from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
+from metasearch.io import atomic_write
 from metasearch.pipelines import factory
 from metasearch.pipelines.cards import write_training_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.merge import MergeStage
 from metasearch.pipelines.neutral import neutralise, say, train_map
-from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space
+from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
-from metasearch.pipelines.scorer import Scorer, VectorsOf
-from metasearch.pipelines.train_report import monitored, report
+from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, LoggingCallback
 from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.markdown import by_language, fact_table
+from metasearch.runs.rows import MEAN
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
@@ -93,8 +95,7 @@ class TrainRun(Run[RunConfig]):
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its map is fitted)" if unfitted else "model"
             self.stop(f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
-        # The last dev score has the vectors of the best weights if these are the last ones; in bfloat16 vectors are
-        # for dev scores alone.
+        # The last dev score has the vectors of the best weights if these are the last ones, and in float32.
         latest = outcome.best_step == outcome.steps and self.config.compute.precision == "fp32"
         trained = (dev.vectors if latest else None) or CachedEncoder(encoder)
         self._score_trained(outcome, trained, merging, callback)
@@ -104,13 +105,8 @@ class TrainRun(Run[RunConfig]):
             described["translations"] = str(benchmark.translations)
         described["outer steps"] = f"{outcome.steps} ({outcome.ended})"
         write_training_card(files, self.config, encoder, described)
-        cost = (
-            used(self.seconds, encoder.device)
-            | {"steps": outcome.steps}
-            | merging.facts
-            | _describe_translations(benchmark)
-            | _mean_kd_share(files)
-        )
+        cost = used(self.seconds, encoder.device) | {"steps": outcome.steps} | merging.facts
+        cost |= _describe_translations(benchmark) | _mean_kd_share(files)
         described["time"] = f"{cost['seconds']:.0f} s since the start or the last resume, evaluation included"
         described["data"] = f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"
         files.finish(report(rows, recipe, benchmark, described), cost)
@@ -124,18 +120,10 @@ class TrainRun(Run[RunConfig]):
     def _fit(self, **first: Any) -> Outcome:
         """Train to the end; store, callback and dev scores belong to the `first` process."""
         config, compute = self.config, self.config.compute
-        trainer = factory.build_trainer(
-            factory.make_learner(config.recipe, self.encoder),
-            self.benchmark,
-            config.recipe,
-            seed=config.seed,
-            max_steps=config.max_steps,
-            precision=compute.precision,
-            checkpointing=compute.checkpointing,
-            processes=self.processes,
-            **first,
-        )
-        return trainer.fit(resume=True)
+        learner = factory.make_learner(config.recipe, self.encoder)
+        how: dict[str, Any] = {"seed": config.seed, "max_steps": config.max_steps, "processes": self.processes, **first}
+        how |= {"precision": compute.precision, "checkpointing": compute.checkpointing}
+        return factory.build_trainer(learner, self.benchmark, config.recipe, **how).fit(resume=True)
 
     @cached_property
     def _facts(self) -> Row:
@@ -161,16 +149,9 @@ class TrainRun(Run[RunConfig]):
         split = self.benchmark.split
         return {"dev": hold_out(split.dev, self.config.recipe.budget.dev_holdout)[1], "test": split.test}
 
-    def _add_scores(
-        self,
-        learner: str,
-        facts: Row,
-        callback: Callback,
-        vectors_of: VectorsOf | None = None,
-        cache: Path | None = None,
-    ) -> None:
+    def _add_scores(self, learner: str, facts: Row, callback: Callback, *how: Any, **more: Any) -> None:
         scorer = Scorer(self._facts | facts, callback)
-        scorer.add(self.files, learner, self.encoder, self.benchmark, self._parts, vectors_of, cache)
+        scorer.add(self.files, learner, self.encoder, self.benchmark, self._parts, *how, **more)
 
     def _score_trained(self, outcome: Outcome, trained: CachedEncoder, merging: MergeStage, callback: Callback) -> None:
         """Score the trained encoder, and again after each later stage of the recipe; then save it."""
@@ -208,3 +189,36 @@ def _mean_kd_share(files: RunFolder) -> Row:
     """Return the mean share of the distillation term in MAML-Align's task loss, over all steps of the log."""
     shares = [event["kd_share"] for event in files.events() if "kd_share" in event]
     return {"kd_share": sum(shares) / len(shares)} if shares else {}
+
+
+# The report.
+
+
+def report(rows: Sequence[Row], recipe: Recipe, benchmark: Benchmark, facts: Mapping[str, str]) -> str:
+    """Return the scores before and after training, by language, and the facts of the run, in Markdown."""
+    monitor, scores = benchmark.task.monitor, monitored(rows, benchmark.task.monitor)
+    verdicts = []
+    for split in ("dev", "test"):
+        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.delivers, split]
+        verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
+    parts = [f"# {recipe.learner} on {benchmark.task.task}", "\n".join(verdicts)]
+    parts += [by_language(rows, "test"), by_language(rows, "dev"), fact_table("run", facts)]
+    return "\n\n".join(parts) + "\n"
+
+
+def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
+    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
+    rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
+    parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
+    combined = "\n\n".join(parts) + "\n"
+    atomic_write(folder / "report.md", combined)
+    return RunResult(folder, rows, combined)
+
+
+def monitored(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]:
+    """Return the mean of a measure by learner and split, in the first pool that was scored."""
+    means: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if (row["measure"], row["language"]) == (monitor, MEAN):
+            means.setdefault((row["learner"], row["split"]), row["value"])
+    return means

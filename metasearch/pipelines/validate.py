@@ -24,15 +24,7 @@ from metasearch.pipelines.compatibility import check_fit
 
 
 def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
-    """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
-
-    Args:
-        task: settings of the data, or the name of the task.
-        **settings: further settings of the `DataConfig`.
-
-    Raises:
-        MetasearchError: the first thing that does not hold.
-    """
+    """Check a task from its declaration to an embedded episode; yield a line for each thing that holds."""
     ref = DataConfig.of(task, **settings)
     library, task = Library(ref.include), ref.task
     declared = library.task(task)

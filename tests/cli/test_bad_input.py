@@ -1,5 +1,6 @@
 """Bad input: one clear line, a documented exit code, no traceback, and nothing lost."""
 
+import subprocess
 import sys
 
 import click
@@ -21,49 +22,9 @@ def failing(*args, code):
     return result.stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        ([*TRAIN, "--recipe", "reptile", "--learner", "maml"], "recipe 'reptile' is for learner 'reptile', not 'maml'"),
-        (
-            [*TRAIN, "--learner", "maml-align"],
-            "learner 'maml-align' needs a mode of 3 links (mono-bi-multi); 'el_el -> el_ar' has 2",
-        ),
-        ([*TRAIN, "--task", "demo-sts"], "(modes of demo-sts: mono-bi, mono-bi-multi, mono-mono)"),
-        ([*TRAIN, "--set", "outer.rl=1"], "outer.rl: unknown key. Did you mean 'lr'?"),
-        ([*TRAIN, "--set", "outer.lr=fast"], "outer.lr: input should be a valid number"),
-        ([*TRAIN, "--set", "options.inner_step=2"], "inner_step: unknown key. Did you mean 'inner_steps'?"),
-        ([*TRAIN, "--device", "cuda"], "--device cuda: not available"),
-        ([*TRAIN, "--precision", "bf16", "--set", "options.first_order=false"], "bf16 needs first order"),
-        ([*TRAIN, "--set", "budget.meta_train=0", "--set", "budget.meta_valid=0"], "there is nothing to train on"),
-        (
-            [*TRAIN, "--set", "labels=8"],
-            "labels=8 limits only train, but meta-valid would use labels of dev",
-        ),
-        (
-            [*TRAIN, "--checkpointing", "gradcache", "--set", "options.first_order=false"],
-            "--checkpointing gradcache has no effect in second order",
-        ),
-        ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
-        (
-            ["evaluate", "--task", "demo", "--prompt", "text=query: "],
-            "--prompt text=…: task 'demo' has no such role; it has query and document",
-        ),
-        (["evaluate", "--prompt", "query=a", "--prompt", "question=b"], "a role has one prompt; query, query"),
-        (
-            [*TRAIN, "--epochs", "2", "--set", "budget.epochs=3"],
-            "--epochs 2 and --set budget.epochs set the same value",
-        ),
-        ([*TRAIN, "--epochs", "2", "--set", "budget={epochs: 1}"], "--epochs 2 and --set budget set the same value"),
-        (
-            [*TRAIN, "--set", "budget={epochs: 1}", "--set", "budget.epochs=3"],
-            "--set budget={epochs: 1} and --set budget.epochs=3: budget.epochs is part of budget; omit one",
-        ),
-    ],
-)
-def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, monkeypatch):
+def test_a_device_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert says in failing(*args, code=2)
+    assert "--device cuda: not available" in failing(*TRAIN, "--device", "cuda", code=2)
 
 
 @pytest.mark.parametrize("command", main.list_commands(None))
@@ -142,3 +103,13 @@ def test_a_cell_of_a_study_traces_a_bug_and_says_what_a_user_can_mend_in_one_lin
     assert result.exit_code == code
     assert ("Traceback" in result.stderr) == traced
     assert len(result.stderr.splitlines()) == 1 or traced
+
+
+@pytest.mark.parametrize("args", [["resume"], ["report", "-o", "x"], ["ls", "--include"]])
+def test_a_name_that_is_too_long_is_an_error_of_one_line(args):
+    assert "File name too long" in failing(*args, "x" * 5_000, code=5)
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
+    script = f'{{ "{sys.executable}" -m metasearch ls; echo "$?" >&2; }} | true'
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False).stderr == "1\n"

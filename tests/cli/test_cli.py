@@ -30,18 +30,8 @@ def trained(tmp_path_factory):
 def test_train_writes_the_files_of_a_run_and_ends_with_the_table(trained):
     folder, result = trained
     names = {path.name for path in folder.iterdir()}
-    files = {
-        "config.yaml",
-        "log.jsonl",
-        "results.jsonl",
-        "queries",
-        "facts.json",
-        "SHA256SUMS",
-        "report.md",
-        "model",
-        ".lock",
-    }
-    assert names == files
+    files = ("config.yaml", "log.jsonl", "results.jsonl", "queries", "facts.json", "SHA256SUMS", "report.md", "model")
+    assert names == {*files, ".lock"}
     report = (folder / "report.md").read_text()
     assert result.stdout == f"{report}\nrun: {folder}\n"
     assert "# maml-align on demo" in report
@@ -85,7 +75,7 @@ def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained
 def test_resuming_a_finished_run_only_prints_its_report(trained):
     folder, first = trained
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    assert metasearch("train", "--resume", folder).stdout == first.stdout
+    assert metasearch("resume", folder).stdout == first.stdout
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
 
 

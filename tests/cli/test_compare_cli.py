@@ -7,10 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.studies import write_study
-from metasearch.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -18,16 +17,9 @@ def folder(tmp_path_factory):
     return write_study(tmp_path_factory.mktemp("cli") / "study", {"zero-shot": 0.5, "maml": 1.5, "fine-tune": 0.2})
 
 
-def run(*args):
-    """Run the command and return its result."""
-    return CliRunner().invoke(main, ["compare", *map(str, args)])
-
-
 def shown(*args):
-    """Return what the command prints on stdout, where it succeeds."""
-    result = run(*args, "--resamples", "200")
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    """Return what the command prints on stdout."""
+    return metasearch("compare", *args, "--resamples", 200).stdout
 
 
 def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder):

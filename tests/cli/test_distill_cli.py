@@ -17,6 +17,7 @@ from helpers.parallel import (
     flags,
     results,
     save_assistant,
+    small,
     write_corpus,
 )
 from metasearch.algorithms.distill import Distill
@@ -76,18 +77,8 @@ def table(report, head):
 @pytest.mark.slow
 def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     folder, result = whole
-    written = {
-        "config.yaml",
-        "results.jsonl",
-        "queries",
-        "facts.json",
-        "SHA256SUMS",
-        "report.md",
-        "model",
-        "targets",
-        ".lock",
-    }
-    assert names(folder) == {*written, *FOLDERS}
+    written = ("config.yaml", "results.jsonl", "queries", "facts.json", "SHA256SUMS", "report.md", "model", "targets")
+    assert names(folder) == {*written, ".lock", *FOLDERS}
     labels = ["assistant, before", "1 assistant", "2 embedding", "3 student", "4 contrast"]
     assert names(folder / "queries") == {f"{task}.{name}.test.npz" for task in ("few", "demo-sts") for name in labels}
     for stage in FOLDERS:
@@ -96,9 +87,13 @@ def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
 
 
 @pytest.mark.slow
-def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
+def test_the_report_has_the_scores_on_each_task_and_the_dev_scores_of_every_stage_from_its_log(whole):
     folder, _ = whole
-    rows = table((folder / "report.md").read_text(), "stage ")
+    report = (folder / "report.md").read_text()
+    for head in ("map@20 (test)", "map (test)", "pearson (test)", "spearman (test)"):
+        stages = [name.replace("-", " ") for name in FOLDERS]
+        assert list(table(report, head)) == ["assistant, before", *stages]
+    rows = table(report, "stage ")
     assert [row[:3] for row in rows.values()] == [
         ["assistant", "teacher", "accuracy"],
         ["student", "assistant", "cosine"],
@@ -137,19 +132,6 @@ def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners
 
 
 @pytest.mark.slow
-def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whole):
-    report = (whole[0] / "report.md").read_text()
-    for head in ("map@20 (test)", "map (test)", "pearson (test)", "spearman (test)"):
-        assert list(table(report, head)) == [
-            "assistant, before",
-            "1 assistant",
-            "2 embedding",
-            "3 student",
-            "4 contrast",
-        ]
-
-
-@pytest.mark.slow
 def test_a_stage_trains_on_all_pairs_but_those_of_sources_in_dev(whole):
     report = (whole[0] / FOLDERS[0] / "report.md").read_text()
     assert f"{2 * PAIRS - 2 * DEV} pairs of en with de, tr from 2 files, {2 * DEV} for dev" in report
@@ -178,14 +160,6 @@ def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, pl
         assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in stored} == found
 
 
-@pytest.mark.slow
-def test_json_prints_one_object_and_nothing_else(place, tmp_path):
-    result = distill(*flags(place, "--stages=1", "--json", "--evaluate=demo-sts", steps=1), "-o", tmp_path / "run")
-    found = json.loads(result.stdout)
-    assert found["run"] == str(tmp_path / "run")
-    assert {row["learner"] for row in found["results"]} == {"assistant, before", "1 assistant"}
-
-
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
@@ -209,3 +183,13 @@ def test_a_static_student_is_made_of_the_assistant_and_taught(tmp_path):
     taught, first = load_encoder(str(tmp_path / "run/model")), make_static(load_encoder("tiny"))
     moved = (taught.input.words.weight - first.input.words.weight).detach().abs().amax(1)
     assert 0 < int((moved > 0).sum()) < len(moved)  # rows of words that no text has stay
+
+
+@pytest.mark.slow
+def test_a_model_for_shorter_vectors_names_their_dimensions(place, tmp_path):
+    dimensions = small("assistant", options__dimensions="[8, 32]")
+    distill(*flags(place, "--stages=1", *dimensions, steps=1), "-o", tmp_path / "run")
+    for folder in (tmp_path / "run/model", tmp_path / "run/1-assistant/model"):
+        settings = json.loads((folder / "config_sentence_transformers.json").read_text())
+        assert settings["matryoshka_dimensions"] == [8, 32]
+    assert "first 8 or 32 dimensions" in (tmp_path / "run/model/README.md").read_text()

@@ -6,12 +6,11 @@ import shutil
 
 import pytest
 import torch
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.configs import SHORT_RUN, nested, through
 from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
-from metasearch.cli import main
 from metasearch.config.run import ScoreConfig
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.score import ScoreRun
@@ -22,9 +21,7 @@ from metasearch.runs.callbacks import Callback
 
 def doctor(*args, code=0):
     """Return what it prints as JSON; check its exit code."""
-    found = CliRunner().invoke(main, ["doctor", "--json", *map(str, args)])
-    assert found.exit_code == code, found.output
-    return json.loads(found.stdout)
+    return json.loads(metasearch("doctor", "--json", *args, code=code).stdout)
 
 
 def findings(tree, title):
@@ -88,9 +85,7 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
     assert {"processor", "threads", "memory", "mps"} <= set(findings(tree, "machine"))
     assert findings(tree, "data")["cache"]["found"].startswith(f"{cache};")
     assert not cache.exists()
-    text = CliRunner().invoke(main, ["doctor"])
-    assert text.exit_code == 0
-    lines = text.stdout.splitlines()
+    lines = metasearch("doctor").stdout.splitlines()
     assert lines[-1] == "problems: none"
     for section in tree["sections"]:
         assert section["title"] in lines
@@ -178,8 +173,7 @@ def test_the_text_marks_a_problem_and_ends_with_how_many_there_are(copied):
     folder = copied("encoder")
     (folder / "model.safetensors").unlink()
     found = findings(doctor(folder, code=6), str(folder))["weights"]["found"]
-    text = CliRunner().invoke(main, ["doctor", str(folder)])
-    assert text.exit_code == 6
+    text = metasearch("doctor", folder, code=6)
     (line,) = [line for line in text.stdout.splitlines() if line.startswith("  bad")]
     assert found in line
     assert text.stdout.splitlines()[-1] == "problems: 1"

@@ -4,15 +4,10 @@ import json
 
 import pytest
 import torch
-from click.testing import CliRunner
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, ["merge", *map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +24,7 @@ def weights(path):
 
 
 def test_half_way_between_two_encoders(models, tmp_path):
-    done = run(models / "0", models / "1", "--alpha", 0.25, "-o", tmp_path / "made")
-    assert done.exit_code == 0, done.output
+    done = metasearch("merge", models / "0", models / "1", "--alpha", 0.25, "-o", tmp_path / "made")
     first, second, made = weights(models / "0"), weights(models / "1"), weights(tmp_path / "made")
     for name, weight in made.items():
         expected = ((1 - 0.25) * first[name].double() + 0.25 * second[name].double()).float()
@@ -43,7 +37,15 @@ def test_half_way_between_two_encoders(models, tmp_path):
 
 @pytest.mark.slow
 def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
-    done = run(*(models / f"{seed}" for seed in range(3)), "--weights", "0.5,0.25,0.25", "-o", tmp_path / "m", "--json")
+    done = metasearch(
+        "merge",
+        *(models / f"{seed}" for seed in range(3)),
+        "--weights",
+        "0.5,0.25,0.25",
+        "-o",
+        tmp_path / "m",
+        "--json",
+    )
     told = json.loads(done.stdout)
     assert [part["share"] for part in told["parts"]] == [0.5, 0.25, 0.25]
     assert told["fingerprint"] == open_checkpoint(str(tmp_path / "m")).fingerprint

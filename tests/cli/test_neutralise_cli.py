@@ -3,20 +3,12 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from helpers import crossval
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.evaluation.study.read import read_study
 
 LANGUAGES = ("ar", "de", "el", "ru")
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, ["neutralise", *(str(arg) for arg in args)])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +25,7 @@ def corpus(tmp_path_factory):
 def made(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "neutral"
     flags = ["--texts", corpus, "--evaluate", "demo-sts", "--evaluate", "demo", "--device", "cpu"]
-    return folder, metasearch("tiny", *flags, "-o", folder).stdout
+    return folder, metasearch("neutralise", "tiny", *flags, "-o", folder).stdout
 
 
 def test_it_prints_scores_bias_and_variance_before_and_after(made):

@@ -1,20 +1,14 @@
 """Scoring says what it does before it begins, and how far it is: a bar on a terminal, lines elsewhere."""
 
-import io
 import logging
-import re
 
 import pytest
-from rich.console import Console
-from rich.live import Live
 
 from helpers.configs import nested, through
 from metasearch.cli import _progress
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.score import ScoreRun
-from metasearch.pipelines.study.plan import Cell
-from metasearch.pipelines.study.status import StatusBoard
 from metasearch.runs.callbacks import Callback
 
 
@@ -90,39 +84,3 @@ def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch, capsy
     drawn = capsys.readouterr().err
     assert f"maml: zero-shot on test of demo:  {100 * 64 // 200}%" in drawn
     assert drawn.endswith("\r")  # nothing stays
-
-
-def board(count, **states):
-    """Return a board of cells `c0`, `c1`, ..., those that are named in another state."""
-    config = nested(ScoreConfig, task="demo", encoder="tiny")
-    found = StatusBoard.of([Cell(f"c{i}", "score", f"c{i}", {f"c{i}": config}) for i in range(count)], ())
-    for name, state in states.items():
-        found.cells[name].state = state
-    return found
-
-
-def drawn(shown, height):
-    """Return the lines of a study on a terminal of so many lines."""
-    console = Console(file=io.StringIO(), width=80, height=height, force_terminal=True, color_system=None)
-    with Live(console=console, auto_refresh=False) as live:
-        begun = console.file.tell()
-        _progress.LiveTable(live).ticked(shown)
-        text = console.file.getvalue()[begun:]
-        live.update("")
-    return re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", text).splitlines()
-
-
-@pytest.mark.parametrize("stopping", [False, True])
-@pytest.mark.parametrize("height", [8, 24])
-def test_a_study_is_never_taller_than_the_terminal_and_shows_what_is_urgent(height, stopping):
-    shown = board(100, c50="running", c98="failed")
-    shown.stopping = stopping
-    title, *rows = drawn(shown, height)
-    assert title.startswith("0 of 100 done, 1 failed, 00:00")
-    assert ("Ctrl-C again stops at once" in rows[0]) == stopping
-    assert len(rows) + 1 <= height
-    assert [row.split()[:2] for row in rows[1 + stopping :][:3]] == [
-        ["c50", "running"],
-        ["c98", "failed"],
-        ["c0", "waiting"],
-    ]

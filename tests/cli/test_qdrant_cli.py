@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.pipelines import factory
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
@@ -32,12 +31,7 @@ def run(tmp_path, monkeypatch):
         (tmp_path / "help" / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    def command(*arguments, code=0):
-        found = CliRunner().invoke(main, arguments)
-        assert found.exit_code == code, found.output
-        return found.output
-
-    return command
+    return lambda *arguments, code=0: metasearch(*arguments, code=code).output
 
 
 def hits(output):

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.cross_encoders import write_cross_encoder
 from helpers.serving import running
-from metasearch.cli import main
 from metasearch.pipelines.search import index_documents, open_searcher
 
 QUERY = "where is the key"
@@ -29,10 +28,6 @@ def index(tmp_path_factory):
     return folder / "index"
 
 
-def run(*words):
-    return CliRunner().invoke(main, [*map(str, words)])
-
-
 def scored(hits):
     return [(round(hit["score"], 4), hit["text"]) for hit in hits]
 
@@ -41,7 +36,7 @@ def test_search_and_serve_rerank_with_the_scores_of_the_model(index, model):
     searcher = open_searcher(index, "cpu", rerank=model)
     texts = [text for group in TEXTS.values() for text in group]
     expected = sorted(zip(searcher.reranker.scores(QUERY, texts).tolist(), texts, strict=True), reverse=True)
-    found = run("search", index, QUERY, "--rerank", model, "--json", "--top-k", 4)
+    found = metasearch("search", index, QUERY, "--rerank", model, "--json", "--top-k", 4)
     assert scored(json.loads(found.stdout)["hits"]) == [(round(score, 4), text) for score, text in expected]
     with running(searcher, hits=4) as served:
         status, answer = served.post("/search", {"query": QUERY, "top": 4, "rerank": True})
@@ -55,7 +50,7 @@ def test_search_and_serve_rerank_with_the_scores_of_the_model(index, model):
 
 @pytest.mark.slow
 def test_evaluate_reranks_the_pool_of_all_languages_and_its_rows_name_the_model(model):
-    found = run("evaluate", "--task", "demo", "--encoder", "tiny", "--json", "--pool", "multilingual",
+    found = metasearch("evaluate", "--task", "demo", "--encoder", "tiny", "--json", "--pool", "multilingual",
                 "--pool", "reranked", "--rerank", model, "--rerank-top", 2)  # fmt: skip
     rows = json.loads(found.stdout)["results"]
     by_pool = {
@@ -77,6 +72,4 @@ def test_evaluate_reranks_the_pool_of_all_languages_and_its_rows_name_the_model(
     ],
 )
 def test_options_that_would_do_nothing_are_refused(words, message):
-    found = run(*words)
-    assert found.exit_code == 2
-    assert message in found.stderr
+    assert message in metasearch(*words, code=2).stderr

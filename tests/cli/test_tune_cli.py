@@ -3,16 +3,8 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from metasearch.cli import main
-
-
-def metasearch(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
-    return result
+from helpers.commands import metasearch
 
 
 @pytest.fixture

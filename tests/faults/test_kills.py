@@ -26,11 +26,13 @@ def command(*args):
     return partial(main, [str(arg) for arg in args])
 
 
-def crossval(*args):
+def inlined(*args):
+    """Return a function that runs a command of a study with its cells in this process."""
+
     def run():
         with pytest.MonkeyPatch.context() as patch:
             inline(patch)
-            main(["crossval", *map(str, args)])
+            main([str(arg) for arg in args])
 
     return run
 
@@ -80,7 +82,7 @@ def distill(place, out):
 
 
 def study(place, out):
-    return crossval(*FLAGS, "--max-steps=2", "--keep-models", "-o", out)
+    return inlined("crossval", *FLAGS, "--max-steps=2", "--keep-models", "-o", out)
 
 
 def resume(out):
@@ -88,7 +90,7 @@ def resume(out):
 
 
 def resume_study(out):
-    return crossval("--resume", out)
+    return inlined("resume", out)
 
 
 RESUMABLE = {"train": (train, resume), "distill": (distill, resume), "crossval": (study, resume_study)}

@@ -8,8 +8,10 @@ import signal
 
 import pytest
 
+from helpers import forks
+from helpers.commands import metasearch
 from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, attempts, inline, run, scores
-from helpers.forks import Fork, metasearch
+from helpers.forks import Fork
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.folder import StudyFolder
@@ -58,7 +60,7 @@ def test_what_is_trained_takes_zero_shot_over_to_the_bit(whole):
 def test_what_is_finished_is_never_done_again(whole, begun):
     before = (whole[0] / "cells" / TUNED / "report.md").stat().st_mtime_ns
     assert run(*FLAGS, "-o", whole[0]).stdout == whole[1].stdout
-    shown = json.loads(run("--resume", whole[0], "--json").stdout)
+    shown = json.loads(metasearch("resume", whole[0], "--json").stdout)
     assert {row["arm"] for row in shown["results"]} == {"zero-shot", "fine-tune"}
     assert begun == []
     assert (whole[0] / "cells" / TUNED / "report.md").stat().st_mtime_ns == before
@@ -76,16 +78,16 @@ def test_other_data_or_versions_are_refused(whole, tmp_path, begun):
     text = (whole[0] / "study.yaml").read_text(encoding="utf-8")
     found = next(line for line in text.splitlines() if line.startswith("data_fingerprint"))
     (study / "study.yaml").write_text(text.replace(found, "data_fingerprint: other"), encoding="utf-8")
-    assert "the data has changed since the study began (fingerprint other" in run("--resume", study, code=3).output
+    assert "the data has changed since the study began (fingerprint other" in metasearch("resume", study, code=3).output
     torch = next(line for line in text.splitlines() if line.startswith("  torch"))
     (study / "study.yaml").write_text(text.replace(torch, "  torch: '1.0'"), encoding="utf-8")
-    assert "the study began with torch 1.0, this is" in run("--resume", study, code=2).output
+    assert "the study began with torch 1.0, this is" in metasearch("resume", study, code=2).output
     assert begun == []
 
 
 def test_one_runner_at_a_time(whole):
     with StudyFolder(whole[0]).held():
-        assert "another crossval is at work in" in run("--resume", whole[0], code=5).output
+        assert "another crossval is at work in" in metasearch("resume", whole[0], code=5).output
 
 
 @pytest.mark.parametrize("left", [(".lock",), (".lock", "study.yaml.new")])
@@ -103,7 +105,7 @@ def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun
     config = StudyFolder(whole[0]).stored()
     alone = config.config.model_copy(update={"trained": ()})
     StudyFolder(study).store(config.model_copy(update={"config": alone, "cells": [ZERO]}))
-    run("--resume", study)
+    metasearch("resume", study)
     zero = [row for row in scores(whole[0]) if row["arm"] == "zero-shot"]
     assert [row for row in scores(study) if row["arm"] == "zero-shot"] == zero
 
@@ -113,7 +115,7 @@ def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun
 def test_a_killed_runner_goes_on_with_the_same_command_and_does_nothing_twice(whole, tmp_path, monkeypatch):
     folder = tmp_path / "study"
     study, log = StudyFolder(folder), folder / "cells" / TUNED / "log.jsonl"
-    runner = Fork(metasearch("crossval", *FLAGS, "-o", folder))
+    runner = Fork(forks.metasearch("crossval", *FLAGS, "-o", folder))
     runner.wait_until(lambda: log.is_file() and '"step": 1,' in log.read_text())
     runner.send_signal(signal.SIGKILL)
     assert runner.finished()[0] == -signal.SIGKILL

@@ -5,7 +5,9 @@ import signal
 
 import pytest
 
-from helpers.forks import Fork, metasearch
+from helpers import forks
+from helpers.commands import metasearch
+from helpers.forks import Fork
 from helpers.parallel import FOLDERS, distill, flags, results, save_assistant, small, weights, write_corpus
 from metasearch.cli._progress import ProgressBar
 from metasearch.config.distill_run import DistillConfig
@@ -53,7 +55,7 @@ def killed(run, stage, step):
 
     def call():
         ProgressBar.on_step = on_step
-        metasearch("resume", run)()
+        forks.metasearch("resume", run)()
 
     assert Fork(call).finished()[0] == -signal.SIGKILL
 
@@ -74,7 +76,7 @@ def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of
     killed(run, "student", 3)
     assert not (run / FOLDERS[2] / "report.md").exists()
     finished = {folder: snapshot(run / folder) for folder in FOLDERS[:2]}
-    distill("--resume", run)
+    metasearch("resume", run)
     assert {folder: snapshot(run / folder) for folder in FOLDERS[:2]} == finished
     for folder in FOLDERS[:3]:
         assert weights(run / folder) == weights(place / "whole" / folder)
@@ -102,22 +104,14 @@ def test_a_corpus_that_changed_is_refused_and_the_stage_goes_on_when_it_is_put_b
     file = begun.parent / "corpus" / "en-de.tsv"
     before = file.read_text(encoding="utf-8")
     file.write_text(before + "one more\tnoch eins\n", encoding="utf-8")
-    assert "1-assistant: the data has changed since the stage began" in distill("--resume", begun, code=3).stderr
+    assert "1-assistant: the data has changed since the stage began" in metasearch("resume", begun, code=3).stderr
     file.unlink()
-    assert "the data has changed" in distill("--resume", begun, code=3).stderr
+    assert "the data has changed" in metasearch("resume", begun, code=3).stderr
     away = file.parent.rename(file.parent.with_name("elsewhere"))
-    assert "corpus: no such file or folder" in distill("--resume", begun, code=3).stderr
+    assert "corpus: no such file or folder" in metasearch("resume", begun, code=3).stderr
     away.rename(file.parent)
     file.write_text(before, encoding="utf-8")
-    assert "| 1 assistant |" in distill("--resume", begun).stdout
-
-
-def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
-    assert (
-        "is no run, distillation or study: it has neither config.yaml" in distill("--resume", tmp_path, code=5).stderr
-    )
-    for given, named in (("--seed=1", "--seed"), ("--set=x=1", "--set"), ("-o=elsewhere", "--output")):
-        assert f"omit {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
+    assert "| 1 assistant |" in metasearch("resume", begun).stdout
 
 
 def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
@@ -139,7 +133,7 @@ def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun):
     stored = RunFolder.open(begun, DistillConfig)[1]
     assert stored.weights.keys() >= {role}
     RunFolder(begun).record_weights(stored, {role: "0123456789abcdef"})
-    error = distill("--resume", begun, code=6).stderr
+    error = metasearch("resume", begun, code=6).stderr
     assert f"{role} " in error
     assert (
         "has different weights, vocabulary or prompts since the run was created (fingerprint 0123456789abcdef, now"

@@ -5,19 +5,16 @@ import json
 import numpy as np
 import pytest
 import yaml
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from metasearch.cli import main
-from metasearch.config.run import EncoderConfig
+from helpers.commands import metasearch
+from helpers.configs import nested
+from metasearch.config.run import DataConfig, EncoderConfig
+from metasearch.config.study import StudyConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines import factory
 
 TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", "--json"]
-
-
-def call(*words):
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def trimmed(*languages):
@@ -26,10 +23,7 @@ def trimmed(*languages):
 
 @pytest.mark.slow
 def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_path):
-    ended = call(
-        *TRAIN, "--prompt", "query=q: ", "--prompt", "document=c: ", "--trim-vocab=task", "-o", tmp_path / "run"
-    )
-    assert ended.exit_code == 0, ended.output
+    metasearch(*TRAIN, "--prompt", "query=q: ", "--prompt", "document=c: ", "--trim-vocab=task", "-o", tmp_path / "run")
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))["config"]["encoder"]
     assert (config["prompts"], config["trim"]) == ({"question": "q: ", "candidate": "c: "}, ["task"])
     model = SentenceTransformer(str(tmp_path / "run" / "model"), device="cpu")
@@ -41,7 +35,7 @@ def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_p
 def test_prompts_change_scores_as_they_change_vectors():
     changes = ([], ["--prompt", "question=x "])
     evaluate = ("evaluate", "--task=demo", "--pool=multilingual", "--encoder=tiny", "--json")
-    plain, prompted = (call(*evaluate, *words) for words in changes)
+    plain, prompted = (metasearch(*evaluate, *words) for words in changes)
     values = [[row["value"] for row in json.loads(each.stdout)["results"]] for each in (plain, prompted)]
     assert values[0] != values[1]
 
@@ -66,3 +60,22 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
         questions, "question"
     )
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))
+
+
+def test_a_study_makes_the_data_of_each_fold():
+    flat = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "data": "/data", "include": ("/more",), "device": "cpu"}
+    config = nested(StudyConfig, **flat, folds=(0, 2), seeds=(5,))
+    assert config.on(2) == DataConfig(task="demo", fold=2, fold_seed=7, data="/data", include=("/more",))
+
+
+def test_a_name_with_settings_opens_what_the_section_opens():
+    named, section = (
+        load_benchmark("demo", "trans", fold=1, fold_seed=3),
+        load_benchmark(DataConfig(task="demo", fold=1, fold_seed=3), "trans"),
+    )
+    assert named == section
+    assert named.fold == 1
+    assert named.split != load_benchmark("demo").split
+    opened = [factory.load_encoder(EncoderConfig(name="tiny"), device="cpu", seed=seed).fingerprint for seed in (0, 1)]
+    assert opened == [factory.load_encoder("tiny", device="cpu", seed=seed).fingerprint for seed in (0, 1)]
+    assert opened[0] != opened[1]

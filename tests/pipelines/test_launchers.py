@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 from helpers import slurm
-from helpers.crossval import FLAGS, TUNED, ZERO, attempts, run
+from helpers.commands import metasearch
+from helpers.crossval import FLAGS, TUNED, ZERO, attempts
 from helpers.launchers import LAUNCHERS, Runner, place
 from metasearch.config.run import RunConfig
 from metasearch.pipelines.study.cell import last_error
@@ -61,7 +62,7 @@ def test_a_failed_cell_is_named_with_its_log_and_the_others_finish(where, tmp_pa
     flags = ["crossval", *FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30"]
     with Runner(*flags, *where[0], "-o", study.path) as runner:
         runner.until(lambda: f"crossval: {ZERO} running" in runner.wrote())
-        assert "another crossval is at work in" in run("--resume", study.path, code=5).stderr
+        assert "another crossval is at work in" in metasearch("resume", study.path, code=5).stderr
         code, said, wrote = runner.ended()
     assert code == 7, wrote
     assert "1 of the study's runs failed; the others are done" in wrote

@@ -24,8 +24,7 @@ def own(encoder, text, output):
         return encoder.embedder(encoder.features([text], "text"), output).numpy()
 
 
-@pytest.mark.parametrize("output", ["tokens", "states"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("output", "threads"), [("tokens", 1), ("states", 2)])
 def test_rows_are_those_of_each_text_alone_in_the_order_of_the_texts(encoder, output, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -4,10 +4,9 @@ import json
 from math import cos
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.corpus import FakeEncoder, at_angle, retrieval
-from metasearch.cli import main
 from metasearch.config.run import MineConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.mine import mine_rows
@@ -15,6 +14,7 @@ from metasearch.pipelines.mine import mine_rows
 DATA = retrieval(questions=4, languages=("de", "el"), fillers=0)
 # All questions at 0; sentence i of German at (i + 1) / 10, of Greek at (i + 1.5) / 10.
 ANGLES = {f"{tag} sentence {i}": (i + 1 + 0.5 * (tag == "el")) / 10 for tag in ("de", "el") for i in range(4)}
+TINY = ("--encoder", "tiny")
 SETTINGS = {"data": {"task": "demo"}, "encoder": {"name": "tiny"}}
 
 
@@ -52,13 +52,20 @@ def test_the_range_and_the_margin_skip_what_may_be_an_answer(caplog):
     assert "rows with fewer than 1 negatives, which are not written: de" in caplog.text
 
 
-def run(*words):
-    return CliRunner().invoke(main, ["mine", "--encoder", "tiny", *map(str, words)])
-
-
 def test_the_command_takes_questions_of_train_alone_and_writes_json_lines(tmp_path):
-    found = run("--language", "de", "--num-negatives", 3, "--relative-margin", 0, "-o", tmp_path / "hard", "--json")
-    assert found.exit_code == 0, found.output
+    found = metasearch(
+        "mine",
+        *TINY,
+        "--language",
+        "de",
+        "--num-negatives",
+        3,
+        "--relative-margin",
+        0,
+        "-o",
+        tmp_path / "hard",
+        "--json",
+    )
     facts = json.loads(found.stdout)
     path = tmp_path / "hard" / "train.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -84,5 +91,4 @@ def test_the_command_takes_questions_of_train_alone_and_writes_json_lines(tmp_pa
     ],
 )
 def test_wrong_options_are_named(words, message):
-    found = run(*words)
-    assert (found.exit_code, message in found.stderr) == (2, True), found.stderr
+    assert message in metasearch("mine", *TINY, *words, code=2).stderr

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 import huggingface_hub.utils._http as hub_http
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from huggingface_hub import constants
 from safetensors.numpy import save_file
 
 from helpers import hub as hubs
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.folder import SUMS, write_checksums
 
@@ -62,8 +61,7 @@ def hub(monkeypatch):
 
 
 def push(*args, code=0):
-    result = CliRunner().invoke(main, ["push", *map(str, args)])
-    assert result.exit_code == code, (result.output, result.exception)
+    result = metasearch("push", *args, code=code)
     assert hubs.TOKEN not in result.output
     return result
 
@@ -80,13 +78,8 @@ def said(result):
 def test_without_yes_it_shows_what_would_go_and_asks_nobody(hub, model):
     shown = push(model, NAME, "--private").stdout
     sizes = {name: len(found) for name, found in content(model).items()}
-    for name, size in sizes.items():
-        assert any(
-            line.split("|")[1:3] == [f" {name} ".ljust(len(line.split("|")[1])), line.split("|")[2]]
-            and line.split("|")[2].strip() == f"{size:,}"
-            for line in shown.splitlines()
-            if name in line
-        )
+    lines = [[cell.strip() for cell in line.split("|")[1:3]] for line in shown.splitlines() if "|" in line]
+    assert all([name, f"{size:,}"] in lines for name, size in sizes.items())
     assert f"| {len(sizes)} files " in shown
     assert f"{sum(sizes.values()):,}" in shown
     for fact in (

@@ -4,13 +4,11 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.configs import nested
-from metasearch.cli import main
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.score import ScoreRun
@@ -62,10 +60,6 @@ def contents(files):
     return [(files.path / name).read_bytes() for name in NAMES]
 
 
-def never(*args):
-    raise AssertionError("scored again")
-
-
 def test_every_score_says_of_what_it_is(similarity):
     files, _ = similarity
     benchmark = load_benchmark("demo-sts", fold=1, fold_seed=4)
@@ -88,14 +82,6 @@ def test_what_was_predicted_is_kept_with_its_gold(similarity):
         assert kept.units[pool, pair, ""] == tuple(p.group for p in own)
         if name == "gold":
             assert values.tolist() == [p.score for p in own]
-
-
-def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
-    files, _ = similarity
-    before = contents(files)
-    monkeypatch.setattr("metasearch.pipelines.factory.load_encoder", never)
-    open_run(files.path).execute()
-    assert contents(files) == before
 
 
 @pytest.mark.parametrize("lost", [NAMES[0], "half of the results"])
@@ -151,7 +137,6 @@ def held_elsewhere(tmp_path):
 def test_a_folder_that_another_process_holds_is_refused_and_left_as_it_is(held_elsewhere):
     files, _ = held_elsewhere
     before = {path.name for path in files.path.iterdir()}
-    result = CliRunner().invoke(main, ["train", "--resume", str(files.path)])
-    assert result.exit_code == RunFolderError.exit_code == 5
+    result = metasearch("resume", files.path, code=5)
     assert f"{files.path}: another process is at work in this folder; wait for it to end" in result.output
     assert {path.name for path in files.path.iterdir()} == before

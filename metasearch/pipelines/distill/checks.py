@@ -19,11 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def resolved(config: DistillConfig) -> DistillConfig:
-    """Return a configuration with all options of the chosen stages' learners spelt out; loads no weights.
-
-    Raises:
-        ConfigError: a learner or an option is wrong.
-    """
+    """Return a configuration with all options of the chosen stages' learners; `ConfigError` if one is wrong."""
     recipe = config.recipe
     stages = dict(recipe.stages)
     for _, name, stage in config.stages:
@@ -33,12 +29,7 @@ def resolved(config: DistillConfig) -> DistillConfig:
 
 
 def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
-    """Check roles and files by name, and return the tasks to evaluate on, read; loads no weights.
-
-    Raises:
-        ConfigError: files or a role are missing, or are given in vain.
-        DataError: a task's data is missing or damaged.
-    """
+    """Check roles and files by name, and return the tasks to evaluate on; loads no weights."""
     recipe = f"recipe '{config.recipe.recipe}'"
     for _, name, stage in config.stages:
         if not config.texts.of(stage):
@@ -53,20 +44,14 @@ def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
         if config.encoders.named(role) and role not in config.used:
             log.warning("--%s does nothing: no selected stage of %s uses it", role, recipe)
     RoleEncoders(config)
-    # The folder of the data is that of all tasks; one whose data lies beside it needs none.
-    library = Library(config.data.include)
+    # A task with data in its own folder ignores the folder of all tasks.
+    library, include = Library(config.data.include), config.data.include
     places = {task: None if library.task(task).data else config.data.data for task in config.evaluate}
-    return [load_benchmark(task, data=data, include=config.data.include) for task, data in places.items()]
+    return [load_benchmark(task, data=data, include=include) for task, data in places.items()]
 
 
 def load_roles(config: DistillConfig) -> RoleEncoders:
-    """Return the encoders, once it is seen that they and the corpora's files suit every stage.
-
-    Raises:
-        ConfigError: outputs of two encoders cannot be compared, or the student does not fit the assistant.
-        DataError: a stage finds none of the files that it wants.
-        EncoderError: an encoder cannot be loaded or compressed.
-    """
+    """Return the encoders, once they and the corpora's files suit every stage."""
     for _, _, stage in config.stages:
         if stage.data == "parallel":
             # Before any weights are loaded: a missing file shows at once.
@@ -84,12 +69,7 @@ def load_roles(config: DistillConfig) -> RoleEncoders:
 
 
 def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> None:
-    """Read every stage's data, and check the free disk space; nothing is written.
-
-    Raises:
-        DataError: the data of a stage is damaged or too small.
-        RunFolderError: the disk of the run folder is too full.
-    """
+    """Read every stage's data, and check the free disk space; writes nothing."""
     largest = 0
     for _, name, stage in config.stages:
         encoder = roles.stand_in(stage.trains, stage.max_length)

@@ -24,21 +24,15 @@ log = logging.getLogger(__name__)
 Vectors = NDArray[np.float32]
 
 _LOOKED_AT = 1000
-"""Texts of the dev part that the collapse monitor looks at, at most."""
+"""Texts of the dev part for the collapse monitor, at most."""
 
 
 @dataclass
 class StageEvaluator:
-    """Score a learner's current weights on a stage's held-out data; called by the trainer.
+    """Scores a learner's current weights on a stage's held-out data; called by the trainer.
 
-    Args:
-        learner: what is trained.
-        pairs: held out.
-        batches: the same pairs in batches, for the loss.
-        monitor: what the score is.
-        output: of the encoder that the stage trains.
-        note: hears of everything that was measured.
-        before: shape of the vectors at step 0, where a resumed stage knows it.
+    `batches` has the held-out pairs, for the loss; `note` is called with all measurements. `before` are the statistics
+    of the vectors at step 0, if a resumed stage knows them.
     """
 
     learner: Learner
@@ -49,7 +43,7 @@ class StageEvaluator:
     note: Callable[[dict[str, object]], None]
     before: EmbeddingHealth | None = None
     _warned: set[bool] = field(default_factory=set, init=False)
-    """Whether it was warned at the start, and later: twice at most, as a collapse seldom passes by itself."""
+    """Whether a warning was logged at the start, and later: a collapse seldom passes by itself."""
 
     def __call__(self) -> float:
         """Return the score, higher is better."""

@@ -1,17 +1,13 @@
-"""A distillation in its run folder: stage after stage, each scored, and whatever is finished never done again.
+"""A distillation in its run folder, stage after stage; a finished stage is never run again.
 
 config.yaml      the resolved configuration; `metasearch resume` reads it
-1-assistant/     a stage: log.jsonl, data.txt, report.md, model/, and checkpoint/ while it is not finished
+1-assistant/     a stage: log.jsonl, data.txt, report.md, model/, and checkpoint/ until it is finished
 2-embedding/     ...
 targets/         outputs of the frozen encoders
-results.jsonl    scores on the tasks of `--evaluate`, before the first and after each stage
-queries/         the score of each of their test questions, and what ranked where
-facts.json       time, memory and hardware
-report.md        written last
-model/           what the last stage made; loads with SentenceTransformer(..., trust_remote_code=True)
+results.jsonl, queries/, facts.json, report.md, model/     as in `metasearch.runs.folder`
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,16 +16,16 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.pipelines.cards import write_distillation_card
 from metasearch.pipelines.distill.checks import check_stages, load_benchmarks, load_roles, resolved
 from metasearch.pipelines.distill.models import RoleEncoders
-from metasearch.pipelines.distill.report import stage_report, whole_report
 from metasearch.pipelines.distill.stage import run_stage
 from metasearch.pipelines.run import CallbackFactory, Run, RunResult, silent
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.rows import MEAN, STAGE
+from metasearch.runs.markdown import by_language, fact_table, markdown, percent
+from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.torchrun_env import rank, require_divides
-from metasearch.runs.versions import versions
+from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 
@@ -38,10 +34,10 @@ def begin(config: DistillConfig, folder: Path, open_callback: CallbackFactory = 
     """Run the chosen stages of a recipe in a new run folder.
 
     Names, options and tasks are checked before weights are loaded. Encoders, the data and steps of every stage and the
-    free disk space are checked before the folder is made, so that no later stage fails for them.
+    free disk space are checked before the folder is made.
 
     Raises:
-        MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
+        MetasearchError: of every kind that `metasearch.errors` lists; finished work is saved.
     """
     return DistillRun(config, folder).execute(open_callback)
 
@@ -71,8 +67,7 @@ class DistillRun(Run[DistillConfig]):
             return self.roles.origins
         self.roles = RoleEncoders(self.config, self.began.weights if self.began else None)
         if rank().count > 1:
-            # Some built-in encoders are made by way of a folder, which transformers saves in the first process alone
-            # once they are joined.
+            # Before the processes join: after that, transformers saves folders in the first one alone.
             self.roles.check()
         return self.roles.origins
 
@@ -146,3 +141,69 @@ class DistillRun(Run[DistillConfig]):
         for benchmark in self.benchmarks:
             parts = {"test": benchmark.split.test}
             Scorer(facts, callback).add(self.files, label, with_lengths(encoder, benchmark), benchmark, parts)
+
+
+# Reports.
+
+
+def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: str) -> str:
+    """Return what a finished stage did, on the data so described."""
+    stage = config.recipe.stages[name]
+    facts = {
+        "what": stage.description,
+        "learner": f"{stage.learner}: the {stage.trains}" + (f" from the {stage.against}" if stage.against else ""),
+        "data": described,
+        "steps": f"{outcome.steps}, weights of step {outcome.best_step} kept ({outcome.ended})",
+        f"dev {stage.monitor}": " → ".join(_dev(stage.monitor, v) for v in (outcome.baseline, outcome.best_score)),
+        "versions": describe_versions(versions()),
+    }
+    return f"# Stage {name} of {config.recipe.recipe}\n\n{fact_table('stage', facts)}\n"
+
+
+def whole_report(
+    rows: Sequence[Row], config: DistillConfig, encoder: Encoder, facts: Mapping[str, str], seconds: float
+) -> str:
+    """Return all stages' dev scores, the tasks' scores after each, and run facts."""
+    parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
+    for task in config.evaluate:
+        own = [row for row in rows if row["task"] == task]
+        parts.append(f"## {task}\n\n{_by_group(own) or by_language(own, 'test')}")
+    count = encoder.parameter_count
+    facts = dict(facts) | {
+        "model": f"{count:,} parameters, {4 * count / 2**20:.1f} MiB in float32, {2 * count / 2**20:.1f} in float16",
+        "time": f"{seconds:.0f} s since the start or the last resume, evaluation included",
+    }
+    return "\n\n".join([*parts, fact_table("run", facts)]) + "\n"
+
+
+def _by_group(rows: Sequence[Row]) -> str:
+    """Return stages by language group for a translation task, means over both directions; "" for other tasks."""
+    both = [row for row in rows if row["pool"] == "both"]
+    cells = {(row["learner"], row["measure"], row["language"]): row["value"] for row in both}
+    of_groups = {
+        row["language"]: f"{row['language']} ({row['found']} of {row['listed']})" for row in both if "found" in row
+    }
+    columns = [*of_groups, MEAN]
+    heads = [of_groups.get(column, column) for column in columns]
+    lines = [
+        [learner, measure, *(percent(cells[learner, measure, column]) for column in columns)]
+        for learner, measure in dict.fromkeys((row["learner"], row["measure"]) for row in both)
+    ]
+    return markdown(["stage", "measure", *heads], lines, left=2) if lines else ""
+
+
+def _stages(rows: Sequence[Row], config: DistillConfig) -> str:
+    """Return a table with each stage's dev scores."""
+    by_label = {row["learner"]: row for row in rows if row["task"] == STAGE}
+    lines = []
+    for number, name, stage in config.stages:
+        row = by_label[f"{number} {name}"]
+        scores = [_dev(stage.monitor, row[key]) for key in ("before", "value")]
+        step = f"{row['step']} of {row['steps']}"
+        lines.append([f"{number} {name}", stage.trains, stage.against or "", stage.monitor, *scores, step])
+    return markdown(["stage", "trains", "against", "dev score", "before", "best", "at step"], lines, left=4)
+
+
+def _dev(monitor: str, value: float | None) -> str:
+    """Return a formatted dev score: a loss unchanged, everything else times 100."""
+    return f"{-value:.4f}" if monitor == "loss" and value is not None else percent(value)

@@ -21,14 +21,9 @@ log = logging.getLogger(__name__)
 
 
 class RoleEncoders:
-    """A distillation's encoders. A trained one stays for the next stage.
+    """A distillation's encoders, loaded when they are needed. A trained one stays for the next stage.
 
-    Args:
-        config: of the distillation.
-        weights: role → fingerprint of the checkpoint that it began with; others are taken as they are.
-
-    Raises:
-        ConfigError: a role that the chosen stages need is not given.
+    `weights` has the fingerprint of the checkpoint that a resumed run began with, by role.
     """
 
     def __init__(self, config: DistillConfig, weights: Mapping[str, str] | None = None) -> None:
@@ -45,12 +40,7 @@ class RoleEncoders:
         return self._weights
 
     def check(self) -> None:
-        """Load the given encoders and check that a student can be made, before any stage starts.
-
-        Raises:
-            EncoderError: an encoder cannot be loaded or compressed.
-            ConfigError: the student does not fit the assistant.
-        """
+        """Load the given encoders and check that a student can be made, before any stage starts."""
         for role in self.config.needed:
             self.at(role)
         settings = self.config.recipe.student
@@ -81,12 +71,7 @@ class RoleEncoders:
         self._loaded[role] = trained
 
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:
-        """Return a role's encoder, truncating at `max_length` tokens.
-
-        Raises:
-            EncoderError: it cannot be loaded, has other weights than the run began with, or a student cannot be made
-                of the assistant.
-        """
+        """Return a role's encoder, which truncates at `max_length` tokens; `EncoderError` if that fails."""
         if role not in self._loaded:
             name = self.config.encoders.named(role)
             self._loaded[role] = self._open_given(role, name) if name is not None else self._student()
@@ -113,13 +98,8 @@ class RoleEncoders:
         return loaded
 
     def _load(self, name: str) -> Encoder:
-        return factory.load_encoder(
-            name,
-            identify=True,
-            device=self.config.compute.device,
-            seed=self.config.seed,
-            trust_remote_code=self.config.encoders.trust_remote_code,
-        )
+        trust, device = self.config.encoders.trust_remote_code, self.config.compute.device
+        return factory.load_encoder(name, identify=True, device=device, seed=self.config.seed, trust_remote_code=trust)
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

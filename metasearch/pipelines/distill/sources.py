@@ -25,16 +25,7 @@ from metasearch.errors import DataError
 
 @dataclass(frozen=True)
 class Source:
-    """A stage's data.
-
-    Attributes:
-        train: what is learned from, in a fixed order.
-        dev: what is held out, of the same kind.
-        groups: which share of an epoch each training pair belongs to; None where every pair comes once.
-        fingerprint: hash of both.
-        described: its size in words.
-        report: what was left out, in words; empty where nothing was.
-    """
+    """A stage's training and held-out pairs; `groups` is the share of an epoch that each training pair belongs to."""
 
     train: Sequence[Any]
     dev: Sequence[Any]
@@ -66,11 +57,7 @@ class Source:
 
 
 def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
-    """Read a stage's data; the encoder counts tokens if long pairs are dropped.
-
-    Raises:
-        DataError: a file is missing or damaged, or there is too little for the dev part.
-    """
+    """Return a stage's data; `DataError` if a file is missing, damaged or too small for the dev part."""
     stage = config.recipe.stages[name]
     files = [Path(path) for path in config.texts.of(stage)]
     read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
@@ -90,7 +77,7 @@ class StageData(NamedTuple):
 
 
 def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageData:
-    """Return a stage's data and training batches; errors as there."""
+    """Return a stage's data and training batches; raises as `read_source`."""
     budget = config.recipe.stages[name].budget
     source = read_source(config, name, encoder)
     batches = source.batches(encoder, budget.batch, config.seed, name)

@@ -35,11 +35,7 @@ _MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
 
 
 def build_stage_learner(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec | None]:
-    """Return the class of a stage's learner, its checked options and the targets it wants; loads no weights.
-
-    Raises:
-        ConfigError: the learner or an option is wrong, or `against` is missing or in vain.
-    """
+    """Return the class of a stage's learner, its checked options and the targets it wants; loads no weights."""
     learner: type[Learner] = registry.load("learners", stage.learner).LEARNER
     # The batches of a stage are episodes of a single set: chains of one link.
     if 1 not in learner.links:
@@ -71,16 +67,10 @@ def run_stage(
     callback: Callback,
     processes: ProcessGroup = SINGLE_PROCESS,
 ) -> tuple[Outcome, str]:
-    """Train a stage to its end, or resume it from its last checkpoint.
+    """Train a stage to its end, or resume it; return the outcome, and the stage's data in words.
 
-    The encoder of the trained role changes in place, to the weights of the best dev score. Of several processes the
-    first one writes.
-
-    Returns:
-        How training ended, and the stage's data in words.
-
-    Raises:
-        MetasearchError: of every kind; what was written before it stays.
+    The encoder of the trained role changes in place, to the weights of the best dev score. The first of several
+    processes writes.
     """
     stage = config.recipe.stages[name]
     encoder = roles.at(stage.trains, stage.max_length)
@@ -90,7 +80,6 @@ def run_stage(
         _same_data(files.path, source)
     _say(name, stage, source)
     warn_of_unused(stage.loss)
-    # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     store = TargetStore(
         targets_folder(config, files.path.parent), config.target_type, config.compute.precision == "bf16", callback
     )
@@ -101,7 +90,6 @@ def run_stage(
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,
-        # The trainer is only made by this call: the name is looked up when the first score is noted.
         dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
         callback=LoggingCallback(files, callback) if processes.first else callback,
         store=CheckpointStore(files.path) if processes.first else None,
@@ -127,12 +115,7 @@ def _say(name: str, stage: Stage, source: Source) -> None:
 
 
 def _dev(
-    name: str,
-    stage: Stage,
-    learner: Learner,
-    source: Source,
-    files: RunFolder,
-    step: Callable[[], int],
+    name: str, stage: Stage, learner: Learner, source: Source, files: RunFolder, step: Callable[[], int]
 ) -> StageEvaluator:
     """Return the dev scorer, which records all measurements with the step."""
     output: Output = getattr(learner.options, "output", "sentence")

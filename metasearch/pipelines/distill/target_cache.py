@@ -1,7 +1,6 @@
 """Vectors of frozen encoders, computed once and kept on disk for all languages, epochs, stages and runs.
 
     <folder>/<key>/about.json                    what the key stands for: encoder, role, length, output and type
-    <folder>/<key>/about.lock                    held by a process while it writes that
     <folder>/<key>/texts/<sha256>.safetensors    digests of texts, ascending, and their vectors
     <folder>/<key>/texts.lock                    held by a process while it computes vectors
 
@@ -38,7 +37,7 @@ VectorOutput = Literal["sentence", "pooled", "embedding"]
 PIECE = 2**13
 """Texts that are computed before they are written: whole batches of `Encoder.encode`."""
 _MANY = 2**21
-"""Texts from which on a piece is four times as large: a process may have about a thousand files open."""
+"""Texts from which on pieces are four times as large, since a process has a limit of open files."""
 _TEXTS = "texts"
 """Folder of the pieces."""
 _TYPES: dict[str, type[np.generic]] = {"fp32": np.float32, "fp16": np.float16, "int8": np.int8}
@@ -50,15 +49,7 @@ def are_vectors(output: Output) -> TypeGuard[VectorOutput]:
 
 
 class TargetCache:
-    """Stored vectors for one encoder, role and output.
-
-    Args:
-        folder: folder of the vectors of all encoders.
-        encoder: the frozen encoder.
-        role: role of the texts.
-        output: output of the encoder.
-        kind: type in which vectors are kept.
-    """
+    """Stored vectors for one frozen encoder, role and output, in `kind` of numbers."""
 
     def __init__(
         self, folder: Path, encoder: Encoder, role: Role, output: VectorOutput, kind: TargetType = "fp32"
@@ -73,7 +64,6 @@ class TargetCache:
             "dimension": self.dimension,
             "type": kind,
         }
-        # The key has the fingerprint of the weights and not the encoder's name, which may come to stand for others.
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
         self.folder, self._about = folder / key, {"encoder": encoder.name, **about}
         self._files: dict[str, LoadedArrays] = {}
@@ -98,19 +88,18 @@ class TargetCache:
         return found
 
     def add(self, texts: Callable[[], Iterable[str]], on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Compute and store missing vectors; raises as `cached_targets`.
+        """Compute and store missing vectors; `texts` is called twice, so that the texts need not fit in memory.
 
-        Args:
-            texts: gives the texts, twice, one after the other: they need not fit in memory.
-            on_progress: called after each piece with the texts done and an upper bound of all new texts.
+        `on_progress` is called after each piece with the texts done and an upper bound of all new texts.
         """
         self._find(repair=False)
         total, done = sum(len(self._missing(block)) for block in _blocks(texts())), 0
         if not total:
             return
         try:
-            self._write_about()
+            self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.folder / f"{_TEXTS}.lock"):
+                atomic_write(self.folder / "about.json", json.dumps(self._about, indent=2, ensure_ascii=False))
                 self._find(repair=True)
                 for piece in self._pieces(texts(), PIECE if total < _MANY else 4 * PIECE):
                     self._compute(piece)
@@ -121,26 +110,15 @@ class TargetCache:
             raise write_error(self.folder, error, (total - done) * (16 + 4 * self.dimension)) from error
 
     def _pieces(self, texts: Iterable[str], size: int) -> Iterator[list[str]]:
-        """Yield distinct texts without a vector, so many at a time, in their order."""
+        """Yield distinct texts without a vector in their order, `size` at a time."""
         pending: dict[str, None] = {}
         for block in _blocks(texts):
-            pending.update(dict.fromkeys(self._missing(block)))
+            pending |= dict.fromkeys(self._missing(block))
             while len(pending) >= size:
-                piece = list(islice(pending, size))
-                yield piece
-                for text in piece:
-                    del pending[text]
+                yield (piece := list(islice(pending, size)))
+                pending = dict.fromkeys(islice(pending, len(piece), None))
         if pending:
             yield list(pending)
-
-    def _write_about(self) -> None:
-        path = self.folder / "about.json"
-        if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            # Without the lock two processes would move the same new file into its place.
-            with FileLock(self.folder / "about.lock"):
-                if not path.exists():
-                    atomic_write(path, json.dumps(self._about, indent=2, ensure_ascii=False))
 
     def _compute(self, texts: Sequence[str]) -> None:
         """Compute and store the vectors of distinct texts."""
@@ -199,13 +177,8 @@ def cached_targets(
     """Return the vectors of texts; missing ones are computed and stored.
 
     Several processes and runs may use a folder at once. The last bits of a vector depend on the texts of its batch; a
-    kept vector is never computed again, so every later run has the same bits. Finished pieces stay when this is
-    interrupted, also by an exception of `on_progress`, which is called after each piece with the number of new texts
-    done and of all new texts.
-
-    Raises:
-        NonFiniteError: the encoder gives a vector that is not finite, or that 16 bits cannot hold.
-        RunFolderError: the folder cannot be written, for want of space say; finished pieces stay.
+    stored vector is never computed again, so every later run has the same bits. Finished pieces stay after an
+    interruption.
     """
     cache = TargetCache(folder, encoder, role, output, kind)
     cache.add(lambda: texts, on_progress)

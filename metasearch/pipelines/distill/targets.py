@@ -18,13 +18,7 @@ from metasearch.training.packing import PackedEncoder, Parts
 
 
 class LiveTokens:
-    """Outputs of a frozen encoder at every token, computed when they are asked for: to keep them would fill a disk.
-
-    Args:
-        encoder: the frozen encoder; its weights must not change.
-        output: an output by token.
-        bf16: run in bfloat16 where that is safe (torch autocast), as the stage itself does.
-    """
+    """Outputs of a frozen encoder at every token, computed on demand, since they would fill a disk."""
 
     def __init__(self, encoder: Encoder, output: Output, bf16: bool = False) -> None:
         self._packed = PackedEncoder(encoder)
@@ -39,14 +33,7 @@ class LiveTokens:
 
 
 class TargetStore(NamedTuple):
-    """Location of stored outputs of frozen encoders, and how to compute them.
-
-    Attributes:
-        folder: of those that are kept.
-        kind: type in which they are kept.
-        bf16: whether those that are not kept are computed in bfloat16.
-        callback: hears how many texts are encoded.
-    """
+    """Location and type of stored outputs of frozen encoders; `bf16` is for outputs that are not stored."""
 
     folder: Path
     kind: TargetType
@@ -57,19 +44,7 @@ class TargetStore(NamedTuple):
 def build_targets(
     frozen: Encoder, trained: Encoder, wanted: TargetSpec, data: StageData, store: TargetStore
 ) -> Targets:
-    """Return a frozen encoder's outputs for a stage's texts; missing ones are computed.
-
-    Args:
-        frozen: the encoder whose outputs are learnt.
-        trained: the encoder that learns them.
-        wanted: which output, and whether of both sides.
-        data: of the stage.
-        store: where outputs are kept.
-
-    Raises:
-        ConfigError: the outputs of the two encoders cannot be compared.
-        NonFiniteError, RunFolderError: as `cached_targets`.
-    """
+    """Return a frozen encoder's outputs for a stage's texts; missing ones are computed."""
     comparable(frozen, trained, wanted)
     if not are_vectors(wanted.output):
         return LiveTokens(frozen, wanted.output, store.bf16)

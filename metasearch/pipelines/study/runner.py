@@ -79,7 +79,7 @@ def begin(
         return _report(study, board)
 
 
-def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, bool]]:
+def listed_cells(config: StudyConfig, folder: Path) -> list[tuple[Cell, bool]]:
     """Return the cells that `begin` would have, and whether each is done; writes nothing."""
     study = StudyFolder(folder)
     return [(cell, study.done(cell)) for cell in plan(_configured(study, config)[1], study.path)]

@@ -4,7 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Literal
@@ -77,7 +77,6 @@ class StatusBoard:
     """All cells of a study by name, in the order in which they begin; `stopping` if they were asked to stop."""
 
     cells: dict[str, CellStatus]
-    began: float = field(default_factory=time.monotonic)
     stopping: bool = False
 
     @classmethod
@@ -112,7 +111,7 @@ class StatusBoard:
 
 
 class Watcher:
-    """Receives the status of cells and shows nothing; live tables and lines override it."""
+    """Receives the status of cells and shows nothing; `StudyProgress` overrides it."""
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Receive the new state of a cell."""

@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from metasearch import __version__
 from metasearch.config.measure import BALANCED, EXPANDED
+from metasearch.evaluation.report.build import files
+from metasearch.evaluation.report.charts import Estimate, Row, interval_chart
+from metasearch.evaluation.report.section import SCORES, Chart, Report, Section
+from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load
@@ -25,12 +30,12 @@ class Standing:
     """A step with a ranking, and its scores on all held-out questions.
 
     Attributes:
-        step: its name.
-        pool: how candidates are ranked.
+        step: name of the step.
+        pool: way to rank the candidates.
         mean: mean score from 0 to 1, with an interval over groups.
         gain: difference from the base encoder, paired by question.
-        behind: difference of the best one from this one, paired by question.
-        behind_step: difference of the best ranking of the same step from this one, paired by question.
+        behind: difference of the best line from this one, paired by question.
+        behind_step: likewise, of the best ranking of the same step.
     """
 
     step: str
@@ -54,8 +59,7 @@ class Standing:
     def worse(self) -> bool:
         """Whether it is significantly worse than the best one, or than the best ranking of its step.
 
-        The second test finds smaller differences, since the encoder is the same. A ranking needs no training, so that
-        a better one is no less simple.
+        The second test finds smaller differences, since the encoder is the same.
         """
         return min(self.p, self.p_step) < ALPHA
 
@@ -65,14 +69,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Choice:
-    """All steps with their rankings, the simplest first, and the one that is kept.
-
-    Attributes:
-        measure: by which they are compared.
-        questions: number of held-out questions; a translation counts as a question.
-        folds: number of folds.
-        standings: not empty.
-    """
+    """All steps with their rankings, the simplest first, and the kept one; a translation counts as a question."""
 
     measure: str
     questions: int
@@ -109,14 +106,14 @@ def fold_label(fold: int) -> str:
     return f"fold-{fold}"
 
 
-def read_choice(files: RunFolder) -> Choice:
+def read_choice(run: RunFolder) -> Choice:
     """Return the choice among the steps whose scores a folder holds, by the measure that its task monitors."""
-    rows = [row for row in files.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
+    rows = [row for row in run.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
     found: dict[str, dict[int, QueryResults]] = {}
     for row in sorted(rows, key=lambda row: row["rank"]):
         by_fold = found.setdefault(row["learner"], {})
         if row["fold"] not in by_fold:
-            by_fold[row["fold"]] = load(files.queries(row["task"], row["learner"], fold_label(row["fold"])))[0]
+            by_fold[row["fold"]] = load(run.queries(row["task"], row["learner"], fold_label(row["fold"])))[0]
     return choose(found, rows[0]["monitor"])
 
 
@@ -188,3 +185,61 @@ def interval(test: PairedTest, sign: str = "+") -> str:
     if test.low is None or test.high is None:
         return shown
     return f"{shown} ({100 * test.low:{sign}.1f} to {100 * test.high:{sign}.1f})"
+
+
+# The report.
+
+
+def build_report(
+    sentences: Sequence[str], facts: Mapping[str, str], choice: Choice | None, notes: Sequence[str]
+) -> Mapping[str, str]:
+    """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None."""
+    sections = []
+    if choice:
+        sections.append(
+            Section(SCORES, "Scores on held-out folds", (_EXPLAINED,), (_chart(choice),), (_table(choice),))
+        )
+    sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
+    footer = f"Written by metasearch {__version__}."
+    return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
+
+
+_EXPLAINED = (
+    "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
+    "questions of all held-out folds. The 95 % intervals are Student's, over groups of questions that are held out "
+    "together, clipped to possible scores. They do not cover another training: each fold is trained on once. The kept "
+    "line is the simplest that is not significantly worse than the best, nor than the best ranking of its step "
+    "(one-sided paired tests over the same groups, 5 %, not corrected for the number of lines). With few labels, only "
+    "large differences are significant."
+)
+
+
+def _table(choice: Choice) -> Table:
+    best = choice.best
+    lines = [
+        Line(
+            (str(each) + (" (kept)" if each == choice.kept else ""),),
+            (
+                Cell(each.mean.mean, place="best" if each == best else ""),
+                Cell(text=interval(each.mean, "").partition(" ")[2]),
+                Cell(text=interval(each.gain)),
+                Cell(text=f"{each.p:.2g}"),
+                Cell(text=f"{each.p_step:.2g}"),
+            ),
+        )
+        for each in choice.standings
+    ]
+    columns = (choice.measure, "95 %", "against base", "p against best", "p against best of step")
+    return Table("steps", f"{choice.measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
+
+
+def _chart(choice: Choice) -> Chart:
+    rows = [Row(str(each), (_estimate(each.mean),), interval(each.mean, "")) for each in choice.standings]
+    lines = tuple(Line((row.label,), (Cell(text=row.text),)) for row in rows)
+    values = Table("chart", f"{choice.measure} and its interval", ("step",), (choice.measure,), lines, unit="× 100")
+    return Chart(values, interval_chart(values, rows, f"{choice.measure} × 100", None))
+
+
+def _estimate(test: PairedTest) -> Estimate:
+    low, high = (None if end is None else 100 * end for end in (test.low, test.high))
+    return Estimate(100 * test.mean, low, high)

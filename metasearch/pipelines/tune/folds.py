@@ -29,9 +29,9 @@ class Labels:
 
     Attributes:
         data: the labels.
-        benchmark: the labels with folds and measures; None where there are too few to hold any out.
-        extra: candidates that answer no question; training sees them as negatives, and every fold searches them.
-        whole: whether a fold searches the documents of all folds; else its own, as the protocols of papers do.
+        benchmark: the labels with folds and measures; None if there are too few to hold some out.
+        extra: candidates that answer no question: negatives in training, and searched by every fold.
+        whole: whether a fold searches the documents of all folds; else its own, as in papers.
     """
 
     data: RetrievalData
@@ -41,11 +41,7 @@ class Labels:
 
     @classmethod
     def of(cls, labels: Benchmark | RetrievalData, folds: int) -> "Labels":
-        """Return labels as a benchmark, or of data with `folds` folds, fewer where there are few labels.
-
-        Raises:
-            ConfigError: a benchmark is of another kind of task, or cannot be cut into folds.
-        """
+        """Return labels as a benchmark, or of data with `folds` folds, fewer for few labels."""
         if isinstance(labels, RetrievalData):
             count = count_folds(labels, folds)
             return cls(labels, labels.benchmark(folds=count, name="labels") if count else None)
@@ -58,11 +54,6 @@ class Labels:
     def everything(self) -> RetrievalData:
         """Labels and unlabelled texts."""
         return replace(self.data, candidates=(*self.data.candidates, *self.extra))
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the labels, and of the folds of a benchmark."""
-        return self.data.fingerprint
 
     def hold_out(self) -> list[Benchmark]:
         """Return a benchmark for each fold: `test` is held out, and `train` is the rest, unlabelled texts included.

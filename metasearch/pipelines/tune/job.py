@@ -1,23 +1,26 @@
-"""A tuning in its folder: a step that is scored on a fold is never scored again.
+"""A tuning in its folder; a step that is scored on a fold is never scored again.
 
 config.yaml      the settings; `metasearch resume` reads it
 results.jsonl    the scores of each step on each fold
-neutral/, aligned/   the encoder that was aligned on translations, and what it began with
-model/           the encoder that is kept, trained on all labels; README.md is its card
-index/           passages of the documents, where documents were given
+neutral/, aligned/   the encoder that was aligned on translations, and the one before
+model/           the kept encoder, trained on all labels; README.md is its card
+index/           passages of the documents, if there are any
 report.html, report.md
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.library import load_distillation
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.run import ComputeConfig, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, ComputeConfig, Device, TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.read import read
 from metasearch.data.overlap import Index, TestSet, key
@@ -25,30 +28,34 @@ from metasearch.data.records import Candidate, RetrievalData
 from metasearch.data.texts_by_language import read_tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import append, estimate, is_neutral
-from metasearch.errors import DataError, Interrupted, quoted
+from metasearch.errors import DataError, Interrupted, RunFolderError, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
-from metasearch.pipelines.cards import tuned_card
+from metasearch.pipelines.cards import find_base, tuned_card
 from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.neutralise import neutralise_encoder
 from metasearch.pipelines.publish import CARD, read_licence
-from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, stopped
+from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, silent, stopped
 from metasearch.pipelines.search import index_documents
-from metasearch.pipelines.tune.choice import OPTIONS, Choice, fold_label, read_choice
+from metasearch.pipelines.tune.choice import OPTIONS, Choice, build_report, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan, make_plan
-from metasearch.pipelines.tune.report import build_report
 from metasearch.pipelines.tune.steps import Workshop, encode_all, ladder, pools, projectable
 from metasearch.retrieval.search.passages import cutting, resolved
 from metasearch.runs.callbacks import Callback
+from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import MEAN
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
 
 log = logging.getLogger(__name__)
+
+Paths = str | Path | Sequence[str | Path]
+Given = Benchmark | RetrievalData
+"""Labels in memory."""
 
 _SEARCHED = 2000
 """Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
@@ -61,7 +68,7 @@ _DEV_PAIRS = 100
 
 
 class _PrefixedProgress(Callback):
-    """Passes on steps and texts; dev scores are of texts that are trained on, and say nothing."""
+    """Passes on steps and texts, but no dev scores: they are of texts that are trained on."""
 
     def __init__(self, callback: Callback, what: str) -> None:
         self._callback, self._what = callback, what
@@ -76,23 +83,12 @@ class _PrefixedProgress(Callback):
 
 
 class TuneRun(Run[TuneConfig]):
-    """Climbs the ladder on held-out folds, and trains the step that is kept on all labels.
-
-    Args:
-        config: settings of the run.
-        folder: its folder.
-        labels: in place of the file that the settings name.
-        limit: seconds it may take; None for as long as it takes.
-    """
+    """Scores the steps on held-out folds within `limit` seconds, and trains the kept step on all labels."""
 
     settings = TuneConfig
 
     def __init__(
-        self,
-        config: TuneConfig,
-        folder: Path,
-        labels: Benchmark | RetrievalData | None = None,
-        limit: float | None = None,
+        self, config: TuneConfig, folder: Path, labels: Given | None = None, limit: float | None = None
     ) -> None:
         super().__init__(config, folder)
         self.given, self.limit = labels, limit
@@ -153,10 +149,9 @@ class TuneRun(Run[TuneConfig]):
             sentences.insert(1, f"The model in model/ is trained on all {len(self.labels.data.questions)} labels.")
         texts = build_report(sentences, self._facts(), choice, self.notes)
         card = files.model / CARD
-        shown = tuned_card(
-            encoder, config.encoder.name, self.encoder.origin, sentences[0], self._facts(),
-            sorted(self.labels.data.languages), self._mean_rows(choice) if choice else (), read_licence(card),
-        )  # fmt: skip
+        source = find_base("base", config.encoder.name, self.encoder.origin)
+        rest = {"languages": sorted(self.labels.data.languages), "licence": read_licence(card), "facts": self._facts()}
+        shown = tuned_card(encoder, source, result, self._mean_rows(choice) if choice else (), command="tune", **rest)
         atomic_write(card, shown)
         atomic_write(files.path / "report.html", texts["report.html"])
         files.finish(texts["report.md"], used(self.seconds, encoder.device))
@@ -217,7 +212,7 @@ class TuneRun(Run[TuneConfig]):
         return self.workshop.make(step, self.labels.train_on_all(), _PrefixedProgress(callback, f"all labels, {step}"))
 
     def _project_alone(self, callback: Callback) -> Encoder:
-        """Return the encoder without language bias, which takes no label, or as it was."""
+        """Return the encoder without language bias, which takes no label, or unchanged."""
         languages = projectable([self.labels.everything])
         few = (
             f"{len(self.labels.data.questions)} labels are too few to hold some out (at least {LEAST_LABELS} questions "
@@ -317,3 +312,125 @@ class TuneRun(Run[TuneConfig]):
         ]
         self.labels = Labels(self.labels.data, self.labels.benchmark, tuple(extra), self.labels.whole)
         self._note(f"Folds search {len(extra)} of {len(found)} passages without a label beside the labelled ones.")
+
+
+# The Python interface.
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """A finished tuning.
+
+    Attributes:
+        folder: folder with `model/`, `report.html`, `report.md`, and `index/` if documents were given.
+        report: the text of `report.md`.
+        choice: the kept step and the reason; None if there were too few labels to hold some out.
+    """
+
+    folder: Path
+    report: str
+    choice: Choice | None
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder that was kept, loaded from `model/`."""
+        return factory.load_encoder(str(self.folder / "model"))
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """The lines of the report, the simplest step first."""
+        rows = []
+        for each in self.choice.standings if self.choice else ():
+            mean = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "gain": each.gain.mean}
+            kept = self.choice is not None and each == self.choice.kept
+            rows.append({"step": each.step, "pool": each.pool, **mean, "p_against_best": each.p, "kept": kept})
+        return rows
+
+
+def tune(
+    labels: Any,
+    output: str | Path = "tuned",
+    *,
+    documents: Paths = (),
+    translations: Paths = (),
+    encoder: str = DEFAULT_ENCODER,
+    columns: Mapping[str, str] | None = None,
+    learners: Sequence[str] = (),
+    folds: int = 5,
+    time: float | None = None,
+    seed: int = 0,
+    device: Device = "auto",
+    trust_remote_code: bool = False,
+    open_callback: CallbackFactory = silent,
+) -> TuneResult:
+    """Climb from the base encoder to a fine-tuned one on held-out folds, and keep the simplest that is good enough.
+
+    The same call continues a tuning that was stopped.
+
+    Args:
+        labels: a path, dicts, a pandas or `datasets` table (see `RetrievalData.from_rows`), `RetrievalData`, or a
+            `Benchmark`, whose folds and pools are then used.
+        output: folder of the result.
+        documents: files and folders to index.
+        translations: files and folders of translations to align the encoder on first.
+        encoder: built-in name, local folder or hub name.
+        columns: name of a value → its column, such as `{"query": "question"}`.
+        learners: further learners to try, such as `maml`.
+        folds: held-out folds; fewer for few labels.
+        time: seconds that it may take; the most expensive steps and folds are dropped.
+        seed: random seed of folds and episodes.
+        device: device of the encoders.
+        trust_remote_code: run Python code that comes with the encoder.
+        open_callback: opens a progress callback.
+
+    Raises:
+        MetasearchError: of every kind; finished work is saved.
+
+    Example:
+        >>> import metasearch as ms
+        >>> result = ms.tune("labels.csv", "shop", documents="help-pages/")  # doctest: +SKIP
+        >>> print(result.choice)  # doctest: +SKIP
+    """
+    path = isinstance(labels, str | Path)
+    asked = {
+        "labels": _absolute_name(str(labels)) if path else "",
+        "columns": dict(columns or {}),
+        "documents": _absolute(documents),
+        "translations": _absolute(translations),
+        "encoder": {"name": _absolute_name(encoder), "trust_remote_code": trust_remote_code},
+        "learners": tuple(learners),
+        "folds": folds,
+        "device": device,
+        "seed": seed,
+    }
+    config = yaml.check(asked, TuneConfig, "tune")
+    given = None
+    if not path:
+        given = labels if isinstance(labels, Given) else RetrievalData.from_rows(labels, columns)
+    result = _open_tuning(config, Path(output), given, time).execute(open_callback, trust_remote_code)
+    choice = read_choice(RunFolder(result.folder)) if result.rows else None
+    return TuneResult(result.folder, result.report, choice)
+
+
+def _open_tuning(config: TuneConfig, folder: Path, labels: Given | None, limit: float | None) -> TuneRun:
+    """Return a new tuning, or the one in the folder; `RunFolderError` if that one has other settings."""
+    run = TuneRun(config, folder, labels, limit)
+    if not (folder / CONFIG).is_file():
+        return run
+    _, begun = RunFolder.open(folder, TuneConfig)
+    before, now = begun.config.model_dump(mode="json"), config.model_dump(mode="json")
+    differing = [f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]]
+    if differing:
+        raise RunFolderError(f"{folder} holds a tuning with other settings ({'; '.join(differing)}); choose another -o")
+    run.began = begun
+    return run
+
+
+def _absolute(paths: Paths) -> tuple[str, ...]:
+    listed = [paths] if isinstance(paths, str | Path) else paths
+    return tuple(str(Path(path).resolve()) for path in listed)
+
+
+def _absolute_name(name: str) -> str:
+    """Return an absolute path for a local name; a hub name stays."""
+    return str(Path(name).resolve()) if name not in registry.names("encoders") and Path(name).exists() else name

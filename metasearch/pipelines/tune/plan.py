@@ -27,13 +27,13 @@ _ALIGNMENT = 320 * 64 * 4
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps to climb.
+    """The steps to score.
 
     Attributes:
-        steps: the simplest first.
+        steps: the simplest step first.
         folds: number of folds.
-        each: seconds of a step on one fold, by step.
-        once: seconds of the work that is not repeated for folds: vectors of all texts, alignment, index.
+        each: seconds of a step on one fold.
+        once: seconds of the work that is not repeated for folds.
         per_text: seconds to encode a text.
     """
 
@@ -58,10 +58,9 @@ class Plan:
             log.warning("time: %d of %d folds are planned", plan.folds, self.folds)
         while plan.seconds > limit and len(plan.steps) > 1:
             dropped = max(plan.steps[1:], key=lambda step: plan.each[step])
-            once = plan.once - (_ALIGNMENT * plan.per_text if dropped.aligned else 0)
             steps = tuple(step for step in plan.steps if step != dropped)
-            kept = once if not any(step.aligned for step in steps) else plan.once
-            plan = replace(plan, steps=steps, once=kept)
+            last_aligned = dropped.aligned and not any(step.aligned for step in steps)
+            plan = replace(plan, steps=steps, once=plan.once - last_aligned * _ALIGNMENT * plan.per_text)
             log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
         if plan.seconds > limit:
             log.warning("time: the shortest plan takes about %s", duration(plan.seconds))
@@ -75,15 +74,7 @@ class Plan:
 def make_plan(
     encoder: Encoder, name: str, steps: Sequence[Step], benchmarks: Sequence[Benchmark], passages: int = 0
 ) -> Plan:
-    """Return the plan to climb steps on folds, timed on a sample of the texts.
-
-    Args:
-        encoder: the base encoder.
-        name: by which recipes are found for it.
-        steps: the simplest first.
-        benchmarks: one for each fold.
-        passages: of the index.
-    """
+    """Return the plan to score steps on folds, timed on a sample of the texts; `name` finds the encoder's recipes."""
     data = benchmarks[0].data
     assert isinstance(data, RetrievalData)
     per_text = measure(encoder, data)

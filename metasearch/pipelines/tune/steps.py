@@ -49,8 +49,8 @@ class Step:
     """A way to make an encoder.
 
     Attributes:
-        learner: that trains on the labels; empty where no label is read.
-        projected: whether the language is taken out of the vectors.
+        learner: learner that trains on the labels; empty for none.
+        projected: whether language bias is projected out.
         aligned: whether the encoder was aligned on translations before.
     """
 
@@ -80,7 +80,7 @@ def ladder(projected: bool, aligned: bool = False, learners: Sequence[str] = ())
 
 
 def pools(data: RetrievalData) -> tuple[Pool, ...]:
-    """Return the ways to rank that are tried with each step, the simplest first."""
+    """Return the rankings to try with each step, the simplest first."""
     counts = Counter(candidate.language for candidate in data.candidates)
     # Detection takes a few short texts for another language.
     if sum(count > _FREQUENT * counts.total() for count in counts.values()) < 2:
@@ -99,13 +99,13 @@ def projectable(parts: Sequence[Data]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Make and score the encoders of the steps.
+    """Makes and scores the encoders of the steps.
 
     Attributes:
         config: encoder, device and seed.
-        encoder: the base encoder, which is never changed.
+        encoder: the base encoder, which never changes.
         vectors: its vectors.
-        languages: in the estimate of the projection.
+        languages: languages in the estimate of the projection.
         aligned: folder of the encoder that was aligned on translations, or None.
     """
 
@@ -156,7 +156,7 @@ class Workshop:
 
 
 def encode_all(encoder: Encoder, data: RetrievalData, callback: Callback = SILENT) -> CachedEncoder:
-    """Return what knows the vectors of all texts, encoded in one order whatever is scored later."""
+    """Return a cache with the vectors of all texts, encoded in one order whatever is scored later."""
     vectors = CachedEncoder(encoder)
     with report_progress(encoder, partial(callback.on_encode, "questions")):
         vectors.encode([question.text for question in data.questions], "question")
@@ -166,13 +166,9 @@ def encode_all(encoder: Encoder, data: RetrievalData, callback: Callback = SILEN
 
 
 def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
-    """Return what a step trains on and its recipe, with sets that fit the labels.
+    """Return a step's training data and recipe, with sets that fit the labels; `DataError` for too few labels.
 
-    Fine-tuning draws from all languages together. A meta-learner goes from one language to another where the task has
-    arrangements for it, and draws from all languages together where it has none.
-
-    Raises:
-        DataError: there are too few labels for any set.
+    Fine-tuning draws from all languages together. A meta-learner follows the task's arrangements, if it has any.
     """
     library = Library()
     name = _RECIPE if step.learner == FINE_TUNE else library.recipe_for(step.learner, encoder)

@@ -1,12 +1,16 @@
-"""A loss that does not fit a task is refused before weights are loaded and a run folder is made."""
+"""A loss, precision or checkpointing that does not fit is refused before weights are loaded and a folder is made."""
 
 import pytest
 
 from helpers.configs import nested
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.algorithms.maml import MAML
+from metasearch.config.base import FrozenConfig
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
+from metasearch.pipelines import compatibility
 from metasearch.pipelines.compatibility import check_loss
 from metasearch.pipelines.train import TrainRun
 
@@ -75,3 +79,46 @@ def test_each_set_of_a_chain_is_counted_by_its_own_size(caplog):
     check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * min(several)}"]), benchmark)
     (message,) = caplog.messages
     assert "episodes.q=" in message
+
+
+# What only first order has is refused for a learner whose gradient goes through its inner steps.
+
+RECIPE = load_recipe("maml-tiny", ()).model_copy(update={"options": {}})
+
+
+class Plain(FrozenConfig):
+    """Options of a learner that knows one order."""
+
+
+class SecondOrder(MAML):
+    """A learner without an option `first_order`."""
+
+    Options = Plain
+
+
+class NoInnerGradients(FineTune):
+    """Another one, which says that it has no inner gradients."""
+
+    Options = Plain
+
+
+def check(monkeypatch, learner, *how, options=None):
+    monkeypatch.setattr(compatibility, "learner_class", lambda recipe: learner)
+    recipe = RECIPE.model_copy(update={"options": options or {}})
+    compatibility.check_fit(recipe, load_benchmark("demo", "mono-bi"), *how)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        (("bf16",), "--precision bf16 needs first order; use fp32"),
+        (("fp32", "gradcache"), "--checkpointing gradcache has no effect in second order; use layers"),
+    ],
+)
+def test_it_is_named_what_to_use_and_the_option_where_there_is_one(monkeypatch, how, says):
+    with pytest.raises(ConfigError, match=rf"^{says}$"):
+        check(monkeypatch, SecondOrder, *how)
+    with pytest.raises(ConfigError, match=rf"^{says}, or --set options\.first_order=true$"):
+        check(monkeypatch, MAML, *how, options={"first_order": False})
+    check(monkeypatch, MAML, *how)
+    check(monkeypatch, NoInnerGradients, *how)
