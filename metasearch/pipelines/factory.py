@@ -18,7 +18,6 @@ from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConf
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import texts_of
-from metasearch.encoders.cross_encoder import Reranker, open_reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint

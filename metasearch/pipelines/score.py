@@ -12,8 +12,8 @@ from metasearch.config import registry
 from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.reranker import open_reranker
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.trec_runs import write_ranking
 from metasearch.pipelines import factory

@@ -12,8 +12,8 @@ from metasearch.config.index import IndexSettings
 from metasearch.config.run import Device
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
+from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.reranker import open_reranker
 from metasearch.errors import ConfigError, EncoderError, quoted
 from metasearch.io import atomic_write_all
 from metasearch.pipelines import factory
