@@ -11,7 +11,7 @@ The whole corpus is in the pool of every part. A task with folds `none` reads th
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[st
         splits: whose judgements are read; with several, each query is of one. By default all, and in no split.
     """
     labels = list(_judgements(folder, splits))
-    queries = _texts(folder, "queries", {label.query: label.place for label in labels})
+    queries = _texts(folder, "queries", {label.query for label in labels})
     return judged_data(labels, queries, _texts(folder, "corpus"), languages, str(folder), splits)
 
 
@@ -108,8 +108,8 @@ class JudgedText:
     language: str
 
 
-def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> dict[str, JudgedText]:
-    """Return a file's texts by id, in order."""
+def _texts(folder: Path, name: str, wanted: Set[str] | None = None) -> dict[str, JudgedText]:
+    """Return a file's texts by id, in order; only those with a wanted id, if any."""
     found: dict[str, JudgedText] = {}
     for row in read_rows(_table(folder, name)):
         uid = str(_value(row, "_id", "id"))
@@ -120,9 +120,6 @@ def _texts(folder: Path, name: str, wanted: Mapping[str, str] | None = None) -> 
             if blank(text):
                 raise DataError(f"{row.place}: text: expected a text, got nothing")
             found[uid] = JudgedText(row.place, text, _language(row))
-    for uid, place in (wanted or {}).items():
-        if uid not in found:
-            raise DataError(f"{place}: there is no query '{uid}' in {_table(folder, name)}")
     return found
 
 

@@ -41,13 +41,13 @@ def write_vectors(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         require_room(path, len(store) * store.kind.dimension * width, "vectors")
-        keys = store.row_keys()
+        groups = [range(start, min(start + _ROWS, len(store))) for start in range(0, len(store), _ROWS)]
+        ids = [key.tobytes().hex() for key in store.row_keys()]
+        schema = _batch(store, groups[0][:1], ids[:1], precision).schema
         with new.open("wb") as file:
-            with parquet.ParquetWriter(file, _schema(store, precision)) as writer:
-                for start in range(0, len(store), _ROWS):
-                    rows = range(start, min(start + _ROWS, len(store)))
-                    ids = [keys[row].tobytes().hex() for row in rows]
-                    writer.write_batch(_batch(store, rows, ids, writer.schema, precision))
+            with parquet.ParquetWriter(file, schema) as writer:
+                for rows in groups:
+                    writer.write_batch(_batch(store, rows, ids[rows.start : rows.stop], precision))
                     on_written(rows.stop, len(store))
             os.fsync(file.fileno())
         move(new, path)
@@ -59,18 +59,8 @@ def write_vectors(
         raise
 
 
-def _schema(store: LocalStore, precision: Precision) -> Any:
-    arrow = import_extra("pyarrow", "corpora", "--vectors")
-    number = arrow.float16() if precision == "float16" else arrow.float32()
-    texts = [arrow.field(name, arrow.string(), nullable=False) for name in ("id", "text", "language", "file")]
-    counts = [arrow.field(name, arrow.int32(), nullable=False) for name in ("line", "places")]
-    vector = arrow.field("vector", arrow.list_(number, store.kind.dimension), nullable=False)
-    facts = {"encoder": store.kind.encoder, "fingerprint": store.kind.fingerprint, "projected": bool(store.arrays)}
-    columns = [*texts, *counts, arrow.field("fields", arrow.string()), vector]
-    return arrow.schema(columns, {"metasearch": json.dumps(facts)})
-
-
-def _batch(store: LocalStore, rows: range, ids: list[str], schema: Any, precision: Precision) -> Any:
+def _batch(store: LocalStore, rows: range, ids: list[str], precision: Precision) -> Any:
+    """Return passages with their vectors as a batch of Arrow."""
     arrow = import_extra("pyarrow", "corpora", "--vectors")
     vectors = store.quantised.take(list(rows))
     if precision == "float16" and np.abs(vectors).max() > np.finfo(np.float16).max:
@@ -78,14 +68,15 @@ def _batch(store: LocalStore, rows: range, ids: list[str], schema: Any, precisio
             f"a number of a vector is {np.abs(vectors).max():g}, too large for float16; take --vectors-dtype float32"
         )
     found = store.passages(rows)
-    passages, places = [passage for passage, _ in found], [count for _, count in found]
+    passages = [passage for passage, _ in found]
+    flat = arrow.array(vectors.astype(precision).ravel())
     columns = {
         "id": ids,
-        **{name: [getattr(each, name) for each in passages] for name in ("text", "language", "file", "line")},
-        "places": places,
-        "fields": [fields_to_json(each.fields) or None for each in passages],
+        **{name: [getattr(each, name) for each in passages] for name in ("text", "language", "file")},
+        "line": np.array([each.line for each in passages], np.int32),
+        "places": np.array([count for _, count in found], np.int32),
+        "fields": arrow.array([fields_to_json(each.fields) or None for each in passages], arrow.string()),
+        "vector": arrow.FixedSizeListArray.from_arrays(flat, store.kind.dimension),
     }
-    arrays = [arrow.array(columns[field.name], field.type) for field in schema if field.name in columns]
-    flat = arrow.array(vectors.astype(precision).ravel())
-    vector = arrow.FixedSizeListArray.from_arrays(flat, store.kind.dimension)
-    return arrow.record_batch([*arrays, vector], schema=schema)
+    facts = {"encoder": store.kind.encoder, "fingerprint": store.kind.fingerprint, "projected": bool(store.arrays)}
+    return arrow.RecordBatch.from_pydict(columns, metadata={"metasearch": json.dumps(facts)})
