@@ -7,7 +7,6 @@ from functools import cache
 import click
 import pytest
 
-from helpers import layers
 from helpers.documents import DOCUMENTS, ROOT, all_commands, anchors, links, names, prose, table
 from metasearch import __version__, errors
 from metasearch.cli import main
@@ -95,7 +94,6 @@ def test_every_document_is_in_the_index_and_the_readme_leads_there():
     [
         ("docs/tasks.md", "task", Library().names("task")),
         ("docs/tasks.md", "mode", Library().names("mode")),
-        ("docs/recipes.md", "recipe", Library().names("recipe")),
         ("docs/distillation.md", "recipe", Library().names("distillation")),
         ("docs/recipes.md", "loss", registry.names("losses")),
         ("docs/guide.md", "name", registry.names("encoders")),
@@ -104,6 +102,14 @@ def test_every_document_is_in_the_index_and_the_readme_leads_there():
 )
 def test_a_table_lists_everything_there_is(document, head, expected):
     assert sorted(name for row in table(document, head) for name in names(row[0])) == sorted(expected)
+
+
+def test_the_recipes_are_listed_by_name_or_by_learner_and_encoder():
+    listed = [name for row in table("docs/recipes.md", "recipe") for name in names(row[0])]
+    patterns = [re.escape(name).replace("<learner>", "[a-z-]+") for name in listed]
+    recipes = Library().names("recipe")
+    assert [name for name in recipes if not any(re.fullmatch(pattern, name) for pattern in patterns)] == []
+    assert [own for own in patterns if not any(re.fullmatch(own, name) for name in recipes)] == []
 
 
 def test_the_measures_are_the_metrics_with_and_without_a_cut_off():
@@ -141,8 +147,3 @@ def test_the_exit_codes_are_those_of_the_errors():
     codes = {(value.exit_code, name) for name, value in vars(errors).items() if hasattr(value, "exit_code")}
     listed = {(int(code), *names(cell)) for code, cell, _ in rows}
     assert listed == {(0,), (1,), *codes - {(1, "MetasearchError")}}
-
-
-def test_the_table_of_packages_is_the_one_that_is_tested():
-    """`python tests/helpers/layers.py` prints it."""
-    assert layers.table() in DOCUMENTS["docs/architecture.md"]

@@ -1,9 +1,4 @@
-"""The packages of metasearch, what each holds and what each may import: the one place where this is written down.
-
-`docs/architecture.md` has the table that `python tests/helpers/layers.py` prints; a test compares the two.
-"""
-
-import sys
+"""The packages of metasearch, what each holds and what each may import: the one place where this is written down."""
 
 HOLDS = {
     "errors": "errors that a user can act on, each with its [exit code](exit-codes.md)",
@@ -52,13 +47,3 @@ LIGHT = (
     "evaluation/report", "retrieval/index", "pipelines/publish", "__init__",
 )  # fmt: skip
 """Packages that never import torch, so that reading, comparing and reporting answer at once."""
-
-
-def table():
-    """Return the packages and what they hold, in Markdown."""
-    rows = (f"| `{package}` | {holds} |" for package, holds in HOLDS.items())
-    return "\n".join(["| package | holds |", "|---|---|", *rows])
-
-
-if __name__ == "__main__":
-    sys.stdout.write(f"{table()}\n")
