@@ -6,12 +6,11 @@ part of.
 """
 
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import csv_rows, suffix_of, text_lines
+from metasearch.data.formats.text_files import suffix_of, table_rows, text_lines
 from metasearch.data.records import Data, RetrievalData, texts_of
 from metasearch.errors import DataError
 
@@ -46,13 +45,9 @@ def set_of_file(path: Path) -> TestSet:
     suffix = suffix_of(path)
     if suffix in _NO_LINES:
         raise DataError(f"{path}: expected a file of texts, a line each, or a table in .tsv or .csv; got {suffix}")
-
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        if suffix == ".csv":
-            return csv_rows(path)
-        return ((number, line.split("\t") if suffix == ".tsv" else [line]) for number, line in text_lines(path))
-
-    texts = ((text.strip(), f"{path.name}:{number}") for number, row in rows() for text in row if not blank(text))
+    lines = ((number, [line]) for number, line in text_lines(path))
+    rows = table_rows(path) if suffix in (".csv", ".tsv") else lines
+    texts = ((text.strip(), f"{path.name}:{number}") for number, row in rows for text in row if not blank(text))
     found = TestSet(path.name, tuple(texts))
     if not found.texts:
         raise DataError(f"{path}: the file has no text")

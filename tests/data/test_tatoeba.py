@@ -63,9 +63,6 @@ def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_par
     assert locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path)) == tmp_path
 
 
-"""First letter → codes of three letters."""
-
-
 def test_different_numbers_of_lines_are_named_with_both_files(tmp_path):
     assert said(fill(tmp_path, {**TWO, "deu": (["Hallo."], ["Hello.", "It rains."])})) == (
         f"{tmp_path}/tatoeba.deu-eng.deu: expected 2 lines, as many as in tatoeba.deu-eng.eng; got 1."

@@ -26,10 +26,9 @@ from metasearch.data.formats.text_files import (
     RepeatedKey,
     bare_lines,
     column_names,
-    csv_rows,
     parse_json,
     suffix_of,
-    tsv_rows,
+    table_rows,
     with_line_feeds,
 )
 from metasearch.errors import DataError, nearest
@@ -166,7 +165,7 @@ def _shards(folder: Path) -> list[Path]:
 def _table(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
     """Yield cells by the names in the header; blank lines have none and are passed over."""
     header = list(names)
-    for line, cells in csv_rows(path) if suffix_of(path) == ".csv" else tsv_rows(path):
+    for line, cells in table_rows(path):
         if not cells:
             continue
         if not header:

@@ -174,6 +174,11 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield number, [] if blank(line) else line.split("\t")
 
 
+def table_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield first line number and cells of each row in a CSV, or in a file with tabs."""
+    return csv_rows(path) if suffix_of(path) == ".csv" else tsv_rows(path)
+
+
 def with_line_feeds(cell: str) -> str:
     """Return a text with line feeds as line breaks, whatever system wrote the file."""
     return cell.replace("\r\n", "\n").replace("\r", "\n")

@@ -9,15 +9,13 @@ from pydantic import field_validator
 
 from metasearch.config.base import FrozenConfig
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import csv_rows, suffix_of, tsv_rows, with_line_feeds
+from metasearch.data.formats.text_files import suffix_of, table_rows, with_line_feeds
 from metasearch.data.locate import find_file
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
 from metasearch.io import digest, fingerprint_of
 
 log = logging.getLogger(__name__)
-
-_ROWS = {".csv": csv_rows, ".tsv": tsv_rows}
 
 
 class Files:
@@ -38,7 +36,7 @@ class Files:
         def _names_languages(cls, path: str) -> str:
             if not ("{language}" in path or ("{source}" in path and "{target}" in path)):
                 raise ValueError("expected {language}, or {source} and {target}, in the path")
-            if suffix_of(Path(path)) not in _ROWS:
+            if suffix_of(Path(path)) not in (".csv", ".tsv"):
                 raise ValueError("expected a path that ends in .csv, .csv.gz, .tsv or .tsv.gz")
             return path
 
@@ -86,7 +84,7 @@ class Files:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    found = ((line, [with_line_feeds(cell) for cell in row]) for line, row in _ROWS[suffix_of(path)](path))
+    found = ((line, [with_line_feeds(cell) for cell in row]) for line, row in table_rows(path))
     rows = [(line, row) for line, row in found if row]
     if not rows:
         raise DataError(f"{path}: the file is empty")
