@@ -102,9 +102,9 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, path: Path, width: int, scheme: str = "light", scripts: bool = True) -> Iterator[Opened]:
+def opened(browser: Any, path: Path, width: int, scheme: str = "light") -> Iterator[Opened]:
     """Open a file at a width, light or dark, offline."""
-    settings = {"color_scheme": scheme, "java_script_enabled": scripts, "offline": True}
+    settings = {"color_scheme": scheme, "offline": True}
     address = path.as_uri()
     with _watched(browser, width, lambda url: url.split("#")[0] == address, **settings) as found:
         found.page.goto(address)
