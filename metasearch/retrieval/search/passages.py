@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from metasearch.config.index import PASSAGE_LENGTH, IndexSettings
 from metasearch.config.recipe import Role
-from metasearch.data.documents.chunking import Settings
+from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.languages import detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import report_progress
@@ -17,7 +17,7 @@ ROLE: Role = "candidate"
 
 
 def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
-    """Return settings with the passage length; `ConfigError` if the encoder reads fewer tokens, or they all overlap."""
+    """Return settings with the passage length; `ConfigError` for values that do not fit together or the encoder."""
     limit = encoder.limit(ROLE)
     length = min(PASSAGE_LENGTH, limit) if settings.length is None else settings.length
     if length > limit:
@@ -27,6 +27,8 @@ def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
         )
     if settings.overlap >= length:
         raise ConfigError(f"overlap {settings.overlap}: expected less than the {length} tokens of a passage")
+    if settings.column in OTHER_COLUMNS:
+        raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
     return settings.model_copy(update={"length": length})
 
 

@@ -158,11 +158,13 @@ def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(doc
     assert everything(docs) == before
 
 
-def test_a_passage_longer_than_the_encoder_reads_and_one_that_overlaps_whole_are_refused(docs):
+def test_settings_that_do_not_fit_are_refused(docs):
     with pytest.raises(ConfigError, match=r"length 5000: encoder 'tiny' reads \d+ tokens of a passage"):
         index(docs, length=5000)
     with pytest.raises(ConfigError, match=r"overlap 9: expected less than the 9 tokens of a passage"):
         index(docs, length=9, overlap=9)
+    with pytest.raises(ConfigError, match=r"column 'title' cannot be the column with the text"):
+        index(docs, column="title")
     assert not (docs.parent / "one").exists()
 
 
