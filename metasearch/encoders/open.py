@@ -1,12 +1,10 @@
 """Opens any sentence-transformers or transformers checkpoint, by hub name or local folder."""
 
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -128,8 +126,6 @@ def _holds_modules(folder: Path) -> bool:
 
 
 def _why(name: str, local: bool, error: Exception) -> str:
-    if local and (missing := missing_part(Path(name), error)):
-        return f"encoder '{name}' cannot be loaded: {missing}"
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
     return f"encoder '{name}' cannot be loaded: {first_line(error)}" if local else _not_on_hub(name, first_line(error))
@@ -270,22 +266,3 @@ def _assumed(model: SentenceTransformer) -> str:
     pooling = next((module.pooling_mode for module in model if isinstance(module, Pooling)), None)
     how = _POOLINGS.get(str(pooling), "the output of its transformer")
     return f"assumed: embeddings are {how}, without prompts"
-
-
-def missing_part(folder: Path, error: Exception) -> str | None:
-    """Return the missing module of an unloadable folder, or the reason its list is unreadable."""
-    path = folder / MODULES
-    if not path.is_file():
-        return None
-    try:
-        modules = [(str(each["type"]), str(each["path"])) for each in json.loads(path.read_text(encoding="utf-8"))]
-    except (ValueError, TypeError, KeyError) as wrong:
-        return f"{path}: no list of modules: {first_line(wrong)}"
-    for kind, place in modules:
-        package = kind.partition(".")[0]
-        if package and "--" not in kind and not (folder / f"{package}.py").is_file() and find_spec(package) is None:
-            return f"its module {kind} needs the package '{package}', which is not installed"
-        # A class is called without its required arguments; many folders of modules without settings are left away.
-        if place and isinstance(error, TypeError) and not (folder / place / "config.json").is_file():
-            return f"{folder / place / 'config.json'} is missing, the settings of its module {kind}"
-    return None

@@ -153,16 +153,21 @@ def test_without_a_term_translations_change_no_bit():
 
 
 def translated(name, size):
-    """Return an episode in which questions, answers and translations stand more than once."""
+    """Return an episode in which questions, answers and translations stand more than once.
+
+    The last candidate of all is an answer to the first question, too, and stands as a negative only.
+    """
     variant = Arrangement.parse("el_el -> el_el").variants[0]
     asked = [Question(f"{i}", "el", f"{name} question {i // 2}", "a") for i in range(size)]
     said = [Question(f"{i}", "hi", f"{name} says {(0, 1, 2, 2)[i % 4]}", "a") for i in range(size)]
     answers = [Candidate(f"{i}", "el", f"{name} answer {i}", "a") for i in range(size + 2)]
+    own = [(answers[-1].text, "an answer that no set has") if i == 0 else () for i in range(size)]
     sets = [
         LabelledSet(
             variant,
             tuple(
-                TranslatedTriplet(Triplet(asked[i], answers[i // 2 + j], answers[i + 2]), said[i]) for i in range(size)
+                TranslatedTriplet(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i]), said[i])
+                for i in range(size)
             ),
         )
         for j in range(2)
@@ -171,7 +176,7 @@ def translated(name, size):
 
 
 def by_hand(encoder, weights, examples, align):
-    """Return InfoNCE of a set and the term that aligns, example by example and text by text."""
+    """Return InfoNCE of a set and the term that aligns, if any, example by example and text by text."""
 
     def cosine(first, second):
         return (vector[first] * vector[second]).sum()
@@ -191,10 +196,13 @@ def by_hand(encoder, weights, examples, align):
         for text, kind in role.items()
     }
     everything = sorted({text for _, *answers, _ in rows for text in answers})
+    labelled = {example.triplet.question.text: set(example.answers) for example in reversed(examples.examples)}
     total = 0.0
     for q, p, _, t in rows:
-        wrong = set(everything) - {right for asked, right, _, _ in rows if asked == q}
+        wrong = set(everything) - {right for asked, right, _, _ in rows if asked == q} - labelled[q]
         total = total + cross_entropy(q, p, wrong, HEAT)
+        if align == "none":
+            continue
         if align == "infonce":
             there = {said for *_, said in rows} - {said for asked, *_, said in rows if asked == q}
             back = {asked for asked, *_ in rows} - {asked for asked, *_, said in rows if said == t}
@@ -211,7 +219,7 @@ def settings(align):
     return Loss(name="infonce", temperature=HEAT, align=align, align_weight=WEIGHT, align_temperature=OWN_HEAT)
 
 
-@pytest.mark.parametrize(("align", "first_order"), [*zip(ALIGNS, (True, False), strict=True)])
+@pytest.mark.parametrize(("align", "first_order"), [("none", False), ("infonce", True), ("jsd", False)])
 def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_order):
     """Two inner steps on the support, in float64; `learned` holds the fast gradient to the reference, too."""
     encoder, episodes, rate = SmallEncoder(), [translated("a", 4), translated("b", 3)], 0.6

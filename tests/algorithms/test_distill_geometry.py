@@ -74,9 +74,7 @@ def by_hand(encoder, dimensions, target="source", share=1.0):
     "options",
     [
         {"dimensions": [8, 32]},
-        {"dimensions": [8], "target": "own"},
         {"dimensions": [4, tiny.DIMENSIONS], "source_share": 0.4},
-        {"dimensions": [16], "source_share": 0},
         {"dimensions": [8], "contrast": "infonce", "source_share": 0.5},
     ],
 )

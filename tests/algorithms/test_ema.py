@@ -152,20 +152,6 @@ def test_float32_loses_every_small_move_and_the_average_none():
     assert ((teacher.weight.double() - start).abs() > 0).all()
 
 
-def test_the_average_follows_a_student_that_moves():
-    """ξ ← τ_k ξ + (1 − τ_k) θ_k, in float64 beside it."""
-    student, teacher = line([1.0, -2.0]), line([1.0, -2.0])
-    average = Average(student, teacher)
-    exact = teacher.weight.detach().double()
-    for k in range(500):
-        with torch.no_grad():
-            student.weight += 0.01 * math.sin(k)
-        part = share(k, 500, EMA.Options(tau=0.999))
-        exact = (1 - part) * exact + part * student.weight.detach().double()
-        average.move(part)
-    assert ((teacher.weight.double() - exact).abs() <= 2**-23 * exact.abs()).all()
-
-
 def walked(encoder, steps, **options):
     """Return the teacher's weights after some steps with a student that stands elsewhere."""
     learner = made(encoder, **options)

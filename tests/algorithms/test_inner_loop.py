@@ -60,13 +60,6 @@ class Tied(nn.Module):
         return self.second(self.frozen(self.first(x).tanh()).tanh())
 
 
-@pytest.fixture(params=["learn2learn", "stand-in"])
-def either(request, monkeypatch):
-    """Let models be learn2learn's, or those of the stand-in."""
-    if request.param == "stand-in":
-        monkeypatch.setattr(inner_loop, "maml", lambda: (stand_in.MAML, stand_in.maml_update))
-
-
 def lacking(*packages):
     """Ask a fresh interpreter that lacks some packages for MAML; return what it says."""
     code = WITHOUT.format(packages=packages)
@@ -127,7 +120,7 @@ def test_the_stand_in_has_the_bits_of_learn2learn(first_order, net):
 
 
 @ORDERS
-def test_one_step_on_a_line_by_hand(first_order, either):
+def test_one_step_on_a_line_by_hand(first_order):
     """L(w) = (w x − y)², w′ = w − α 2x (w x − y), and dL(w′)/dw = 2x (w′ x − y) · dw′/dw, dw′/dw = 1 − 2 α x²."""
     w, x, y, alpha = 0.5, 2.0, 3.0, 0.1
     moved = w - alpha * 2 * x * (w * x - y)
@@ -143,7 +136,7 @@ def test_one_step_on_a_line_by_hand(first_order, either):
 
 
 @ORDERS
-def test_each_weight_has_a_rate_of_its_own_and_the_rates_can_be_learned(first_order, either):
+def test_each_weight_has_a_rate_of_its_own_and_the_rates_can_be_learned(first_order):
     """w′ = w − ρ ∘ g, so dL(w′)/dρ = −g ∘ ∇L(w′), in first order as in second."""
     net = smooth_net()
     weights = list(net.parameters())
@@ -163,7 +156,7 @@ def test_each_weight_has_a_rate_of_its_own_and_the_rates_can_be_learned(first_or
 
 
 @ORDERS
-def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_order, either):
+def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_order):
     net = smooth_net()
     expected = torch.autograd.grad(net(inputs(1)).square().mean(), list(net.parameters()))
     model = Model(net, 0.3, first_order)
@@ -182,7 +175,7 @@ def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_ord
 
 
 @ORDERS
-def test_inner_steps_leave_the_module_and_what_the_loss_does_not_reach_alone(first_order, either):
+def test_inner_steps_leave_the_module_and_what_the_loss_does_not_reach_alone(first_order):
     encoder = SmallEncoder()
     net, features = encoder.embedder, encoder.features(["a", "b", "c"], "text")
     before = {name: weight.detach().clone() for name, weight in net.named_parameters()}
@@ -198,7 +191,7 @@ def test_inner_steps_leave_the_module_and_what_the_loss_does_not_reach_alone(fir
 
 
 @ORDERS
-def test_tied_weights_stay_tied_through_inner_steps(first_order, either):
+def test_tied_weights_stay_tied_through_inner_steps(first_order):
     """The moved weights, put into a network that ties them, give what the model gives."""
     encoder, tied = SmallEncoder(), SmallEncoder(seed=1).embedder
     net, features = encoder.embedder, encoder.features(["a", "b", "c"], "text")
@@ -218,7 +211,7 @@ def test_tied_weights_stay_tied_through_inner_steps(first_order, either):
 @pytest.mark.parametrize(
     ("share", "x", "expected"), [(0.3, 2.0, 0.5 - 0.3 * 0.5**2 * 4 / (2 * 0.5 * 4)), (0.3, 0.0, 0.5)]
 )
-def test_a_fall_is_the_rate_share_times_loss_over_squared_gradient(share, x, expected, either):
+def test_a_fall_is_the_rate_share_times_loss_over_squared_gradient(share, x, expected):
     """L(w) = (w x)² and g = 2 w x², so that w − share · L / g² · g = w − share · L / g; without slope w stays."""
     model = Model(Line(0.5), Fall(share)).clone()
     model.adapt(model(torch.tensor(x, dtype=torch.float64)).square())

@@ -32,17 +32,14 @@ def read(tmp_path, written):
     ("written", "held"),
     [
         ("{}", {"name": None, "margin": 1.0, "distance": "euclidean"}),
-        ("{margin: 0.2}", {"name": None, "margin": 0.2, "distance": "euclidean"}),
         ("{margin: 0.2, distance: cosine}", {"name": None, "margin": 0.2, "distance": "cosine"}),
         ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
         ("{name: infonce}", INFONCE),
         ("{name: infonce, temperature: 0.1, margin: 0.2}", {**INFONCE, "margin": 0.2, "temperature": 0.1}),
-        ("{name: infonce, align: jsd}", {**INFONCE, "align": "jsd", "align_weight": 1.0}),
         (
             "{name: infonce, align: infonce, align_weight: 0.5, align_temperature: 0.1}",
             {**INFONCE, "align": "infonce", "align_weight": 0.5, "align_temperature": 0.1},
         ),
-        ("{name: cosine-mse}", {"name": "cosine-mse", "margin": 1.0, "distance": "euclidean"}),
         (
             "{name: [infonce, cosine-mse], temperature: 0.1}",
             {**INFONCE, "name": ["infonce", "cosine-mse"], "temperature": 0.1},
@@ -123,14 +120,11 @@ def test_a_loss_of_a_package_is_one_file(monkeypatch):
         ("{name: [infonce, cosine-mse], temprature: 1}", r"temprature: .* no such option\. Did you mean 'temperature'"),
         ("{magrin: 1}", r"mine\.yaml:5: loss\.magrin: unknown key\. Did you mean 'margin'\?"),
         ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
-        ("{name: infonec}", r"unknown loss 'infonec'\. Did you mean 'infonce'\?"),
         (
             "{name: infonce, temprature: 1}",
             r"recipe 'mine': loss: temprature: loss infonce has no such option\. Did you mean 'temperature'",
         ),
-        ("{name: infonce, temperature: 0}", r"recipe 'mine': loss: temperature: .* \(got '0'\)"),
         ("{name: infonce, align: jds}", r"recipe 'mine': loss: align: .*'none', 'infonce' or 'jsd' \(got 'jds'\)"),
-        ("{name: infonce, align_weight: -1}", r"recipe 'mine': loss: align_weight: .* \(got '-1'\)"),
         ("{name: triplet, align: jsd}", r"recipe 'mine': loss: align: loss triplet has no such option"),
         (
             "{name: cosine-mse, temperature: 1}",

@@ -12,7 +12,7 @@ import torch
 from torch.func import functional_call
 
 from helpers.reference import Reference, assert_same, distance, gradients, learned, weights_of
-from helpers.small import UNUSED, SmallEncoder, episode
+from helpers.small import SmallEncoder, episode
 from metasearch.algorithms.maml import MAML
 from metasearch.algorithms.maml_align import WATCHED_STEPS, MAMLAlign
 from metasearch.config.library import choose_recipe
@@ -97,13 +97,6 @@ def test_outer_gradient_on_scored_pairs(encoder, first_order):
     assert_same(gradient, gradients(total, weights_of(encoder.embedder)), EXACT)
 
 
-def test_a_frozen_weight_is_not_learned_and_an_unused_one_gets_no_pull(encoder):
-    _, gradient = learned(make(encoder, student_inner_steps=2), TRIPLETS)
-
-    assert "scale" not in gradient
-    assert all(gradient[name].count_nonzero() == 0 for name in UNUSED)
-
-
 @pytest.mark.parametrize(
     ("kd_weight", "teacher", "warned"),
     [
@@ -121,39 +114,6 @@ def test_a_distillation_term_that_is_too_small_to_teach_is_reported_once(encoder
     said = [record.getMessage() for record in caplog.records if "distillation term" in record.getMessage()]
     assert len(said) == warned
     assert all("options.kd_weight (0.5)" in line for line in said)
-
-
-@pytest.mark.parametrize("student_steps", [0, 2])
-def test_first_order_gradient_is_a_sum_of_three_plain_gradients(encoder, student_steps):
-    """∇ = (g_QY + g_QZ) / 2B + 2 λ Δ (g_QY − g_SY), Δ = Σ_j L_QY − Σ_j L_SY.
-
-    Each g is summed over episodes and taken where its loss is: g_QY at θ_T,j, g_SY at θ, g_QZ at θ_S,j.
-    """
-    reference, start, kd_weight = Reference(encoder, MARGIN), weights_of(encoder.embedder), 0.7
-
-    def at(weights, examples):
-        leaves = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
-        loss = reference.loss(leaves, examples)
-        return loss.item(), gradients(loss, leaves)
-
-    losses, g = {"QY": 0.0, "SY": 0.0, "QZ": 0.0}, {}
-    for x, y, z in (e.sets for e in TRIPLETS):
-        theta_t = reference.descend(start, [x] * 5, RATE, first_order=True)
-        theta_s = reference.descend(start, [y] * student_steps, RATE, first_order=True)
-        for key, (loss, gradient) in {"QY": at(theta_t, y), "SY": at(start, y), "QZ": at(theta_s, z)}.items():
-            losses[key] += loss
-            g[key] = {name: g[key][name] + gradient[name] for name in start} if key in g else gradient
-    delta = losses["QY"] - losses["SY"]
-    expected = {
-        n: (g["QY"][n] + g["QZ"][n]) / (2 * len(TRIPLETS)) + 2 * kd_weight * delta * (g["QY"][n] - g["SY"][n])
-        for n in start
-    }
-
-    _, gradient = learned(
-        make(encoder, inner_steps=5, student_inner_steps=student_steps, kd_weight=kd_weight), TRIPLETS
-    )
-
-    assert_same(gradient, expected, EXACT)
 
 
 def vectors(encoder, weights, examples):

@@ -33,11 +33,7 @@ def test_the_papers_assistants_have_their_published_sizes(family, words, embeddi
     ("family", "recurrent", "layers"),
     [
         ("xlm-r", 3, 21_263_616),
-        ("xlm-r", 6, 42_527_232),
-        ("xlm-r", 12, 85_054_464),
-        ("minilm", 3, 5_323_392),
         ("minilm", 6, 10_646_784),
-        ("minilm", 12, 21_293_568),
     ],
 )
 def test_recurrent_layers_count_once(family, recurrent, layers):
@@ -48,13 +44,9 @@ def test_recurrent_layers_count_once(family, recurrent, layers):
     ("family", "bottleneck", "recurrent", "total"),
     [
         ("xlm-r", 128, 3, 53_759_232),
-        ("xlm-r", 128, 6, 75_022_848),
-        ("xlm-r", 128, 12, 117_550_080),
         ("xlm-r", 256, 3, 85_857_792),
         ("xlm-r", None, 3, 213_662_208),
         ("minilm", 128, 3, 37_575_424),
-        ("minilm", 128, 6, 42_898_816),
-        ("minilm", 128, 12, 53_545_600),
         ("minilm", None, 3, 101_535_744),
         ("mbert", 128, 3, 37_060_224),
     ],

@@ -30,19 +30,15 @@ def dense():
 
 
 SAME = {
-    "no prompts": lambda: model(),
     "two prompts": lambda: model(prompts=PROMPTS),
     "a question's prompt alone": lambda: model(prompts={"query": "query: "}),
     "a default prompt": lambda: model(prompts={**PROMPTS, "sts": "text: "}, default_prompt_name="sts"),
     "a default prompt that is empty": lambda: model(prompts={**PROMPTS, "sts": ""}, default_prompt_name="sts"),
-    "first token": lambda: model("cls", prompts=PROMPTS),
     "last token": lambda: model("lasttoken", prompts=PROMPTS),
-    "weighted mean": lambda: model("weightedmean", prompts=PROMPTS),
     "two poolings": lambda: model(("cls", "max")),
     "prompts that are not pooled, none of them": lambda: model(include_prompt=False),
     "a dense layer": lambda: model(further=[dense()], unit=True),
     "all of its numbers": lambda: model(truncate_dim=HIDDEN),
-    "cosine": lambda: model(similarity_fn_name="cosine"),
     "dot product": lambda: model(similarity_fn_name="dot"),
     "dot product of unit vectors": lambda: model(similarity_fn_name="dot", unit=True),
     "euclidean": lambda: model(similarity_fn_name="euclidean"),
@@ -51,8 +47,8 @@ SAME = {
 ROLES = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 
 
-ALONE = ("no prompts", "first token", "weighted mean", "cosine", "dot product of unit vectors", "euclidean")
-"""Those whose every part another one has, too."""
+ALONE = ("dot product of unit vectors", "euclidean")
+"""Cases whose every part another one has too."""
 
 
 @pytest.mark.slow

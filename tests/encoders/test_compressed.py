@@ -5,10 +5,9 @@ import copy
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from transformers import AutoModel, ViTConfig
 
-from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
+from helpers.backbones import LENGTHS, TEXTS, make
 from metasearch.compress.merging import merge, thin
 from metasearch.compress.student import make_student
 from metasearch.encoders.compressed import CompressedConfig, FactorisedEmbedding
@@ -113,19 +112,6 @@ def test_a_saved_student_is_the_same_to_the_bit_and_holds_each_weight_once(stude
     assert weights < (folder / "model.safetensors").stat().st_size < weights + 10_000
     _, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]  # noqa: PT018
-
-
-def test_the_gradient_of_a_shared_layer_is_the_sum_over_its_runs(assistant):
-    made = transformer_of(make_student(assistant, None, 2)).double()
-    unrolled = copy.deepcopy(made.backbone)
-    unrolled.encoder.layer = nn.ModuleList([copy.deepcopy(layer) for layer in made.backbone.encoder.layer])
-    ids = torch.arange(3, 12)[None]
-    for model in (made, unrolled):
-        model(ids).last_hidden_state.square().sum().backward()
-    for i in range(2):
-        runs = [dict(unrolled.encoder.layer[j].named_parameters()) for j in range(i, LAYERS, 2)]
-        for name, parameter in made.backbone.encoder.layer[i].named_parameters():
-            torch.testing.assert_close(parameter.grad, sum(run[name].grad for run in runs), rtol=1e-9, atol=1e-12)
 
 
 def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):

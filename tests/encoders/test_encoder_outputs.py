@@ -60,32 +60,6 @@ def test_the_embedding_is_the_mean_of_a_texts_tokens_and_padding_is_no_token(enc
     torch.testing.assert_close(outputs(encoder, "embedding"), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_tables_narrower_than_the_layers_are_widened_as_electra_does_it():
-    encoder = make("electra-narrow")
-    backbone = encoder.model[0].auto_model
-    assert backbone.embeddings.word_embeddings.embedding_dim == 8 < HIDDEN == encoder.dimension("embedding")
-    ids = encoder.features(TEXTS[:1], "text")["input_ids"]
-    with torch.no_grad():
-        narrow = backbone.embeddings(ids)[0]
-    expected = narrow @ backbone.embeddings_project.weight.T + backbone.embeddings_project.bias
-    torch.testing.assert_close(outputs(encoder, "tokens", TEXTS[:1]), expected.detach(), rtol=1e-5, atol=1e-6)
-
-
-def test_the_embedding_block_of_bert_is_words_places_and_kinds_behind_one_layer_norm(bert):
-    block = bert.model[0].auto_model.embeddings
-    ids = bert.features(TEXTS[:1], "text")["input_ids"][0]
-    with torch.no_grad():
-        summed = (
-            block.word_embeddings.weight[ids]
-            + block.position_embeddings.weight[: len(ids)]
-            + block.token_type_embeddings.weight[0]
-        )
-        centred = summed - summed.mean(1, keepdim=True)
-        deviation = (centred.square().mean(1, keepdim=True) + block.LayerNorm.eps).sqrt()
-        expected = centred / deviation * block.LayerNorm.weight + block.LayerNorm.bias
-    torch.testing.assert_close(outputs(bert, "tokens", TEXTS[:1]), expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("output", ["embedding", "tokens"])
 def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder, output):
     for parameter in encoder.embedder.parameters():
@@ -129,12 +103,11 @@ def test_every_output_of_a_text_is_encoded_in_any_order_and_batch(bert, output):
     np.testing.assert_allclose(bert.encode(asked, "text", output, batch_size=2), found, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert, output):
-    calm = bert.encode(TEXTS, "text", output)
+def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert):
+    calm = bert.encode(TEXTS, "text")
     bert.embedder.train()
     try:
-        assert np.array_equal(bert.encode(TEXTS, "text", output), calm)
+        assert np.array_equal(bert.encode(TEXTS, "text"), calm)
         assert bert.embedder.training
         assert all(module.training for module in bert.embedder.modules() if isinstance(module, nn.Dropout))
     finally:

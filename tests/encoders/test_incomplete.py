@@ -106,23 +106,6 @@ def module(place, kind):
     return lambda modules: [{**each, "type": kind} if i == place else each for i, each in enumerate(modules)]
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-def test_a_package_that_a_module_needs_is_named(folder, trusted):
-    change(folder / "modules.json", module(1, "not_installed.poolings.Weighted"))
-    says = "its module not_installed.poolings.Weighted needs the package 'not_installed', which is not installed"
-    with pytest.raises(EncoderError, match=says):
-        open_checkpoint(str(folder), trust_remote_code=trusted)
-    assert doctor(folder)[0][0] == "bad"
-
-
-@pytest.mark.parametrize("name", ["1_Pooling", "2_Dense"])
-@pytest.mark.parametrize("whole", [True, False])
-def test_settings_of_a_module_that_are_missing_are_named(folder, name, whole):
-    shutil.rmtree(folder / name) if whole else (folder / name / "config.json").unlink()
-    with pytest.raises(EncoderError, match=rf"{folder / name / 'config.json'} is missing, the settings of its module"):
-        open_checkpoint(str(folder))
-
-
 def test_of_a_whole_checkpoint_nothing_is_assumed(folder, caplog):
     caplog.set_level(logging.INFO)
     open_checkpoint(str(folder))
@@ -137,8 +120,8 @@ def test_code_that_stands_in_the_folder_asks_for_trust(folder):
         open_checkpoint(str(folder))
 
 
-@pytest.mark.parametrize("content", ["{", "{}", '["Pooling"]', "[{}]"])
-def test_a_damaged_list_of_modules_is_named(folder, content):
-    (folder / "modules.json").write_text(content)
-    with pytest.raises(EncoderError, match=rf"{folder / 'modules.json'}: no list of modules|empty modules list"):
+def test_a_folder_that_cannot_be_loaded_is_an_error_of_one_line(folder):
+    (folder / "modules.json").write_text('["Pooling"]')
+    with pytest.raises(EncoderError, match=rf"^encoder '{folder}' cannot be loaded: [^\n]+$"):
         open_checkpoint(str(folder))
+    assert doctor(folder)[0][0] == "bad"

@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers.models.modernbert import modeling_modernbert
 
-from helpers.backbones import LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
+from helpers.backbones import LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from helpers.commands import metasearch
 from metasearch.compress.export import onnx_folder
 from metasearch.compress.merging import thin
@@ -62,15 +62,6 @@ def test_a_release_of_transformers_that_computes_attention_by_itself_gets_padded
     own = modeling_modernbert.ALL_ATTENTION_FUNCTIONS["sdpa"]
     monkeypatch.setattr(modeling_modernbert.ALL_ATTENTION_FUNCTIONS, "get_interface", lambda name, default: own)
     assert not packing_plan(encoder).packs
-
-
-def test_the_window_and_the_kinds_of_layers_are_in_the_fingerprint():
-    found = {make("modernbert").fingerprint}
-    for name, value in (("local_attention", 8), ("layer_types", [GLOBAL] * LAYERS)):
-        other = make("modernbert")
-        setattr(config_of(other), name, value)
-        found.add(other.fingerprint)
-    assert len(found) == 3
 
 
 class Same:

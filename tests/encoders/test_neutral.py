@@ -107,12 +107,6 @@ def test_the_pooled_vector_is_what_the_last_module_that_normalises_is_given(neut
     np.testing.assert_allclose(encoder.encode(TEXTS, "text"), pooled / lengths, atol=1e-5)
 
 
-def test_a_model_that_does_not_end_in_unit_vectors_is_made_to():
-    encoder = make("bert", dense=True)
-    assert np.linalg.norm(encoder.encode(TEXTS, "text"), axis=1) == pytest.approx(1, abs=1e-5)
-    assert not is_neutral(encoder)
-
-
 def test_a_map_is_put_there_once_and_taken_away_again(neutral):
     encoder = make("bert")
     before = encoder.fingerprint

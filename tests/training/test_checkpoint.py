@@ -142,16 +142,6 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_leaves_no_stump(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_damage_is_an_error_that_names_the_file(tmp_path, name):
-    store = CheckpointStore(tmp_path)
-    store.save(checkpoint(1))
-    path = tmp_path / "checkpoint" / name
-    path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(RunFolderError, match=f"{name}: the checkpoint is damaged"):
-        store.load()
-
-
 def test_two_damaged_checkpoints_are_an_error_that_names_both(tmp_path):
     store = CheckpointStore(tmp_path)
     for step in (1, 2):

@@ -87,14 +87,6 @@ def test_tokens_stay_in_one_part_as_their_order_is_that_of_the_texts(encoder):
     assert off(found, gradient(encoder, 1, TEXTS[:9], "tokens")[1]) == 0
 
 
-def test_with_dropout_there_is_one_part_as_random_numbers_come_in_a_row(encoder):
-    encoder.embedder.train()
-    try:
-        assert len(Parts(PackedEncoder(encoder, workers=3), TEXTS, "pooled").batch.texts) == 1
-    finally:
-        encoder.embedder.eval()
-
-
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_parts_hold_every_text_once_and_about_as_many_tokens_each_with_equal_lengths_together(encoder, count):
     lengths = encoder.lengths(TEXTS, "text")

@@ -22,12 +22,6 @@ def test_every_episode_is_visited_once_an_epoch_and_meta_valid_follows_meta_trai
     assert walk(planned()) == epoch + epoch
 
 
-def test_the_papers_budget_is_1750_and_500_outer_steps_an_epoch():
-    plan = planned(train=7000, valid=2000, epochs=20)
-    assert [phase.steps for phase in plan.phases] == [7000 // 4, 2000 // 4]
-    assert plan.total == 20 * 2250
-
-
 @pytest.mark.parametrize(("max_steps", "expected"), [(9, [7, 2]), (90, [70, 20]), (1, [1, 0])])
 def test_fewer_steps_than_an_epoch_shrink_both_phases_in_proportion(max_steps, expected):
     plan = planned(max_steps, train=7000, valid=2000)

@@ -144,7 +144,7 @@ def test_second_order_in_shards_has_the_same_gradient_where_layers_are_recompute
     case = Case("maml")
     learner = case.learn(encoder_of("bert"), first_order=False, inner_steps=1)
     episodes = case.episodes(2)
-    assert_same(in_shards(learner, episodes, 2, checkpointing="on"), outer(learner, episodes))
+    assert_same(in_shards(learner, episodes, 2, checkpointing="layers"), outer(learner, episodes))
 
 
 def test_a_shard_without_texts_adds_nothing():

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,6 @@ from metasearch.compress.export.onnx_folder import EXAMPLE, write_onnx
 from metasearch.compress.export.truncate_dims import narrowed
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export
@@ -95,30 +95,15 @@ def test_every_family_and_its_students_are_the_same_up_to_rounding(kind, how, tm
         np.testing.assert_allclose(found, encoder.encode(texts, "candidate"), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["neutral", "short"])
-def test_what_comes_after_the_layers_is_in_the_graph(name, tmp_path):
-    encoder = {
-        "neutral": lambda: onnx_extra.neutral(pooled("cls")),
-        "short": lambda: narrowed(opened_in_int8(tmp_path / "stored"), 3),
-    }[name]()
+def test_what_comes_after_the_layers_is_in_the_graph(tmp_path):
+    """Pooling of the first token, a projection, and fewer dimensions."""
+    made = onnx_extra.small()
+    made.model[1] = Pooling(16, pooling_mode="cls")
+    encoder = narrowed(onnx_extra.neutral(Encoder(made.model, "cls", LENGTHS)), 3)
     facts = write_onnx(encoder, tmp_path / "graph")
-    assert facts.dimension == encoder.dimension()
+    assert facts.dimension == encoder.dimension() == 3
     found = OnnxEncoder(tmp_path / "graph").encode(TEXTS, "question")
     np.testing.assert_allclose(found, encoder.encode(TEXTS, "question"), atol=1e-5)
-
-
-def pooled(mode):
-    """Return an encoder that pools in another way."""
-    made = onnx_extra.small()
-    made.model[1] = Pooling(16, pooling_mode=mode)
-    return Encoder(made.model, mode, LENGTHS)
-
-
-def opened_in_int8(folder):
-    """Return an encoder that was stored in eight bits and opened again."""
-    folder.mkdir(parents=True)
-    write_stored(onnx_extra.small(), folder)
-    return open_checkpoint(str(folder), LENGTHS)
 
 
 @pytest.mark.parametrize("name", ["tiny", pytest.param("mini", marks=pytest.mark.exhaustive)])
@@ -135,12 +120,14 @@ def test_the_built_in_encoders_are_exported_in_both_precisions(name, tmp_path):
     np.testing.assert_allclose(alone[0], found[0], atol=5e-4)
 
 
-def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(tmp_path, monkeypatch):
+def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(encoder, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(graph, "LARGEST", 1000)
-    encoder = onnx_extra.small()
-    write_onnx(encoder, tmp_path)
-    assert (tmp_path / "onnx" / "model.onnx_data").stat().st_size > 1000
-    np.testing.assert_allclose(OnnxEncoder(tmp_path).encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-5)
+    copied = shutil.copytree(folder, tmp_path / "copy")
+    whole = onnx.load(copied / "onnx" / "model.onnx")
+    (copied / "onnx" / "model.onnx").unlink()
+    graph.save(whole, copied / "onnx" / "model.onnx")
+    assert (copied / "onnx" / "model.onnx_data").stat().st_size > 1000
+    np.testing.assert_allclose(OnnxEncoder(copied).encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-5)
 
 
 WITHOUT = """
