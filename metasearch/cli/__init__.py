@@ -86,7 +86,7 @@ class _Failure(click.ClickException):
     def show(self, file: Any = None) -> None:
         own = own_rank()
         if own.count > 1:
-            from metasearch.training.rendezvous import ended_before
+            from metasearch.training.distributed import ended_before
 
             if (code := ended_before(self.exit_code)) is not None:
                 self.exit_code = code  # type: ignore[misc]  # as above

@@ -4,20 +4,23 @@ Every process has all data and weights, computes its shards of an outer step, an
 The first process reads and writes the run folder, evaluates, and broadcasts to the others.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import Store
+from torch.distributed.rendezvous import rendezvous
 
 from metasearch.algorithms.base import Values
 from metasearch.algorithms.inner_loop import Gradient
 from metasearch.errors import ProcessLost
 from metasearch.runs.torchrun_env import Rank, rank
-from metasearch.training import rendezvous
 from metasearch.training.tree_reduce import added, of_rows, rows_of
 
 Made = TypeVar("Made")
@@ -37,7 +40,7 @@ class ProcessGroup:
             return
         with _lost():
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-            store, number, count = rendezvous.store(), self.rank.number, self.rank.count
+            store, number, count = shared_store(), self.rank.number, self.rank.count
             if not dist.is_initialized():
                 dist.init_process_group(backend, store=store, rank=number, world_size=count, timeout=_STEP)
             self._patient = dist.new_group(backend="gloo", timeout=_WORK)
@@ -158,3 +161,38 @@ def _lost() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise ProcessLost("another process of the run has ended or cannot be reached") from error
+
+
+# Rendezvous of a run's processes, and the choice of one process to report why the run ended.
+
+_MEET = timedelta(minutes=10)
+"""Longest to wait for the process that keeps the store."""
+_GRACE_SECONDS = 5.0
+"""How long another process waits for the first one to say an error that both may have."""
+_CODE, _CLAIM = "metasearch/code", "metasearch/claim"
+
+
+@cache
+def shared_store() -> Store:
+    """Return the store that torchrun, or the first process, keeps for all."""
+    found, _, _ = next(rendezvous("env://", timeout=_MEET))
+    return found  # type: ignore[no-any-return]
+
+
+def ended_before(code: int) -> int | None:
+    """Return the exit code of the first failed process; None if it is this one, which then reports the error.
+
+    The first process has priority over others that fail at the same time. Without the store, it alone reports.
+    """
+    first = rank().number == 0
+    try:
+        shared = shared_store()
+        until = time.monotonic() + (0 if first else _GRACE_SECONDS)
+        while time.monotonic() < until and not shared.check([_CODE]):
+            time.sleep(0.05)
+        if shared.add(_CLAIM, 1) == 1:
+            shared.set(_CODE, str(code))
+            return None
+        return int(shared.get(_CODE))
+    except (RuntimeError, ValueError):  # torch's own errors of a store that has ended are RuntimeErrors
+        return None if first else code
