@@ -37,7 +37,7 @@ def recipe_of(name, places, steps=(20, 30, 10)):
     """Return the recipe that the flags of an arm stand for."""
     flags = ablation_arms.flags_of(name, ablation_arms.Steps(*steps), places)
     parameters = dict(command.make_context("distill", flags).params)
-    for own in ("resume", "output", "as_json"):
+    for own in ("output", "as_json"):
         del parameters[own]
     return configure(**parameters).recipe
 
