@@ -118,7 +118,7 @@ LAREQA, STSB = "lareqa-sentences", "stsb"
 THROUGH = ("neutral+fine-tune", "neutral+maml", "neutral+maml-align", "neutral+reptile")
 NULLS = "true nulls rejected at 5 %, in %"
 DESIGNS = (
-    "5 folds × 1 seed", "5 folds × 3 seeds", "3 folds × 3 seeds",
+    "5 folds × 1 seed", "5 folds × 3 seeds",
     "1 fold × 3 seeds, of other seeds and questions on it", "5 folds × 3 seeds, fold effects correlate with 0.3",
 )  # fmt: skip
 BIAS = ("zero-shot", "fine-tune", "fine-tune+neutral", "neutral", "neutral+fine-tune", "aligned", "aligned+best")
