@@ -36,17 +36,9 @@ from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import TOP, Rescoring, search
 from metasearch.runs.per_query_results import Cell, QueryResults
 
-# Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
-#
-# - multilingual: one pool of the candidates of all languages; every translation of the answer is relevant.
-# - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
-#   diagonal is monolingual.
-# - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.pool_scores`). It
-#   uses other candidates of the pool, so that its scores cannot be compared with other papers' pools.
-# - balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.pool_scores`).
-# - reranked: the multilingual pool, the best candidates of each question reranked by a cross-encoder.
-#
-# Texts are encoded once, whatever the number of pools.
+# Retrieval (LAReQA, section 4; MAML-Align paper, section 5). In the multilingual pools every translation of the answer
+# is relevant. Scores of the expanded pool depend on other candidates: do not compare them with papers. Texts are
+# encoded once for all pools.
 
 
 def evaluate_retrieval(
