@@ -64,7 +64,7 @@ SECTIONS = {
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
 its name; the commands in `_SHARED` are in another module, under their own names."""
-_SHARED = {"report": "compare", "show": "ls", "push": "card"}
+_SHARED = {"report": "compare", "show": "ls", "validate": "ls", "push": "card"}
 _SUMMARIES = {name: summary for commands in SECTIONS.values() for name, summary in commands.items()}
 
 _IN_PROCESSES = ("distill", "resume", "train")

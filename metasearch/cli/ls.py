@@ -1,4 +1,4 @@
-"""`metasearch ls` and `metasearch show`: list names and show a declaration."""
+"""`metasearch ls`, `show` and `validate`: list names, show a declaration, and check a task."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -119,3 +119,19 @@ def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index:
     episode = sampler.episode(index)
     yield f"\n{phase} episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
     yield from whole(episode)
+
+
+@_options.command("validate")
+@click.argument("task", shell_complete=_complete.declared("task"))
+@_options.options_group(_options.data, _options.include)
+def validate(task: str, data: str | None, include: Sequence[str]) -> None:
+    """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
+
+    \b
+    Example:
+      metasearch validate demo
+    """
+    from metasearch.pipelines import validate as checks
+
+    for line in checks.validate(task, data=data, include=include):
+        click.echo(f"ok  {line}")

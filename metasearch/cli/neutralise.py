@@ -61,8 +61,7 @@ def command(
 
     from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines import factory
-    from metasearch.pipelines.neutral import train_texts
-    from metasearch.pipelines.neutralise import neutralise_encoder
+    from metasearch.pipelines.neutral import neutralise_encoder, train_texts
 
     read = train_texts(benchmarks[task], settings) if task else read_tagged(texts, settings.texts, settings.languages)
     scored = [(benchmarks[name], "test") for name in tasks or given]

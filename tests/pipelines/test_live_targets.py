@@ -8,7 +8,7 @@ from metasearch.algorithms.base import TargetSpec
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError
-from metasearch.pipelines.distill.targets import LiveTokens, comparable
+from metasearch.pipelines.distill.target_cache import LiveTokens, comparable
 
 # Not by length, and more than one part of them: a part has at least 256 tokens.
 TEXTS = [f"{'the old house by the sea ' * (1 + i % 4)}{i}" for i in range(50)]

@@ -13,8 +13,7 @@ from metasearch.errors import ConfigError, Interrupted, RunFolderError
 from metasearch.pipelines.tune import job, steps
 from metasearch.pipelines.tune.choice import choose
 from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
-from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.steps import Step, ladder, pools, prepare, projectable
+from metasearch.pipelines.tune.steps import Plan, Step, ladder, pools, prepare, projectable
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 

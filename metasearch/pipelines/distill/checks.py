@@ -12,7 +12,7 @@ from metasearch.errors import ConfigError
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.sources import training_data
 from metasearch.pipelines.distill.stage import build_stage_learner
-from metasearch.pipelines.distill.targets import comparable
+from metasearch.pipelines.distill.target_cache import comparable
 from metasearch.pipelines.run import require_disk_space
 
 log = logging.getLogger(__name__)

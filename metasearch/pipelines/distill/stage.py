@@ -18,7 +18,7 @@ from metasearch.io import atomic_write
 from metasearch.pipelines.distill.evaluator import StageEvaluator
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.sources import Source, StageData, training_data
-from metasearch.pipelines.distill.targets import TargetStore, build_targets, targets_folder
+from metasearch.pipelines.distill.target_cache import TargetStore, build_targets, targets_folder
 from metasearch.pipelines.factory import make_gradients, resolved_loss
 from metasearch.runs.callbacks import Callback, LoggingCallback
 from metasearch.runs.folder import RunFolder

@@ -34,15 +34,13 @@ from metasearch.io import atomic_write
 from metasearch.pipelines import factory
 from metasearch.pipelines.cards import find_base, tuned_card
 from metasearch.pipelines.distill.job import DistillRun
-from metasearch.pipelines.neutral import vectors_of
-from metasearch.pipelines.neutralise import neutralise_encoder
+from metasearch.pipelines.neutral import neutralise_encoder, vectors_of
 from metasearch.pipelines.publish import CARD, read_licence
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, silent, stopped
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import OPTIONS, Choice, build_report, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.pipelines.tune.plan import Plan, make_plan
-from metasearch.pipelines.tune.steps import Workshop, encode_all, ladder, pools, projectable
+from metasearch.pipelines.tune.steps import Plan, Workshop, encode_all, ladder, make_plan, pools, projectable
 from metasearch.retrieval.search.passages import cutting, resolved
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import CONFIG, RunFolder
