@@ -65,7 +65,7 @@ def command(
     output: Path, jobs: int | None, launcher: str | None, launcher_settings: Sequence[str], dry_run: bool,
     as_json: bool, **flags: Any,
 ) -> None:  # fmt: skip
-    """Train and score every learner in every mode on every fold with every seed, each in a process of its own.
+    """Train and score every learner in every mode on every fold with every seed, each in its own process.
 
     The same command continues a study and repeats no finished run. Further folds, seeds and learners are
     added to it. A failed run is named with its log; the others finish.

@@ -15,7 +15,7 @@ from metasearch.errors import quoted
 @click.argument("corpus", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_options.output("Folder of the prepared corpus.", required=True, metavar="PREPARED")
 @_options.settings(CorpusSettings, without=STAGE_SETTINGS)
-@click.option("--dedup-global", "across", is_flag=True, help="Drop pairs that another file had before, too.")
+@click.option("--dedup-global", "across", is_flag=True, help="Drop duplicates across files, too.")
 @click.option(
     "--detect", metavar="all|TAGS",
     help="Drop pairs with a side in another language, detected among these, such as de,en,fr.",

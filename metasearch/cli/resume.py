@@ -25,7 +25,7 @@ def command(
     folder: Path, jobs: int | None, launcher: str | None, launcher_settings: Sequence[str], cell: bool,
     until_eof: bool, trust_remote_code: bool, trackers: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
-    """Continue FOLDER as it was configured, with the same result as if it had never stopped.
+    """Continue FOLDER with its stored settings, to the same result as without interruption.
 
     FOLDER is the output of train, distill or crossval, or a run of a study. A finished run only prints its report.
 

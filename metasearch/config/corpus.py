@@ -32,7 +32,7 @@ class CorpusSettings(Settings):
     only: Annotated[tuple[str, ...], Flag(name="--corpora", metavar="NAMES", comma=True)] = ()
     """Corpora to read, such as TED2020; by default all."""
     max_lines: Count = 0
-    """Pairs to read of a file; 0 reads all."""
+    """Pairs to read from each file; 0 reads all."""
     max_chars: Count = 0
     """Longest side of a pair in characters; 0 takes any."""
     max_tokens: Count = 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from metasearch.config.base import Count, Flag, Length, Positive, Renamed, Settings
-from metasearch.config.languages import Language, normalise_tag
+from metasearch.config.languages import Language, normalise_tag, parse_tag
 from metasearch.config.recipe import ROLE_NAMES, Role
 
 # Conditions on the fields of a passage: NAME=VALUE, NAME!=VALUE, or NAME and a number after <, <=, > or >=, such as
@@ -92,8 +92,10 @@ PASSAGE_LENGTH = 128
 
 
 def _all(value: Any) -> Any:
-    """Return `all` for a list with only this word."""
-    return "all" if isinstance(value, list | tuple) and [*value] == ["all"] else value
+    """Return `all` for a list with only this word, else canonical tags; a union would name each of its types."""
+    if isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in value):
+        return "all" if [*value] == ["all"] else tuple(map(parse_tag, value))
+    return value
 
 
 class IndexSettings(Settings):

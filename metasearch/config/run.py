@@ -31,7 +31,7 @@ class Folders(Settings):
     """Where data files and further declarations are."""
 
     data: Annotated[str | None, Flag(metavar="DIR", complete="folders")] = None
-    """Folder of the task's files or a parent of it; by default METASEARCH_DATA."""
+    """Folder with the task's files, or a parent; by default METASEARCH_DATA."""
     include: Annotated[tuple[str, ...], Flag(metavar="DIR", complete="folders")] = ()
     """Folder with further tasks, modes/ and recipes/; repeatable."""
 

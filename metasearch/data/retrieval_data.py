@@ -136,7 +136,7 @@ def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: l
     if lacking:
         tags = detect_all(lacking, languages)
         found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
-        notes.append(f"languages detected: {found}; a column 'language' with tags such as de says otherwise")
+        notes.append(f"languages detected: {found}; if they are wrong, add a column 'language' with tags such as de")
     return [
         label.model_copy(
             update={

@@ -82,7 +82,7 @@ def _run(folder: Path, kind: str, trust_remote_code: bool) -> Iterator[Finding]:
     yield found
     yield from _training(folder, trust_remote_code)
     if not files.finished:
-        yield note("report.md", f"not finished; go on with: {to_resume(folder)}")
+        yield note("report.md", f"not finished; continue with: {to_resume(folder)}")
         return
     if kind != "score" and not files.model.is_dir() and not find_study(folder):
         yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
@@ -163,7 +163,7 @@ def _graph(folder: Path) -> Finding:
 def _index(folder: Path) -> Finding:
     try:
         if read_state(folder).get("files") is None:
-            return note("files", "not finished; the same command of metasearch index goes on")
+            return note("files", "not finished; run the same metasearch index again to continue")
         store = LocalStore.open(folder)
         store.verify()
     except MetasearchError as error:

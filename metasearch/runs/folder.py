@@ -81,7 +81,7 @@ class RunFolder:
     ) -> "RunFolder":
         """Make a new run folder and write what it begins with, as in `RunMetadata`."""
         if taken(path, CONFIG):
-            known = f", or go on with: {to_resume(path)}" if _is_run(path) else ""
+            known = f", or continue with: {to_resume(path)}" if _is_run(path) else ""
             what = "exists already" if known else "exists already and is no run"
             raise RunFolderError(f"{path} {what}; choose another folder with -o{known}")
         files = cls(path)

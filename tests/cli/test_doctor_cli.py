@@ -116,7 +116,7 @@ def test_what_is_not_finished_says_how_to_go_on(place):
     found = findings(doctor(place / "a run"), f"{place / 'a run'}")
     assert found["checkpoint"]["found"] == "intact, of outer step 1"
     assert found["report.md"]["state"] == "note"
-    command = found["report.md"]["found"].partition("go on with: ")[2]
+    command = found["report.md"]["found"].partition("continue with: ")[2]
     assert shlex.split(command) == ["metasearch", "resume", str(place / "a run")]
 
 

@@ -28,7 +28,7 @@ def test_odd_columns_of_one_language_become_an_index_and_a_report_within_the_lim
         "plan: 2 steps (base encoder, fine-tune) on 5 folds: about",
         "time: 3 of 5 folds are planned",
         "time: dropped the step 'fine-tune'",
-        "Per-language score normalisation was skipped: the documents are in one language.",
+        "Balanced scores were skipped: the documents are in one language.",
         "The language-neutral projection was skipped",
     ):
         assert said in made.stderr
@@ -44,8 +44,8 @@ def test_odd_columns_of_one_language_become_an_index_and_a_report_within_the_lim
 
 def test_few_labels_in_one_language_keep_the_base_encoder_and_say_so(folder):
     made = metasearch("tune", folder / "few.jsonl", "--encoder", "tiny", "-o", folder / "few")
-    assert "1 labels are too few to hold some out" in made.stdout
-    assert "the base encoder is kept" in made.stdout
+    assert "Too few labelled questions to hold some out (1;" in made.stdout
+    assert "The base encoder is kept: the texts are too few for a projection" in made.stdout
 
 
 @pytest.mark.parametrize(

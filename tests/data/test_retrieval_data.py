@@ -87,7 +87,7 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
     with caplog.at_level(logging.INFO):
         data = RetrievalData.from_rows(rows, languages=("de", "en"))
     assert [q.language for q in data.questions] == ["en", "de", "de"]
-    note = "languages detected: en 3, de 2; a column 'language' with tags such as de says otherwise"
+    note = "languages detected: en 3, de 2; if they are wrong, add a column 'language' with tags such as de"
     assert data.notes == (note,)
     assert f"rows: {note}" in caplog.text
 

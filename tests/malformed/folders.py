@@ -119,7 +119,7 @@ RUNS = [
     Row("jobs of one run", "resume TMP/run --jobs 2", 2, "--jobs is for studies", base="run"),
     Row("not finished", "compare TMP/stopped", 5, "is not finished; continue with", base="stopped"),
     Row("a folder that is taken", "train --mode mono-bi --encoder tiny -o TMP/run", 5,
-        "go on with: metasearch resume", base="run"),
+        "or continue with: metasearch resume", base="run"),
     Row("unfinished, checkpoints cut off", "resume TMP/stopped", 5,
         "weights.safetensors: the checkpoint is damaged.*And so is",
         _both(partial(_cut, "stopped/checkpoint/weights.safetensors")), "stopped"),

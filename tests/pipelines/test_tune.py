@@ -221,5 +221,5 @@ def test_a_few_labels_bring_what_needs_none(tmp_path):
     result = ms.tune(rows(3), tmp_path / "out", encoder="tiny")
     assert result.choice is None
     assert result.table == []
-    assert "6 labels are too few to hold some out" in result.report
+    assert "Too few labelled questions to hold some out (6; at least 8 in 6 groups)" in result.report
     assert json.loads((tmp_path / "out/facts.json").read_text())

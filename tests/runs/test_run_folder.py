@@ -164,7 +164,7 @@ def test_a_folder_that_a_process_left_before_its_run_began_is_taken(tmp_path):
 
 def test_only_in_the_folder_of_a_run_resume_is_advised(tmp_path):
     RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    with pytest.raises(RunFolderError, match=r"/run exists already; .*, or go on with: metasearch resume .*/run$"):
+    with pytest.raises(RunFolderError, match=r"/run exists already; .*, or continue with: metasearch resume .*/run$"):
         RunFolder.create(tmp_path / "run", CONFIG, "abc")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "other").mkdir()

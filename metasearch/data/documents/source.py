@@ -13,8 +13,8 @@ from pathlib import Path
 from metasearch import io
 from metasearch.config.languages import is_known
 from metasearch.data.documents.languages import Series, find_folder_language, find_language, find_series, find_untagged
-from metasearch.data.formats.text_files import suffix_of
-from metasearch.errors import DataError, nearest
+from metasearch.data.formats.text_files import near, suffix_of
+from metasearch.errors import DataError
 
 SUFFIXES = {
     ".txt": "text",
@@ -109,7 +109,7 @@ class _Search:
             if getattr(error, "errno", None) == errno.ENAMETOOLONG:
                 raise
             raise DataError(
-                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{_near(path)}"
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{near(path)}"
             ) from None
         if stat.S_ISDIR(mode):
             self._add_folder(path, self._told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))
@@ -217,11 +217,3 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
             yield from sorted(inside, key=lambda entry: entry.name)
     except OSError as error:
         raise DataError(f"{folder}: cannot be read: {error.strerror or error}") from None
-
-
-def _near(path: Path) -> str:
-    try:
-        hint = nearest(path.name, os.listdir(path.parent))
-    except (OSError, ValueError):
-        return ""
-    return f".{hint}" if "Did you mean" in hint else ""

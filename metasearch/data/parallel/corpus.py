@@ -184,8 +184,8 @@ class Corpus(Sequence[Translation]):
         for language, count in zip(self.languages, left.tolist(), strict=True):
             if not count:
                 raise DataError(
-                    f"dev={dev}: {language} has {self.counts[language]} pairs; none with a source of its own is left "
-                    "to train on. Lower dev, or add text"
+                    f"dev={dev}: {language} has {self.counts[language]} pairs; the dev set leaves no other source to "
+                    "train on. Lower dev, or add text"
                 )
         return self.subset(kept), self.subset(held)
 

@@ -103,8 +103,8 @@ class Translations:
 
     def __str__(self) -> str:
         named = f"{described(self.block)}: {self.rows} rows, fingerprint {self.fingerprint}"
-        held = f"; {self.left_out} left out, as they stand in dev or test" if self.left_out else ""
-        return f"{named}{held}" + (f"; {self.own} rows of the data's own left out" if self.own else "")
+        held = f"; {self.left_out} dropped, because they are in dev or test" if self.left_out else ""
+        return f"{named}{held}" + (f"; {self.own} of the data's own rows dropped" if self.own else "")
 
 
 def described(block: Translate) -> str:

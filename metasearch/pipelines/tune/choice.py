@@ -17,7 +17,7 @@ from metasearch.runs.per_query_results import QueryResults, load
 from metasearch.runs.rows import MEAN
 
 ALPHA = 0.05
-_RANKED: Mapping[str, str] = {BALANCED: "scores normalised per language", EXPANDED: "neighbour averaging"}
+_RANKED: Mapping[str, str] = {BALANCED: "balanced scores", EXPANDED: "document expansion"}
 OPTIONS: Mapping[str, str] = {BALANCED: " --balance", EXPANDED: " --expand"}
 """Pool → the option of `metasearch search` that ranks in the same way."""
 

@@ -213,11 +213,12 @@ class TuneRun(Run[TuneConfig]):
         """Return the encoder without language bias, which takes no label, or unchanged."""
         languages = projectable([self.labels.everything])
         few = (
-            f"{len(self.labels.data.questions)} labels are too few to hold some out (at least {LEAST_LABELS} questions "
+            f"Too few labelled questions to hold some out ({len(self.labels.data.questions)}; at least {LEAST_LABELS} "
             f"in {2 * LEAST_FOLDS} groups)"
         )
         if is_neutral(self.encoder) or not languages:
-            self._note(f"{few}, so that the base encoder is kept: nothing here could improve it without labels.")
+            why = "it has a projection" if is_neutral(self.encoder) else "the texts are too few for a projection"
+            self._note(f"{few}. The base encoder is kept: {why}.")
             return self.encoder
         texts = tagged_of(self.labels.everything, NeutralSettings().texts, languages)
         append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
@@ -257,7 +258,7 @@ class TuneRun(Run[TuneConfig]):
                 f"the labels and documents are in {', '.join(sorted(data.languages))}."
             )
         if len(pools(data)) == 1:
-            self._note("Per-language score normalisation was skipped: the documents are in one language.")
+            self._note("Balanced scores were skipped: the documents are in one language.")
         if not self.config.translations:
             self._note("Alignment was skipped: it needs --translations.")
 
@@ -309,7 +310,7 @@ class TuneRun(Run[TuneConfig]):
             Candidate(f"passage {i}", each.language, each.text, f"passage {i}") for i, each in enumerate(found[::step])
         ]
         self.labels = Labels(self.labels.data, self.labels.benchmark, tuple(extra), self.labels.whole)
-        self._note(f"Folds search {len(extra)} of {len(found)} passages without a label beside the labelled ones.")
+        self._note(f"Folds also search {len(extra)} of {len(found)} passages of the documents.")
 
 
 # The Python interface.

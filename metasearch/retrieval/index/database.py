@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.data.formats.text_files import near
 from metasearch.errors import RunFolderError
 from metasearch.io import require_file, write_error
 from metasearch.retrieval.index.base import KEY_BYTES, Kind, SourceFile
@@ -294,9 +295,11 @@ def read_state(folder: Path) -> dict[str, Any]:
 
 def require_index(folder: Path) -> None:
     """Raise `RunFolderError` unless a folder is an index."""
-    if not exists(folder):
-        what = f"is no index: it has no {FILE}" if folder.exists() else "does not exist"
-        raise RunFolderError(f"{folder} {what}; make one with metasearch index DOCS -o {folder}")
+    if exists(folder):
+        return
+    if folder.exists():
+        raise RunFolderError(f"{folder} is no index: it has no {FILE}; make one with metasearch index DOCS -o INDEX")
+    raise RunFolderError(f"{folder} does not exist; make one with metasearch index DOCS -o {folder}{near(folder)}")
 
 
 def checked_state(database: Database) -> dict[str, Any]:

@@ -135,5 +135,5 @@ def _encode(
             store.upsert(vectors, passages, passage_keys(passages))
             done += len(passages)
     except KeyboardInterrupt:
-        kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept, and the same command goes on"
+        kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
         raise interrupted(f"stopped; {kept}") from None
