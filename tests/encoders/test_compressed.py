@@ -1,7 +1,5 @@
 """Compressed encoders: the factorised word table, recurrent layers, and a model of transformers made of both."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -112,18 +110,6 @@ def test_a_saved_student_is_the_same_to_the_bit_and_holds_each_weight_once(stude
     assert weights < (folder / "model.safetensors").stat().st_size < weights + 10_000
     _, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]  # noqa: PT018
-
-
-def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
-    model = copy.deepcopy(transformer_of(student))
-    words = model.config.vocab_size
-    ids = torch.tensor([[3, 4, 5]])
-    before = model(ids).last_hidden_state
-    for new in (words + 7, 50):
-        table = model.resize_token_embeddings(new, mean_resizing=False)
-        assert table.num_embeddings == model.config.vocab_size == model.config.backbone.vocab_size == new
-        torch.testing.assert_close(model(ids).last_hidden_state, before)
-    assert model.get_input_embeddings().table.weight.shape == (50, 4)
 
 
 def test_a_student_is_not_compressed_again(student):

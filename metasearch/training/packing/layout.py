@@ -77,11 +77,10 @@ def attend(
     """Attend within each text; an attention function for transformers.
 
     Query, key and value are `(1, heads, N, d)`; returns `(1, N, heads, d)`, and None for the attention weights. On a
-    CPU it computes in float32 under autocast, as bfloat16 attention is slower there. transformers passes the features
-    of `packed`
-    on: `spans`, or to attend to all texts at once `inside`, a mask of tokens side by side `(texts, longest)`, and
-        `place`, the number of each token there `(N,)`. With a `sliding_window`, tokens see only nearer tokens of their
-        text.
+    CPU it computes in float32 under autocast, as bfloat16 attention is slower there. transformers passes on the
+    features of `packed`: `spans`, or to attend to all texts at once `inside`, a mask of tokens side by side `(texts,
+    longest)`, and `place`, the number of each token there `(N,)`. With a `sliding_window`, tokens see only nearer
+    tokens.
     """
     if inside is not None and place is not None:
         return _at_once(query, key, value, dropout, scaling, inside, place, sliding_window), None
