@@ -88,25 +88,18 @@ class MetasearchModel:
     def mteb_model_meta(self) -> Any:
         """The facts that mteb keeps of a model; unknown ones are None."""
         meta = import_extra("mteb.models.model_meta", "mteb", "a model of mteb")
-        return meta.ModelMeta(
-            loader=None,
-            name=f"metasearch/{Path(self.encoder.name).name}",
-            revision=self.revision,
-            release_date=None,
-            languages=None,
-            n_parameters=self.encoder.parameter_count,
-            memory_usage_mb=self.encoder.size / 2**20,
-            max_tokens=max(self.encoder.limit(role) for role in _ROLES.values()),
-            embed_dim=self.encoder.dimension(),
-            license=None,
-            open_weights=None,
-            public_training_code=None,
-            public_training_data=None,
-            framework=["Sentence Transformers", "PyTorch"],
-            similarity_fn_name=meta.ScoringFunction.COSINE,
-            use_instructions=any(self.encoder.prompt(role) for role in _ROLES.values()),
-            training_datasets=None,
-        )
+        facts = {
+            "name": f"metasearch/{Path(self.encoder.name).name}",
+            "revision": self.revision,
+            "n_parameters": self.encoder.parameter_count,
+            "memory_usage_mb": self.encoder.size / 2**20,
+            "max_tokens": max(self.encoder.limit(role) for role in _ROLES.values()),
+            "embed_dim": self.encoder.dimension(),
+            "framework": ["Sentence Transformers", "PyTorch"],
+            "similarity_fn_name": meta.ScoringFunction.COSINE,
+            "use_instructions": any(self.encoder.prompt(role) for role in _ROLES.values()),
+        }
+        return meta.ModelMeta.create_empty(facts)
 
 
 def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str, str] | None = None) -> Any:
