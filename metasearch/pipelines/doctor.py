@@ -17,7 +17,7 @@ from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums
 from metasearch.runs.rows import read_complete_rows
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
@@ -74,6 +74,8 @@ def _run(folder: Path, kind: str, trust_remote_code: bool) -> Iterator[Finding]:
     def scores() -> str:
         if not files.finished:
             return f"{len(files.results())} scores"
+        if kind == "tune" and "results.jsonl" not in read_checksums(folder / SUMS):
+            return "no scores: too few labels to hold some out"
         tree = yaml.tree(folder / CONFIG)["config"]
         assert isinstance(tree, dict)  # it has been read as a configuration
         return f"{len(read_complete_rows(folder / 'results.jsonl', tree))} scores"

@@ -224,7 +224,7 @@ def write_checksums(folder: Path, report: str) -> None:
 
 def require_unchanged(folder: Path) -> None:
     """Raise `RunFolderError` if a file in a finished run has changed; readers report missing ones."""
-    for name, expected in _read_checksums(folder / SUMS).items():
+    for name, expected in read_checksums(folder / SUMS).items():
         path = folder / name
         if path.is_file() and digest(path) != expected:
             raise RunFolderError(
@@ -233,7 +233,7 @@ def require_unchanged(folder: Path) -> None:
             )
 
 
-def _read_checksums(path: Path) -> Mapping[str, str]:
+def read_checksums(path: Path) -> Mapping[str, str]:
     """Return file name → hash; empty if there is no such file."""
     if not path.exists():
         return {}

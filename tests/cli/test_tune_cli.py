@@ -46,6 +46,7 @@ def test_few_labels_in_one_language_keep_the_base_encoder_and_say_so(folder):
     made = metasearch("tune", folder / "few.jsonl", "--encoder", "tiny", "-o", folder / "few")
     assert "Too few labelled questions to hold some out (1;" in made.stdout
     assert "The base encoder is kept: the texts are too few for a projection" in made.stdout
+    assert "no scores: too few labels to hold some out" in metasearch("doctor", folder / "few").stdout
 
 
 @pytest.mark.parametrize(
