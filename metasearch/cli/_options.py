@@ -292,7 +292,7 @@ fold, fold_seed = setting(DataConfig, "fold"), setting(DataConfig, "fold_seed")
 FOLD = ("fold", "fold_seed", "data", "include")
 one_fold = options_group(fold, fold_seed, data, include)
 """The fold of a task, for `load_benchmark`; `FOLD` are the parameters."""
-device, precision = setting(ComputeConfig, "device"), setting(ComputeConfig, "precision")
+device = setting(ComputeConfig, "device")
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 
 
@@ -348,5 +348,8 @@ track = click.option(
     "--track", "trackers", type=Choice(TRACKERS), multiple=True,
     help="Send loss and dev scores to an experiment tracker; repeatable.",
 )  # fmt: skip
+assignments = click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable."
+)
 run = options_group(output("Run folder; by default a new one below runs/."), track, as_json())
 """Where a run goes, and what it prints."""

@@ -20,7 +20,7 @@ from metasearch.errors import ConfigError
 )  # fmt: skip
 @_options.settings(DistillConfig)
 @click.option("--stages", metavar="WHICH", help="Stages to run, such as 2-4, 3 or student,contrast.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
+@_options.assignments
 @_options.run
 def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Run the stages of a recipe: teach an assistant, compress it into a student, align languages.

@@ -1,7 +1,7 @@
 """`metasearch evaluate`: score an encoder without training."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from metasearch.config.run import EvaluateConfig
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
-    from metasearch.config.recipe import Role
     from metasearch.config.task import Task
 
 
@@ -52,9 +51,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
     benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
     tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
     config = EvaluateConfig.model_validate(tree)
-    _check(benchmark.task, config.pools, config.encoder.prompts)
-    if trec_run is not None:
-        _check_trec_run(benchmark.task, config.pools[0])
+    _check(benchmark.task, config, trec_run)
     if RERANKED not in config.pools:
         reject_unused_options("rerank", "rerank_top", why="nothing is reranked; add --pool reranked")
     # Before an encoder is loaded: a task that is all test has no other part.
@@ -71,25 +68,22 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
         append_rows(output, rows)
 
 
-def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") -> None:
-    """Raise `ConfigError` for pools or prompts that do not exist for the kind of task; any prompt may be removed."""
+def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
+    """Raise `ConfigError` for pools, prompts or rankings that do not exist for the task; any prompt may be removed."""
     from metasearch.config.recipe import public_name
     from metasearch.config.task import ROLES
 
-    if task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
+    if task.kind != "retrieval" and tuple(config.pools) != RETRIEVAL_POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
         raise ConfigError(f"--pool is for retrieval; task '{task.task}' {does[task.kind]}")
-    for role, prompt in prompts.items():
+    for role, prompt in config.encoder.prompts.items():
         if prompt and role not in ROLES[task.kind]:
             own = " and ".join(map(public_name, ROLES[task.kind]))
             raise ConfigError(f"--prompt {public_name(role)}=…: task '{task.task}' has no such role; it has {own}")
-
-
-def _check_trec_run(task: "Task", pool: str) -> None:
-    if task.kind != "retrieval":
+    if trec_run and task.kind != "retrieval":
         raise ConfigError(f"--trec-run: task '{task.task}' is a {task.kind} task; only retrieval tasks have rankings")
-    if pool in ("bilingual", "monolingual"):
-        raise ConfigError(f"--trec-run: pool '{pool}' is one ranking per language; put another --pool first")
+    if trec_run and config.pools[0] in ("bilingual", "monolingual"):
+        raise ConfigError(f"--trec-run: pool '{config.pools[0]}' is one ranking per language; put another --pool first")
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:

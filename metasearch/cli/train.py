@@ -21,7 +21,7 @@ from metasearch.errors import ConfigError
 @click.option(
     "--recipe", shell_complete=_complete.declared("recipe"), help="Hyper-parameters by name; by default the learner's."
 )
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
+@_options.assignments
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid at most.")
 @_options.run
 def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:

@@ -78,10 +78,10 @@ def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings
     require_none(encoder)
     neutral = train_map(encoder, benchmark, settings, callback)
     append(encoder, neutral)
-    say(neutral, benchmark, settings)
+    log_projection(neutral, benchmark, settings)
 
 
-def say(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) -> None:
+def log_projection(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) -> None:
     """Log the data behind a projection of `train_map`."""
     count = sum(map(len, train_texts(benchmark, settings).values()))
     log.info(

@@ -20,7 +20,7 @@ from metasearch.pipelines.cards import write_training_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.merge import MergeStage
-from metasearch.pipelines.neutral import neutralise, say, train_map
+from metasearch.pipelines.neutral import log_projection, neutralise, train_map
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
@@ -167,7 +167,7 @@ class TrainRun(Run[RunConfig]):
         stage = recipe.neutralise
         if stage and stage.when == "after":
             neutral = train_map(encoder, benchmark, stage, callback, trained.part("train"))
-            say(neutral, benchmark, stage)
+            log_projection(neutral, benchmark, stage)
             self._add_scores(
                 recipe.delivers, facts, callback, lambda part: ProjectedEncoder(trained.part(part), neutral)
             )

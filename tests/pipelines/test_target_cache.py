@@ -13,12 +13,13 @@ import torch
 from safetensors.numpy import load_file
 
 from metasearch import io
+from metasearch.algorithms.base import TargetSpec
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import NonFiniteError, RunFolderError
+from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.pipelines.distill import target_cache
-from metasearch.pipelines.distill.target_cache import cached_targets
+from metasearch.pipelines.distill.target_cache import LiveTokens, cached_targets, comparable
 
 TEXTS = [f"{'a small house ' * (i % 7)}number {i}" for i in range(150)]
 PROCESSES = multiprocessing.get_context("fork")
@@ -244,3 +245,40 @@ def test_a_vector_that_is_not_finite_names_the_encoder_and_the_text_and_is_not_k
     with pytest.raises(NonFiniteError, match="encoder tiny: its pooled vector of the text 'broken' is not finite"):
         cached_targets(tmp_path, encoder, [long, "broken"], "text", "pooled")
     assert pieces(tmp_path) == []
+
+
+# Targets by token are computed with each batch: rows of the encoder itself, text after text.
+
+# Not by length, and more than one part of them: a part has at least 256 tokens.
+LONG = [f"{'the old house by the sea ' * (1 + i % 4)}{i}" for i in range(50)]
+
+
+def rows_of(encoder, text, output):
+    with torch.no_grad():
+        return encoder.embedder(encoder.features([text], "text"), output).numpy()
+
+
+@pytest.mark.parametrize(("output", "threads"), [("tokens", 1), ("states", 2)])
+def test_rows_are_those_of_each_text_alone_in_the_order_of_the_texts(output, threads):
+    encoder = tiny.build(MaxLength(text=32))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        found = LiveTokens(encoder, output).vectors(LONG)
+    finally:
+        torch.set_num_threads(before)
+    expected = [rows_of(encoder, text, output) for text in LONG]
+    assert [len(rows) for rows in expected] == encoder.lengths(LONG, "text").tolist()
+    np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("output", ["tokens", "states"])
+def test_texts_after_another_prompt_have_other_tokens(output):
+    encoder = tiny.build(MaxLength(text=32))
+    asks = tiny.build(MaxLength(text=32))
+    asks.model.prompts = dict.fromkeys(["query", "document", "passage"], "query: ")
+    asks.model.default_prompt_name = "query"
+    comparable(encoder, encoder, TargetSpec(output, translations=True))
+    comparable(asks, encoder, TargetSpec("sentence", translations=True))
+    with pytest.raises(ConfigError, match=f"output {output}: .* puts 'query: ' before texts and .* ''; they must be"):
+        comparable(asks, encoder, TargetSpec(output, translations=True))
