@@ -148,22 +148,12 @@ def _metadata(benchmark: Benchmark, split: str, subsets: Mapping[str, list[str]]
     return import_extra("mteb.abstasks.task_metadata", "mteb", "a task of mteb").TaskMetadata(
         name=f"{name}Fold{benchmark.fold}",
         description=task.description,
-        reference=None,
         dataset={"path": f"metasearch/{task.task}", "revision": benchmark.data.fingerprint},
         type="Retrieval",
         category="t2t",
-        modalities=["text"],
         eval_splits=[split],
         eval_langs=dict(subsets),
         main_score=f"map_at_{K}",
-        date=None,
-        domains=None,
-        task_subtypes=None,
-        license=None,
-        annotations_creators=None,
-        dialect=None,
-        sample_creation=None,
-        bibtex_citation="",
     )
 
 
