@@ -98,22 +98,6 @@ def test_encoding_follows_the_present_weights(encoder):
     assert not np.allclose(changed.encode(["key"], "text"), before, atol=1e-3)
 
 
-@pytest.mark.parametrize(("role", "limit"), [("question", 8), ("candidate", 16), ("text", 12)])
-def test_each_role_has_its_length_in_tokens(encoder, role, limit):
-    cut = with_lengths(encoder, question=8, candidate=16, text=12)
-    words = ["and"] * (limit - 2)  # one token each; the special tokens at both ends count
-    shorter, whole, longer = " ".join(words[:-1]), " ".join(words), " ".join([*words, "some", "more"])
-    assert cut.limit(role) == limit
-    assert [len(cut.features([text], role)["input_ids"][0]) for text in (shorter, whole, longer)] == [
-        limit - 1,
-        limit,
-        limit,
-    ]
-    shorter, whole, longer = cut.encode([shorter, whole, longer], role)
-    np.testing.assert_allclose(longer, whole, atol=1e-6)
-    assert not np.allclose(shorter, whole, atol=1e-6)
-
-
 def test_queries_and_documents_are_encoded_in_their_roles(encoder):
     cut, texts = with_lengths(encoder, question=8, candidate=16, text=12), ["and " * 40]
     np.testing.assert_array_equal(cut.encode_query(texts), cut.encode(texts, "question"))

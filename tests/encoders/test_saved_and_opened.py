@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
@@ -16,6 +17,7 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import NeutralMap, append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
+from metasearch.errors import EncoderError
 
 LENGTHS = MaxLength(question=9, candidate=33, text=17)
 ROLES = ("question", "candidate", "text")
@@ -78,3 +80,18 @@ def test_the_files_of_an_encoder_do_not_depend_on_what_it_has_read(tmp_path, kin
     for path in (path for path in (tmp_path / "before").rglob("*") if path.is_file()):
         again = tmp_path / "after" / path.relative_to(tmp_path / "before")
         assert again.read_bytes() == path.read_bytes(), path.name
+
+
+def test_a_checkpoint_in_half_precision_is_loaded_in_full(tmp_path):
+    encoder = make("bert")
+    copy.deepcopy(encoder.model).half().save_pretrained(str(tmp_path), create_model_card=False)
+    opened = open_checkpoint(str(tmp_path))
+    assert {parameter.dtype for parameter in opened.embedder.parameters()} == {torch.float32}
+    np.testing.assert_allclose(opened.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=0.02)
+
+
+def test_a_peft_adapter_is_refused(tmp_path):
+    make("bert").save(tmp_path)
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(EncoderError, match="is a PEFT adapter; merge it into its base"):
+        open_checkpoint(str(tmp_path))

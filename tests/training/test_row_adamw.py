@@ -179,18 +179,3 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, stop, used):
     left, right = outer.state(third, resumed), outer.state(first, whole)
     assert left.keys() == right.keys()
     assert all(torch.equal(left[name], right[name]) for name in left)
-
-
-def test_a_step_is_that_of_adamw_written_by_hand():
-    """m ← β₁m + (1-β₁)g; v ← β₂v + (1-β₂)g²; w ← (1 - lr·decay)w - lr·m̂/(√v̂ + ε): of row 1 in step 1, of row 3 in 2."""
-    weight = nn.Parameter(torch.full((4, 1), 10.0, dtype=torch.float64))
-    optimizer = RowAdamW([weight], lr=0.1, eps=0.5, weight_decay=0.2)
-    for row, value in ((1, 3.0), (3, -4.0)):
-        take(optimizer, weight, sparse(torch.tensor([row]), torch.tensor([[value]], dtype=torch.float64), size=4))
-    decay = 1 - 0.1 * 0.2
-    m1, v1 = 0.1 * 3, 0.001 * 9
-    first = 10 * decay - 0.1 * (m1 / 0.1) / ((v1 / 0.001) ** 0.5 + 0.5)
-    again = first * decay - 0.1 * (0.9 * m1 / (1 - 0.9**2)) / ((0.999 * v1 / (1 - 0.999**2)) ** 0.5 + 0.5)
-    m3, v3 = 0.1 * -4, 0.001 * 16
-    other = 10 * decay**2 - 0.1 * (m3 / (1 - 0.9**2)) / ((v3 / (1 - 0.999**2)) ** 0.5 + 0.5)
-    assert weight.detach()[:, 0].tolist() == pytest.approx([10 * decay**2, again, 10 * decay**2, other], rel=1e-13)

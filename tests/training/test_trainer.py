@@ -167,13 +167,6 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
     assert not same(ends[0], ends[1])
 
 
-def test_the_only_step_of_a_training_has_the_whole_rate_whatever_its_warm_up():
-    for warmup in (0.1, 0.514, 0.99):
-        for decay in ("none", "linear", "cosine"):
-            told, _ = trained(Slope(1.0), Outer(lr=0.2, warmup=warmup, decay=decay), steps=1)
-            assert told[0]["lr"] == 0.2
-
-
 @pytest.mark.slow
 def test_bf16_runs_in_first_order_and_is_refused_in_second():
     learner, benchmark, recipe = start()

@@ -1,4 +1,4 @@
-"""A word table whose gradient holds only the rows of a step's words is trained, and resumed, as with a whole one."""
+"""A word table whose gradient holds only the rows of a step's words is trained as with a whole one."""
 
 import itertools
 
@@ -7,11 +7,10 @@ import torch
 
 from helpers.padded import padded
 from helpers.small import TOKENS, VOCABULARY, SmallEncoder
-from helpers.training import Killed, Recorder, kill, same, weights
+from helpers.training import Recorder, same, weights
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.errors import NonFiniteError
-from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
 
@@ -63,14 +62,12 @@ class Numbered:
 SCORES = itertools.count()  # ever better, so that the last weights stay
 
 
-def fit_words(learner, outer, steps=12, store=None, resume=False, gradients=gradients, **recorder):
+def fit_words(learner, outer, gradients=gradients):
     """Train on words; return the terms of each step."""
-    told, hear = [], Recorder(**recorder)
-    act = hear.on_step
-    hear.on_step = lambda step, total, phase, terms: (told.append(terms), act(step, total, phase, terms))
-    plan = Schedule((Phase("train", Numbered(), steps),), steps, 1)
-    pace = EvalSchedule(eval_every=2, patience=0)
-    Trainer(learner, gradients, plan, outer, pace, lambda: next(SCORES), hear, store).fit(resume)
+    told, hear = [], Recorder()
+    hear.on_step = lambda step, total, phase, terms: told.append(terms)
+    plan = Schedule((Phase("train", Numbered(), 12),), 12, 1)
+    Trainer(learner, gradients, plan, outer, EvalSchedule(eval_every=2, patience=0), lambda: next(SCORES), hear).fit()
     return told
 
 
@@ -92,17 +89,6 @@ def test_a_word_table_with_a_gradient_of_rows_is_trained_as_with_the_whole_one(s
     assert [terms["grad"] for terms in told[0]] == pytest.approx([terms["grad"] for terms in told[1]], rel=1e-13)
     if "clip" in settings:
         assert max(terms["grad"] for terms in told[0]) > settings["clip"]
-
-
-@pytest.mark.parametrize(("settings", "killed_at"), [*zip(ROW_SETTINGS, [1, 8, 8], strict=True)])
-def test_training_by_rows_resumes_to_the_same_bits(tmp_path, settings, killed_at):
-    whole, dying, resumed = (Words(by_rows=True) for _ in range(3))
-    outer, store = Outer(lr=0.05, **settings), CheckpointStore(tmp_path)
-    fit_words(whole, outer)
-    with pytest.raises(Killed):
-        fit_words(dying, outer, store=store, at=killed_at, act=kill)
-    fit_words(resumed, outer, store=store, resume=True)
-    assert same(weights(resumed), weights(whole))
 
 
 def test_a_row_that_is_not_finite_stops_before_the_update():
