@@ -158,8 +158,8 @@ def _warn_of_ids(data: RetrievalData, folder: Path) -> None:
     first = {question.language: question.id for question in reversed(data.questions)}
     ids = ", ".join(f"'{uid}' in {language}" for language, uid in sorted(first.items()))
     log.warning(
-        "%s: no id occurs in two languages (%s). Translations of a question need the same id: now the relevant "
-        "candidates of each question are in one language, so usually one candidate of the whole pool",
+        "%s: no id occurs in two languages (%s). Translations of a question need the same id; without it "
+        "each question has relevant candidates in one language only",
         folder, ids,
     )  # fmt: skip
 

@@ -52,11 +52,11 @@ class Report:
         self.examples += other.examples
 
     def describe(self) -> str:
-        """Return the counts in words, such as `100 lines read, 97 kept; dropped: 3 no tab; passed over: README`."""
+        """Return the counts in words, such as `100 lines read, 97 kept; dropped: 3 no tab; skipped: README`."""
         parts = [f"{self.read} lines read, {self.kept} kept"]
         if self.dropped:
             parts.append("dropped: " + ", ".join(f"{count} {reason}" for reason, count in self.dropped.items()))
         if self.ignored:
             names = [Path(name).name for name in self.ignored[:EXAMPLES]]
-            parts.append("passed over: " + ", ".join(names + ["..."] * (len(self.ignored) > EXAMPLES)))
+            parts.append("skipped: " + ", ".join(names + ["..."] * (len(self.ignored) > EXAMPLES)))
         return "; ".join(parts)

@@ -220,7 +220,7 @@ def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
                 "files changed, or written by another program?"
             )
         if left:
-            log.warning("%s: %s, passed over", what, _join(left, "beside the encoder"))
+            log.warning("%s: ignored %s", what, _join(left, "beside the encoder"))
 
 
 def uses_pooler(model: SentenceTransformer) -> bool:

@@ -63,7 +63,7 @@ def _machine() -> Iterator[Finding]:
     except (ImportError, OSError) as error:  # missing, or its shared libraries are
         yield bad("torch", EncoderError(f"cannot be imported: {first_line(error)}"))
         return
-    yield Finding("threads", f"{torch.get_num_threads()}, which OMP_NUM_THREADS changes")
+    yield Finding("threads", f"{torch.get_num_threads()}; set OMP_NUM_THREADS to change")
     for number in range(torch.cuda.device_count()):
         known = torch.cuda.get_device_properties(number)
         bf16 = "bf16" if known.major >= 8 else "no bf16: use fp32"  # from compute capability 8 on

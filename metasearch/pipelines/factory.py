@@ -226,4 +226,4 @@ def _log_choices(learner: Learner, recipe: Recipe, one_part: bool, precision: st
     if learner.second_order and not is_static(learner.encoder.model):
         log.info("second order: using plain attention, which can be differentiated twice")
     if recipe.budget.meta_valid and one_part:
-        log.info("meta-valid trains on the questions of the dev score; budget.dev_holdout holds some out")
+        log.info("meta-valid trains on the questions of the dev score; set budget.dev_holdout to reserve some")

@@ -40,7 +40,10 @@ def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) 
     for tag in languages:
         require_known("language", tag, data.languages)
     if config.split != "train":
-        log.warning("anchors are questions of the %s part: do not test a model on them that saw them", config.split)
+        log.warning(
+            "anchors are questions of the %s part: never test a model on them that was trained on these rows",
+            config.split,
+        )
     encoder = load_encoder(config.encoder, benchmark.task.max_length, device=config.compute.device)
     with report_progress(encoder, lambda done, total: callback.on_encode("mine", done, total)):
         rows = list(mine_rows(data, encoder.encode, languages, config))
@@ -67,7 +70,7 @@ def mine_rows(data: RetrievalData, embed: Embed, languages: list[str], config: M
                 yield {"anchor": question.text, "positive": positive.text, **texts}
     if few:
         counts = ", ".join(f"{tag} {count:,}" for tag, count in sorted(few.items()))
-        log.warning("rows with fewer than %d negatives, which are not written: %s", config.negatives, counts)
+        log.warning("skipped rows with fewer than %d negatives: %s", config.negatives, counts)
 
 
 def write_rows(rows: list[dict[str, str]], output: Path, split: str) -> Path:

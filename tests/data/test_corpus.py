@@ -112,7 +112,7 @@ def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
     corpus = read(tmp_path)
     assert pairs_of(corpus) == ONE_TWO
     assert corpus.report.ignored == (str(readme), str(dev))
-    assert corpus.report.describe() == "2 lines read, 2 kept; passed over: README, TED2020-en-de-dev.tsv"
+    assert corpus.report.describe() == "2 lines read, 2 kept; skipped: README, TED2020-en-de-dev.tsv"
     assert pairs_of(read(dev)) == [("three", "drei")]
 
 

@@ -179,7 +179,7 @@ def test_ctrl_c_stops_all_cells_and_again_stops_them_at_once(tmp_path, monkeypat
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
     watcher = Impatient(times)
-    with pytest.raises(Interrupted, match=r"stopped; what was reached is saved\. Continue with: metasearch resume"):
+    with pytest.raises(Interrupted, match=r"stopped; progress is saved\. Continue with: metasearch resume"):
         crossval(config, tmp_path / "study", jobs=2, watcher=watcher)
     assert Busy.heard == heard
     assert watcher.stopped == 2
@@ -197,7 +197,7 @@ def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp
     monkeypatch.setattr(runner, "open_launcher", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
-    with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
+    with pytest.raises(Interrupted, match="stopped; progress is saved"):
         crossval(config, tmp_path / "study", jobs=2)
     assert Busy.heard == []
 

@@ -93,7 +93,7 @@ def test_a_study_that_is_killed_stopped_and_requeued_has_the_bits_of_an_undistur
         runner.send(signal.SIGINT)
         code, _, wrote = runner.ended()
     assert code == 130, wrote
-    assert f"stopped; what was reached is saved. Continue with: metasearch resume {study.path}" in wrote
+    assert f"stopped; progress is saved. Continue with: metasearch resume {study.path}" in wrote
     assert "; model and checkpoint are saved" in last_error(study.log(TUNED))
     reached = len(steps(study))
     assert 12 <= reached < STEPS

@@ -49,7 +49,7 @@ def test_the_range_and_the_margin_skip_what_may_be_an_answer(caplog):
     assert mined(("de",), negatives=1, relative_margin=0.05)[0] == row(
         "de question 0", "de sentence 0", "de sentence 3"
     )
-    assert "rows with fewer than 1 negatives, which are not written: de" in caplog.text
+    assert "skipped rows with fewer than 1 negatives: de" in caplog.text
 
 
 def test_the_command_takes_questions_of_train_alone_and_writes_json_lines(tmp_path):

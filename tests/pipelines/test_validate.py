@@ -98,7 +98,7 @@ def test_ids_that_join_no_languages_are_a_warning_and_forms_of_unicode_do_not_ma
     assert [message for message in caplog.messages if "no id occurs" in message] == caplog.messages
     assert len(caplog.messages) == bool(says)
     assert (says or "") in caplog.text
-    assert not says or caplog.messages[0].endswith("so usually one candidate of the whole pool")
+    assert not says or caplog.messages[0].endswith("each question has relevant candidates in one language only")
 
 
 def test_a_set_larger_than_dev_is_refused_with_what_is_there(tmp_path):

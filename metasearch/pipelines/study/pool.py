@@ -56,7 +56,7 @@ class Pool:
             finally:
                 self._stop()
         except KeyboardInterrupt:
-            raise stopped(self.study.path, "stopped; what was reached is saved") from None
+            raise stopped(self.study.path, "stopped; progress is saved") from None
 
     def _submit(self) -> bool:
         """Submit as many waiting cells as there is room for; return whether any cell is left."""

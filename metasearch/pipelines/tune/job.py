@@ -222,7 +222,7 @@ class TuneRun(Run[TuneConfig]):
             return self.encoder
         texts = tagged_of(self.labels.everything, NeutralSettings().texts, languages)
         append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
-        self._note(f"{few}. Language bias was removed from the base encoder, which takes no label.")
+        self._note(f"{few}. Language bias was removed from the base encoder, which needs no labels.")
         return self.encoder
 
     def _align(self, callback: Callback) -> Path:

@@ -77,7 +77,6 @@ def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:
     if outside:
         shown = ", ".join(f"{tag} {count:,}" for tag, count in outside.items())
         log.warning(
-            "new passages in languages outside the estimate of the language bias: %s; an index that is "
-            "made anew has them in",
+            "new passages in languages outside the estimate of the language bias: %s; make a new index to include them",
             shown,
         )
