@@ -68,7 +68,7 @@ def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one
     ("change", "code", "says"),
     [
         (["stages.align.corpus.max_tokens=1"], 3, "max_tokens=1: no pair is that short"),
-        ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; none with a source of its own"),
+        ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; the dev set leaves no other"),
     ],
 )
 def test_a_run_that_fails_before_its_first_step_leaves_no_folder(place, tmp_path, change, code, says):
