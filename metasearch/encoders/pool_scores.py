@@ -5,16 +5,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-# Document expansion across languages: candidates move towards their nearest ones in other languages.
+# Document expansion across languages: candidates move towards their nearest ones in other languages. The mean of a text
+# and its translations has less noise than one of them. Nothing marks translations, but few other texts are as similar:
+# with the cube of its cosine as weight, another neighbour changes little.
 #
-# Where a pool holds translations of a text, each of them says something about what the text means, and their mean says
-# it
-# with less noise than one alone. Nothing tells which candidates are translations, but few others are as alike: with the
-# cube of its cosine as weight, a neighbour that is no translation changes little.
-#
-# Known from image search as database augmentation (Turcot and Lowe 2009; Arandjelović and Zisserman 2012), with the
-# weights of α-weighted expansion, α = 3 (Radenović et al. 2019, "Fine-tuning CNN image retrieval with no human
-# annotation", section 5.3). One neighbour in each other language, by vectors without their language's mean, is ours.
+# Database augmentation in image search (Turcot and Lowe 2009; Arandjelović and Zisserman 2012), with the weights of
+# α-weighted expansion, α = 3 (Radenović et al. 2019, "Fine-tuning CNN image retrieval with no human annotation",
+# section 5.3). One neighbour in each other language, by vectors without their language's mean, is ours.
 
 ALPHA = 3.0
 _CELLS = 2**24
@@ -61,21 +58,15 @@ def _unit(vectors: Vectors) -> Vectors:
     return (vectors / np.where(lengths > 1e-6, lengths, np.float32(np.inf))).astype(np.float32)
 
 
-# Scores balanced between languages: each is measured from the best score of its language for the same question.
+# Scores balanced between languages: s(q, c) − β · max s(q, c'), c' in the language of c, β = ½.
 #
-#     s(q, c) − β · max s(q, c'), c' in the language of c, β = ½
+# Candidates of one language score higher for a question than those of another (language bias). A neutral map removes
+# the part that all questions share; the best score of a language shows the part of this question. If a language has no
+# answer, half of its gap to the best language remains; β = 1 would make the best of all languages equal.
 #
-# Candidates of one language score higher for a question than those of another, whatever they say (language bias):
-# vectors
-# keep some of their language, and a question is near its own. A map takes away what is the same for all questions; the
-# best score of a language says what is left for this one. Where a language has an answer, its best is likely one. Where
-# it has none, its best is lifted by half of what it lacks, no further: with β = 1 the best of all languages would be
-# equal.
-#
-# Scores of several lists have long been normalised before the lists are merged (Montague and Aslam 2001, "Relevance
-# score
-# normalization for metasearch"; for lists of several languages Savoy and Berger 2005, "Selection and merging strategies
-# for multilingual information retrieval"). Half of the best as what is subtracted is ours.
+# Scores of several lists are often normalised before merging (Montague and Aslam 2001, "Relevance score normalization
+# for metasearch"; Savoy and Berger 2005, "Selection and merging strategies for multilingual information retrieval").
+# Subtracting half of the best is ours.
 
 SHARE = 0.5
 """β; chosen on the dev part of one fold of LAReQA, with and without translations in the pool: benchmarks/README.md."""

@@ -49,18 +49,6 @@ def report_progress(encoder: ProgressEncoder, hear: Callable[[int, int], None]) 
         encoder.on_progress = None
 
 
-class CheckpointInfo(Protocol):
-    """Source of an encoder: the fingerprint of its checkpoint, empty if unknown, and whether its weights are random."""
-
-    @property
-    def origin(self) -> str:
-        """Fingerprint of the checkpoint; empty if unknown."""
-
-    @property
-    def seeded(self) -> bool:
-        """Whether the weights are drawn from a seed."""
-
-
 class CachedEncoder:
     """Embed each text once per role and cache the result; the encoder's weights must not change.
 

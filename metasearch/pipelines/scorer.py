@@ -13,7 +13,7 @@ from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import CheckpointInfo, ProgressEncoder, TextEncoder, report_progress
+from metasearch.encoders.protocols import ProgressEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
@@ -30,12 +30,20 @@ VectorsOf = Callable[[str], TextEncoder]
 """Part of the data → what gives the vectors of its texts."""
 
 
-class Scorable(ProgressEncoder, CheckpointInfo, Protocol):
+class Scorable(ProgressEncoder, Protocol):
     """An encoder, or an export of one, that can be scored."""
 
     @property
     def name(self) -> str:
         """Name of the encoder in results."""
+
+    @property
+    def origin(self) -> str:
+        """Fingerprint of the checkpoint; empty if unknown."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the weights are drawn from a seed."""
 
 
 class Scored(NamedTuple):
