@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from metasearch.errors import EncoderError, RunFolderError
+from metasearch.errors import EncoderError, RunFolderError, nearest
 
 NEW = ".new"
 """Suffix of a file while it is written."""
@@ -37,6 +37,15 @@ def require_file(path: Path) -> None:
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     if kind in _ENDLESS:
         raise OSError(errno.EINVAL, f"it is a {_ENDLESS[kind]}, not a file", str(path))
+
+
+def near(path: Path) -> str:
+    """Return a hint at a file or folder beside a path with a similar name, or nothing."""
+    try:
+        hint = "" if path.exists() else nearest(path.name, os.listdir(path.parent))
+    except (OSError, ValueError):
+        return ""
+    return f".{hint.partition(' Known: ')[0]}" if "Did you mean" in hint else ""
 
 
 def read_bytes(path: Path) -> bytes:

@@ -11,6 +11,7 @@ from metasearch.cli._settings import execute, fresh_folder
 from metasearch.config.distill_run import DistillConfig, TextsConfig
 from metasearch.data.hub import is_hub_name
 from metasearch.errors import ConfigError
+from metasearch.io import near
 
 
 @_options.command("distill")
@@ -52,5 +53,5 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], **fla
     for kind in TextsConfig.model_fields:
         missing = [path for path in flags[kind] if not (is_hub_name(path) or Path(path).exists())]
         if missing:
-            raise ConfigError(f"--{kind} {missing[0]}: no such file or folder")
+            raise ConfigError(f"--{kind} {missing[0]}: no such file or folder{near(Path(missing[0]))}")
     return _settings.configure(DistillConfig, flags, recipe=chosen)

@@ -11,6 +11,7 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import text_lines, unpacked
 from metasearch.data.parallel.files import recognise
 from metasearch.errors import DataError
+from metasearch.io import near
 
 SUFFIXES = (".txt", ".tsv")
 
@@ -34,7 +35,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise DataError(f"{path}: no such file or folder")
+            raise DataError(f"{path}: no such file or folder{near(path)}")
         files += _inside(path) if path.is_dir() else [path]
     return list(dict.fromkeys(files))
 

@@ -19,6 +19,7 @@ from metasearch.data.parallel.files import recognise
 from metasearch.data.records import Data, texts_of
 from metasearch.data.translation import TranslationData
 from metasearch.errors import DataError, nearest
+from metasearch.io import near
 
 Tagged = dict[str, list[tuple[Role, str]]]
 """Language → distinct texts in it, each with its role."""
@@ -72,7 +73,7 @@ def _spread(texts: list[tuple[Role, str]], limit: int) -> list[tuple[Role, str]]
 
 def _files(path: Path) -> list[Path]:
     if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
+        raise DataError(f"{path}: no such file or folder{near(path)}")
     if not path.is_dir():
         if not _sides(path):
             raise DataError(f"{path}: unknown language; {EXPECTED}")

@@ -23,6 +23,7 @@ from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.saved_layout import MODULES, SETTINGS, read_dimensions, read_settings, restore_lengths
 from metasearch.errors import EncoderError, first_line
+from metasearch.io import near
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +158,7 @@ def _not_on_hub(name: str, reason: str) -> str:
     return (
         f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub ({reason}). "
         "Built-in encoders need no network, such as --encoder mini-e5; see `metasearch ls encoders`"
+        f"{near(Path(name))}"
     )
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path):
 def test_a_missing_path_names_the_nearest_one(folder):
     path = folder(**{"en-de.tsv": LINE, "en-fr.tsv": LINE})
     assert f"{path / 'en-de.tvs'}: no such file or folder. Did you mean 'en-de.tsv'?" in failing(path / "en-de.tvs")
-    assert failing(path / "no" / "x.tsv") == f"{path / 'no' / 'x.tsv'}: no such file or folder."
+    assert failing(path / "no" / "x.tsv") == f"{path / 'no' / 'x.tsv'}: no such file or folder"
 
 
 @pytest.mark.parametrize(("german", "english"), [(2, 5), (5, 2), (0, 3)])

@@ -44,7 +44,7 @@ def ema(place, *more):
     [
         (["--set=stages.embedding.corpus.only=[TED2020]"], 3, "TED2020"),
         (["--set=stages.embedding.corpus.max_lines=5"], 3,
-         r"stage 'embedding': dev=5: de has 5 pairs(.|\n)*Below --set it is stages.embedding.corpus.dev"),
+         r"stage 'embedding': dev=5: de has 5 pairs(.|\n)*\(--set stages.embedding.corpus.dev=N\)"),
         (["--set=stages.embedding.corpus.languages=[tr]"], 3, "tr"),
         (["--evaluate=demp"], 2, r"unknown task 'demp'\. Did you mean 'demo'\?"),
         (["--evaluate=unmeasured"], 2, "pearsen"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from metasearch import io
 from metasearch.config.languages import is_known
 from metasearch.data.documents.languages import Series, find_folder_language, find_language, find_series, find_untagged
-from metasearch.data.formats.text_files import near, suffix_of
+from metasearch.data.formats.text_files import suffix_of
 from metasearch.errors import DataError
 
 SUFFIXES = {
@@ -109,7 +109,7 @@ class _Search:
             if getattr(error, "errno", None) == errno.ENAMETOOLONG:
                 raise
             raise DataError(
-                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{near(path)}"
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{io.near(path)}"
             ) from None
         if stat.S_ISDIR(mode):
             self._add_folder(path, self._told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))

@@ -32,7 +32,7 @@ from metasearch.data.formats.text_files import (
     with_line_feeds,
 )
 from metasearch.errors import DataError, nearest
-from metasearch.io import read_bytes, require_file
+from metasearch.io import near, read_bytes, require_file
 
 Values = Mapping[str, Any]
 Source = str | Path | Iterable[Values] | Any
@@ -135,7 +135,7 @@ def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], dam
     if kind == ".arrow":
         return _batches(path, _arrow_stream(path))
     if not os.path.exists(path):
-        raise DataError(f"{path}: no such file or folder")
+        raise DataError(f"{path}: no such file or folder{near(path)}")
     raise DataError(
         f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz or .zst), .parquet, .arrow or a folder of "
         f"datasets; got '{kind}'"

@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +15,8 @@ from typing import Any, BinaryIO, cast
 
 from metasearch.config.extras import install_line
 from metasearch.data.formats.blank import blank
-from metasearch.errors import DataError, nearest
-from metasearch.io import require_file
+from metasearch.errors import DataError
+from metasearch.io import near, require_file
 
 PACKED = (".gz", ".zst")
 LONGEST_ROW = 2**24
@@ -53,15 +52,6 @@ def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
         raise DataError(f"{path}: damaged {kind} file after {reached()}: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}{near(path)}") from None
-
-
-def near(path: Path) -> str:
-    """Return a hint at a file or folder beside a path with a similar name, or nothing."""
-    try:
-        hint = nearest(path.name, os.listdir(path.parent))
-    except (OSError, ValueError):
-        return ""
-    return f".{hint}" if not path.exists() and "Did you mean" in hint else ""
 
 
 def _open(path: Path, zstd: Any) -> BinaryIO:

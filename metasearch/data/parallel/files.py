@@ -19,6 +19,7 @@ from metasearch.data.formats.rows import STATE
 from metasearch.data.formats.text_files import PACKED, unpacked
 from metasearch.data.hub import fetch, is_hub_name
 from metasearch.errors import DataError, nearest
+from metasearch.io import near
 
 _SPLITS = ("train", "dev", "validation", "test")
 _NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
@@ -265,9 +266,7 @@ def _walk(path: Path) -> Iterator[Path]:
         if os.path.exists(path):
             yield path
             return
-        siblings = os.listdir(path.parent) if os.access(path.parent, os.R_OK | os.X_OK) else []
-        hint = nearest(path.name, siblings) if siblings else ""
-        raise DataError(f"{path}: no such file or folder.{hint}")
+        raise DataError(f"{path}: no such file or folder{near(path)}")
     for folder, below, names in os.walk(path, onerror=_refuse):
         if STATE in names:
             below.clear()

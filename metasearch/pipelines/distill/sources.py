@@ -64,7 +64,7 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
     try:
         return read(files, stage, encoder, config.seed)
     except DataError as error:
-        hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
+        hint = f" (--set stages.{name}.corpus.dev=N)" if str(error).startswith("dev") else ""
         raise DataError(f"stage '{name}': {error}{hint}") from None
 
 

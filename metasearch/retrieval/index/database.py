@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.formats.text_files import near
 from metasearch.errors import RunFolderError
-from metasearch.io import require_file, write_error
+from metasearch.io import near, require_file, write_error
 from metasearch.retrieval.index.base import KEY_BYTES, Kind, SourceFile
 
 FILE = "index.sqlite"
