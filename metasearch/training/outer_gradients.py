@@ -9,8 +9,9 @@ L is the loss of the whole meta-batch. So a loss that couples episodes or compar
 gradient is that of one shard but for rounding and dropout.
 
 Memory does not grow with the number of episodes: the gradient of each loss is taken before the next loss is computed.
-There is one sum of gradients for each name of losses, which is multiplied with ∂L/∂v at the end. The graphs of texts
-are kept until ∂L/∂v is known, or recomputed with `--checkpointing gradcache`.
+On a GPU, learners without inner steps encode the texts of all episodes in one pass instead, as long as that fits. There
+is one sum of gradients for each name of losses, which is multiplied with ∂L/∂v at the end. The graphs of texts are kept
+until ∂L/∂v is known, or recomputed with `--checkpointing gradcache`.
 """
 
 import logging
@@ -82,6 +83,8 @@ class OuterGradients:
 
     Attributes:
         notes: slower methods for this encoder, with reasons.
+        one_pass: whether learners without inner steps encode all texts of a shard in one pass; off from the first step
+            on that runs out of memory.
     """
 
     def __init__(self, encoder: Encoder, workers: int | None = None, checkpointing: Checkpointing = "auto") -> None:
@@ -112,7 +115,7 @@ class OuterGradients:
 
         # What several processes do together, one alone cannot begin again.
         alone = processes.rank.count == 1
-        loss, gradient = self._fitting(device, take, again=alone)
+        loss, gradient = self._fitting(learner, take, again=alone)
         for (_, parameter), one in zip(learner.named_parameters(), gradient, strict=True):
             parameter.grad = one
         return loss
@@ -126,7 +129,7 @@ class OuterGradients:
                 if shards > 1:
                     torch.manual_seed(seed_of(seed, "shard", number))
                 begin = partial(self._begin, learner, shard, bf16)
-                begun.append(self._fitting(learner.encoder.device, begin))
+                begun.append(self._fitting(learner, begin))
         everyone = processes.gather([each.values for each in begun], learner.encoder.device)
         loss, pulled, own = _pull(learner, episodes, everyone)
         total = TreeSum()
@@ -142,12 +145,16 @@ class OuterGradients:
         if isinstance(learner, TextLearner):
             return _of_texts(learner, shard, self.packed, bf16)
         assert isinstance(learner, EpisodeLearner)
-        if self.one_pass and not learner.adapts:
+        if self._in_one_pass(learner):
             return _of_sets(learner, shard, self.packed, bf16)
         return _of_episodes(learner, shard, self.packed, bf16)
 
-    def _fitting(self, device: torch.device, work: Callable[[], Result], again: bool = True) -> Result:
+    def _in_one_pass(self, learner: Learner) -> bool:
+        return self.one_pass and isinstance(learner, EpisodeLearner) and not learner.adapts
+
+    def _fitting(self, learner: Learner, work: Callable[[], Result], again: bool = True) -> Result:
         """Return the result of work; where memory does not suffice, repeat it with less and the same random numbers."""
+        device = learner.encoder.device
         seed = torch.initial_seed()  # nothing was drawn since it was set
         while True:
             try:
@@ -155,23 +162,26 @@ class OuterGradients:
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
-                less = self._need_less() if again else None
+                less = self._need_less(learner) if again else None
                 if less is None:
                     raise not_enough(device, error, self.checkpointing != "gradcache") from error
-            log.warning("out of memory on %s: %s; the gradient stays the same", device, less)
+            log.warning("out of memory on %s: %s", device, less)
             torch.manual_seed(seed)
             # Outside of `except`, whose error holds on to the graph.
             if device.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def _need_less(self) -> str | None:
+    def _need_less(self, learner: Learner) -> str | None:
         """Choose a method with less memory for this and later steps; return it, or None."""
-        if self.packed.workers > 1 or self.one_pass:
-            self.packed.most_workers, self.one_pass = 1, False
-            return "one episode is computed at a time"
+        if self._in_one_pass(learner):
+            self.one_pass = False
+            return "one episode is computed at a time; the gradient stays the same but for rounding and dropout"
+        if self.packed.workers > 1:
+            self.packed.most_workers = 1
+            return "one episode is computed at a time; the gradient stays the same"
         if self.checkpointing == "auto":
             self.checkpointing = "layers"
-            return "layers are recomputed in the backward pass"
+            return "layers are recomputed in the backward pass; the gradient stays the same"
         return None
 
 

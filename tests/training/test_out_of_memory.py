@@ -9,6 +9,7 @@ from metasearch.training import outer_gradients
 from metasearch.training.outer_gradients import OuterGradients
 
 MAML = Case("maml", sizes=(SUPPORT, QUERY))
+FINE_TUNE = Case("fine-tune", sizes=(SUPPORT, QUERY))
 DISTILL = Case("distill", "translations", (4,))
 ON_A_CPU = RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried ...")
 ONE = "out of memory on cpu: one episode is computed at a time; the gradient stays the same"
@@ -77,6 +78,20 @@ def test_dropout_is_that_of_the_step_however_often_it_is_begun(monkeypatch, capl
         learner.train(False)
     assert error(again, plain) < 1e-10 < 1e-3 < error(another, plain)
     assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [LAYERS]
+
+
+@pytest.mark.parametrize("case", [FINE_TUNE, DISTILL], ids=str)
+def test_one_pass_of_all_texts_is_the_first_to_go_if_the_learner_makes_it(monkeypatch, caplog, case):
+    """As on a GPU, where a learner without such a pass recomputes layers at once."""
+    learner, episodes = case.learn(encoder_of("bert")), case.episodes(2)
+    plain = outer(learner, episodes)
+    caplog.set_level("WARNING")
+    failing(monkeypatch, {1}, name="_pull")
+    gradients = OuterGradients(learner.encoder, workers=1)
+    gradients.one_pass = True
+    assert error(outer(learner, episodes, gradients), plain) < 1e-10
+    assert caplog.messages == [f"{ONE} but for rounding and dropout" if case == FINE_TUNE else LAYERS]
+    assert gradients.one_pass == (case == DISTILL)
 
 
 def test_nothing_is_left_of_a_step_that_does_not_fit(monkeypatch):
