@@ -1,5 +1,6 @@
 """Opens any sentence-transformers or transformers checkpoint, by hub name or local folder."""
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -111,7 +112,8 @@ def _check_folder(folder: Path) -> None:
         )
     if not _holds_modules(folder) and _holds_modules(folder / "model"):
         raise EncoderError(f"encoder '{folder}': this is a run folder; name its model, {folder / 'model'}")
-    if any(folder.rglob("adapter_config.json")):
+    # Where transformers looks for one; a folder of checkpoints inside may hold others.
+    if any((folder / place / "adapter_config.json").is_file() for place in ("", "0_Transformer")):
         raise EncoderError(
             f"encoder '{folder}' is a PEFT adapter; merge it into its base with merge_and_unload of peft, and save that"
         )
@@ -129,7 +131,20 @@ def _holds_modules(folder: Path) -> bool:
 def _why(name: str, local: bool, error: Exception) -> str:
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
-    return f"encoder '{name}' cannot be loaded: {first_line(error)}" if local else _not_on_hub(name, first_line(error))
+    if not local:
+        return _not_on_hub(name, first_line(error))
+    missing = _missing_settings(Path(name), str(error))
+    return f"encoder '{name}' cannot be loaded: {f'{missing} is missing' if missing else first_line(error)}"
+
+
+def _missing_settings(folder: Path, error: str) -> Path | None:
+    """Return the settings file of a module whose class was called without its required arguments."""
+    called, missing, _ = error.partition(".__init__() missing")
+    if not missing or not (folder / MODULES).is_file():
+        return None
+    modules = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+    files = [folder / each["path"] / "config.json" for each in modules if each["type"].endswith(f".{called}")]
+    return next((file for file in files if not file.is_file()), None)
 
 
 def only_cached(name: str, what: str = "encoder") -> bool:

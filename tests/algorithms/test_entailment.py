@@ -6,6 +6,7 @@ import torch
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 
 from helpers.padded import PaddedGradients
+from helpers.training import same, weights
 from metasearch.algorithms.entailment import Entailment
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Budget, Loss, Outer
@@ -124,14 +125,21 @@ def trained(folder, steps, resume=False):
         store=CheckpointStore(folder),
     )
     trainer.fit(resume)
-    return made, trainer
+    return made
 
 
 def test_training_learns_the_labels_and_the_encoder_is_saved_without_the_head(tmp_path):
-    made, _ = trained(tmp_path, 6)
+    made = trained(tmp_path, 6)
     fresh = learner()
     before, after = (m.outer_loss(Same().batch(0, 1)).total.item() for m in (fresh, made))
     assert after < before
     assert not torch.equal(made.head, fresh.head)
     made.encoder.save(tmp_path / "model")
     assert not any("head" in name for name in made.encoder.model.state_dict())
+
+
+def test_training_resumes_with_the_head_to_the_same_bits(tmp_path):
+    whole = trained(tmp_path / "whole", 6)
+    trained(tmp_path / "stopped", 3)
+    resumed = trained(tmp_path / "stopped", 6, resume=True)
+    assert same(weights(resumed), weights(whole))

@@ -106,6 +106,13 @@ def module(place, kind):
     return lambda modules: [{**each, "type": kind} if i == place else each for i, each in enumerate(modules)]
 
 
+@pytest.mark.parametrize("name", ["1_Pooling", "2_Dense"])
+def test_settings_of_a_module_that_are_missing_are_named(folder, name):
+    (folder / name / "config.json").unlink()
+    with pytest.raises(EncoderError, match=rf"cannot be loaded: {folder / name / 'config.json'} is missing$"):
+        open_checkpoint(str(folder))
+
+
 def test_of_a_whole_checkpoint_nothing_is_assumed(folder, caplog):
     caplog.set_level(logging.INFO)
     open_checkpoint(str(folder))

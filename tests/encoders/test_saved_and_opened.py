@@ -92,6 +92,9 @@ def test_a_checkpoint_in_half_precision_is_loaded_in_full(tmp_path):
 
 def test_a_peft_adapter_is_refused(tmp_path):
     make("bert").save(tmp_path)
-    (tmp_path / "adapter_config.json").write_text("{}")
+    (tmp_path / "checkpoint-5").mkdir()
+    for folder in (tmp_path / "checkpoint-5", tmp_path):
+        open_checkpoint(str(tmp_path))
+        (folder / "adapter_config.json").write_text("{}")
     with pytest.raises(EncoderError, match="is a PEFT adapter; merge it into its base"):
         open_checkpoint(str(tmp_path))
