@@ -107,6 +107,9 @@ def read_name(path: Path) -> tuple[tuple[str, str], str]:
             "rename it to something like ar-en.csv or sts-pt-BR-en.csv"
         )
     words = re.findall(r"[^-_.]+", f"{stem[: first.start()]}-{stem[last.end() :]}")
+    following = re.match(r"[-_][A-Za-z]+", stem[last.end() :])
+    if following and (tag := parse_name(last[0] + following[0])):
+        raise DataError(f"{path}: '{last[0]}{following[0]}' in its name may be {tag}; write {tag}, or rename the file")
     return (parse_name(first[0]), parse_name(last[0])), "-".join(words) or "row"
 
 

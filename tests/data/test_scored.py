@@ -69,6 +69,8 @@ def test_the_name_tells_the_languages(file, name, languages, pair):
         ("en-de-fr.csv", "several words that may be languages, en and de and fr; rename it"),
         ("en-sts-de.csv", "several words that may be languages, en and de; rename it"),
         ("scored.csv", "no language in its name; rename it"),
+        ("stsb-zh_cn-train.csv", "'zh_cn' in its name may be zh-CN; write zh-CN"),
+        ("sts-en-sr-latn.csv", "'sr-latn' in its name may be sr-Latn; write sr-Latn"),
     ],
 )
 def test_a_name_without_clear_languages_is_refused(file, name, says):

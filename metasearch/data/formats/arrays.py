@@ -5,15 +5,16 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save, save_file
+from safetensors.numpy import load_file, save
 
 from metasearch.errors import RunFolderError
-from metasearch.io import atomic_write, cached, digest
+from metasearch.io import atomic_write, cached, digest, intact
 
 SUFFIX = ".safetensors"
 _TYPES = {"I8": np.int8, "U64": np.uint64, "F16": np.float16, "F32": np.float32}
@@ -55,13 +56,16 @@ def _view(content: NDArray[np.uint8], facts: Mapping[str, Any]) -> NDArray[Any]:
 
 def derive(folder: Path, key: str, compute: Callable[[], LoadedArrays]) -> LoadedArrays:
     """Return the arrays of a key from a cache of one set; missing or damaged ones are computed, and replace others."""
+    if intact(folder / key):
+        # Another process may replace it in between.
+        with suppress(FileNotFoundError):
+            return dict(load_file(folder / key / _FILE))
+    arrays = compute()
     try:
-        place = cached(key, lambda new: save_file(dict(compute()), new / _FILE), folder)
+        place = cached(key, lambda new: atomic_write(new / _FILE, save(dict(arrays))), folder)
         for other in folder.iterdir():
             if other.is_dir() and other != place:
                 shutil.rmtree(other, ignore_errors=True)
-    except RunFolderError as error:
-        log.warning("%s; computing without a cache", error)
-        return compute()
-    arrays: LoadedArrays = load_file(place / _FILE)
+    except (OSError, RunFolderError) as error:
+        log.warning("%s; it is computed again the next time", error)
     return arrays

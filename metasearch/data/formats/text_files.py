@@ -122,7 +122,7 @@ def text_of(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = 1 + content.count(b"\n", 0, error.start)
+        line = 1 + error.object.count(b"\n", 0, error.start)
         raise DataError(f"{path}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
 
 

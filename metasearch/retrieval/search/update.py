@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from metasearch.config.index import IndexSettings
+from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.source import sources
 from metasearch.encoders.encoder import Encoder
@@ -80,6 +81,10 @@ def update(
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
+    if settings.column != "text" and not any(each.reader == "rows" for each in documents):
+        log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
+    if settings.detect and is_known(settings.language or ""):
+        log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
     with writing(folder, kind) as store:
         before = store.files
         sampled = SAMPLE if settings.neutral and not store.arrays else 0

@@ -1,6 +1,8 @@
 """BM25 over the texts of an index, and what is kept of it."""
 
+import errno
 import math
+import os
 
 import numpy as np
 import pytest
@@ -79,6 +81,21 @@ def test_what_is_damaged_is_counted_anew(index):
             again = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
             assert (again[0] == first[0]).all()
             assert (again[1] == first[1]).all()
+
+
+def test_words_that_cannot_be_kept_are_counted_once_and_used(index, monkeypatch, caplog):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    calls, count = [], bm25._count
+    monkeypatch.setattr(bm25, "_count", lambda *given: calls.append(1) or count(*given))
+    with monkeypatch.context() as patch:
+        patch.setattr("metasearch.io.os.fsync", full)
+        first, _ = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
+    assert len(calls) == 1
+    assert "No space left on device" in caplog.text
+    again, _ = Bm25.of(index, words, "w").search(["red fox"], 10)[0]
+    assert (again.tolist(), len(calls)) == (first.tolist(), 2)
 
 
 def test_fusion_sums_the_reciprocals_of_ranks_plus_60():

@@ -179,3 +179,12 @@ def test_a_document_that_changes_while_it_is_read_is_an_error(docs, monkeypatch)
     monkeypatch.setattr(encoder(), "encode", changing)
     with pytest.raises(DataError, match=r"docs/faq\.en\.jsonl: it changed while it was read; run metasearch index"):
         index(docs)
+
+
+def test_settings_without_effect_are_named(docs, caplog):
+    (docs / "a.txt").write_text("Hello there.", encoding="utf-8")
+    index(docs, "docs/a.txt", column="body", language="en", detect=("de", "en"))
+    assert caplog.messages == [
+        "column 'body' has no effect: no document has rows, such as .jsonl and .csv",
+        "detect has no effect: texts without a language get the language 'en'",
+    ]
