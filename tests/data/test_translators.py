@@ -50,12 +50,15 @@ def calls(place):
 
 
 def test_a_file_of_two_columns_and_files_aligned_by_rows(place):
-    columns = files_in(place, en_de__tsv="a key\tein Schlüssel\nbread\tBrot\n")
+    columns = files_in(place, en_de__tsv="a key\tein Schlüssel\n\nbread\tBrot\n")
     assert columns.translate(["bread", " a key "], "en", "de") == ["Brot", "ein Schlüssel"]
     aligned = files_in(
         place, "sts-{language}.csv", sts_en__csv='"a, key",bread,2.5\n', sts_de__csv='ein Schlüssel,"Brot ""1""",2.5\n'
     )
     assert aligned.translate(["a, key", "bread"], "en", "de") == ["ein Schlüssel", 'Brot "1"']
+    gaps = files_in(place, "{language}.tsv", en__tsv="a\n\nbread\nx\n\n", de__tsv="a\nBrot\n\t\nx\n")
+    with pytest.raises(DataError, match=r"de\.tsv:2: expected 0 columns, as in .*en\.tsv:2; got 1"):
+        gaps.translate(["bread"], "en", "de")
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n\x00"), min_size=1).filter(str.strip)

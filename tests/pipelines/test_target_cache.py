@@ -221,6 +221,15 @@ def test_a_damaged_piece_is_dropped_with_one_warning_and_computed_again(tmp_path
     assert_kept(tmp_path)
 
 
+def test_a_piece_that_cannot_be_read_is_an_error_and_stays(tmp_path, small_pieces):
+    cached_targets(tmp_path, Plain(), TEXTS, "text")
+    unreadable = pieces(tmp_path)[1]
+    unreadable.unlink()
+    unreadable.mkdir()
+    with pytest.raises(RunFolderError, match=f"{unreadable.name} cannot be read: Is a directory"):
+        cached_targets(tmp_path, Plain(), TEXTS, "text")
+
+
 def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp_path):
     cached_targets(tmp_path, Plain(), TEXTS[:10], "text")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

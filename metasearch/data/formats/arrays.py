@@ -38,12 +38,9 @@ def write(folder: Path, arrays: LoadedArrays) -> Path:
 
 def open_arrays(path: Path) -> LoadedArrays:
     """Return the arrays of a file that `write` wrote; they survive its removal. `RunFolderError` if it is damaged."""
-    try:
-        if digest(path) != path.stem:
-            raise RunFolderError(f"{path}: checksum mismatch: the SHA-256 of the file is not its name")
-        content = np.memmap(path, np.uint8, "r")
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from None
+    if digest(path) != path.stem:
+        raise RunFolderError(f"{path}: checksum mismatch: the SHA-256 of the file is not its name")
+    content = np.memmap(path, np.uint8, "r")
     start = _LENGTH + int.from_bytes(content[:_LENGTH].tobytes(), "little")
     header = json.loads(content[_LENGTH:start].tobytes())
     return {name: _view(content[start:], header[name]) for name in header}

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -84,15 +85,16 @@ class Files:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    found = ((line, [with_line_feeds(cell) for cell in row]) for line, row in table_rows(path))
-    rows = [(line, row) for line, row in found if row]
+    rows = [(line, [with_line_feeds(cell) for cell in row]) for line, row in table_rows(path)]
+    while rows and not rows[-1][1]:
+        rows.pop()
     if not rows:
         raise DataError(f"{path}: the file is empty")
     return rows
 
 
 def _columns(path: Path) -> Iterator[tuple[str, str]]:
-    for line, row in _rows(path):
+    for line, row in filter(itemgetter(1), _rows(path)):
         if len(row) < 2:
             raise DataError(f"{path}:{line}: expected a text and its translation, got one column")
         for cell in row[:2]:

@@ -159,6 +159,10 @@ class TargetCache:
                 if repair:
                     log.warning("%s; its vectors are computed again", error)
                     path.unlink()
+            except OSError as error:
+                # It may be sound: this process may have too many open files, or no right to read it.
+                if repair:
+                    raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from None
 
     def _missing(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct texts that have no vector yet, in their order."""

@@ -163,7 +163,7 @@ class LocalStore:
                 if block is None:
                     raise self._database.damaged(f"block {number}")
                 self._codes(number, block)
-                missing = np.setdiff1d(block["id"][block["id"] >= 0], sound)
+                missing = np.setdiff1d(block["id"][block["id"] >= 0], sound, assume_unique=True)
                 problems += [str(self._database.damaged(f"passage {i}")) for i in missing.tolist()]
             except RunFolderError as error:
                 problems.append(str(error))

@@ -12,7 +12,7 @@ import numpy as np
 from metasearch.config.extras import import_extra
 from metasearch.errors import ConfigError
 from metasearch.io import NEW, move, require_room, write_error
-from metasearch.retrieval.index.base import fields_to_json
+from metasearch.retrieval.index.base import Keys, fields_to_json
 from metasearch.retrieval.index.local import LocalStore
 
 Precision = Literal["float16", "float32"]
@@ -42,12 +42,12 @@ def write_vectors(
         path.parent.mkdir(parents=True, exist_ok=True)
         require_room(path, len(store) * store.kind.dimension * width, "vectors")
         groups = [range(start, min(start + _ROWS, len(store))) for start in range(0, len(store), _ROWS)]
-        ids = [key.tobytes().hex() for key in store.row_keys()]
-        schema = _batch(store, groups[0][:1], ids[:1], precision).schema
+        keys = store.row_keys()
+        schema = _batch(store, groups[0][:1], keys, precision).schema
         with new.open("wb") as file:
             with parquet.ParquetWriter(file, schema) as writer:
                 for rows in groups:
-                    writer.write_batch(_batch(store, rows, ids[rows.start : rows.stop], precision))
+                    writer.write_batch(_batch(store, rows, keys, precision))
                     on_written(rows.stop, len(store))
             os.fsync(file.fileno())
         move(new, path)
@@ -59,7 +59,7 @@ def write_vectors(
         raise
 
 
-def _batch(store: LocalStore, rows: range, ids: list[str], precision: Precision) -> Any:
+def _batch(store: LocalStore, rows: range, keys: Keys, precision: Precision) -> Any:
     """Return passages with their vectors as a batch of Arrow."""
     arrow = import_extra("pyarrow", "corpora", "--vectors")
     vectors = store.quantised.take(list(rows))
@@ -71,7 +71,7 @@ def _batch(store: LocalStore, rows: range, ids: list[str], precision: Precision)
     passages = [passage for passage, _ in found]
     flat = arrow.array(vectors.astype(precision).ravel())
     columns = {
-        "id": ids,
+        "id": [keys[row].tobytes().hex() for row in rows],
         **{name: [getattr(each, name) for each in passages] for name in ("text", "language", "file")},
         "line": np.array([each.line for each in passages], np.int32),
         "places": np.array([count for _, count in found], np.int32),

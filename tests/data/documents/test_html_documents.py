@@ -124,11 +124,11 @@ def test_a_word_is_on_its_line_whatever_stands_around_it(tokens, tmp_path, caplo
             assert passage.line == 1 + page.count("\n", 0, page.index(passage.text)), page
 
 
-def test_a_lang_that_is_no_tag_is_named_once(tmp_path, caplog):
+def test_a_lang_that_is_no_tag_is_named_with_its_first_line(tmp_path, caplog):
     page = "<html>\n<p\nlang = 'german'>Eins<p lang=german>Zwei\n<p xml:lang=x-default>Drei"
     (passage,) = passages_of(tmp_path / "a.html", page)
     assert passage.language == "und"
     assert caplog.messages == [
-        f"language ignored: {tmp_path}/a.html: lang: '{text}' is not a language tag such as de, fil or zh-CN"
-        for text in ("german", "x-default")
+        f"language ignored: {tmp_path}/a.html:{line}: lang: '{text}' is not a language tag such as de, fil or zh-CN"
+        for line, text in ((3, "german"), (4, "x-default"))
     ]

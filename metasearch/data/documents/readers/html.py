@@ -48,8 +48,10 @@ def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
     if root is not None:
         walk = _Walk(_first_line(source))
         walk.through(root)
-        for problem in walk.unknown:
-            notes.add("language ignored", f"{path}: lang: {problem}")
+        for written, problem in walk.unknown.items():
+            match = re.search(rf"lang\s*=\s*[\"']?{re.escape(written)}", source, re.I)
+            line = 1 + source.count("\n", 0, match.start() if match else 0)
+            notes.add("language ignored", f"{path}:{line}: lang: {problem}")
         yield from walk.paragraphs.sections(walk.title)
 
 
@@ -82,8 +84,8 @@ class _Walk:
 
     def __init__(self, line: int) -> None:
         self.line = line
-        self.unknown: dict[str, None] = {}
-        """Problems of attributes `lang`."""
+        self.unknown: dict[str, str] = {}
+        """Attribute `lang` that is no language tag → why."""
         self.title = ""
         self.paragraphs = Paragraphs()
         self.styles: list[tuple[int, str, bool]] = [(0, "", False)]
@@ -145,7 +147,7 @@ class _Walk:
         try:
             return parse_tag(written) if written.strip() else ""
         except ValueError as error:
-            self.unknown[str(error)] = None
+            self.unknown[written] = str(error)
             return ""
 
     def text(self, text: str) -> None:
