@@ -75,6 +75,8 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
     from metasearch.evaluation.report import formats
     from metasearch.evaluation.study.compare import compare
 
+    if as_json and shown != "json":
+        reject_unused_options("shown", why="--json replaces it; omit --json")
     study, arm = _read(paths, compared)
     comparison = compare(study, arm, **compared)
     if as_json or shown == "json":

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig
@@ -94,6 +94,11 @@ def _once(values: Sequence[str], *at: str) -> None:
             raise Contradiction(f"'{value}' is duplicated", *at)
 
 
+def _parse_pair(pair: str, info: ValidationInfo) -> str:
+    languages = info.data.get("languages")  # missing if one of them is wrong
+    return "-".join(parse_pair(pair, languages)) if languages else pair
+
+
 class Task(FrozenConfig):
     """A benchmark: data, languages, protocol and measures.
 
@@ -120,7 +125,7 @@ class Task(FrozenConfig):
     data: str | None = None
     source: Source
     languages: Annotated[list[Language], Field(min_length=1)]
-    pairs: tuple[str, ...] = ()
+    pairs: tuple[Annotated[str, AfterValidator(_parse_pair)], ...] = ()
     partial: bool = False
     groups: dict[str, Annotated[list[Language], Field(min_length=1)]] = Field(default_factory=dict)
     candidates: Literal["paragraph", "sentence"] = "paragraph"
@@ -172,17 +177,6 @@ class Task(FrozenConfig):
             default = type(self).model_fields[key].get_default(call_default_factory=True)
             if self.kind != kind and getattr(self, key) != default:
                 raise Contradiction(f"only a {kind} task has {key}", key)
-
-    @field_validator("pairs")
-    @classmethod
-    def _parse_pairs(cls, pairs: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        parsed = list(pairs)
-        for i, pair in enumerate(pairs):
-            try:
-                parsed[i] = "-".join(parse_pair(pair, info.data.get("languages", ())))
-            except ValueError as error:
-                raise Contradiction(str(error), i) from None
-        return tuple(parsed)
 
     def _check_languages(self) -> None:
         for name, codes in self.groups.items():

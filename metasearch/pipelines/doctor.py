@@ -48,7 +48,7 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
         title, findings = "an index", [_index(folder)]
     elif has(EXPORT):
         title, findings = "an export to ONNX", [_graph(folder)]
-    elif has("modules.json", "config.json"):
+    elif has("modules.json", "config.json", "adapter_config.json"):
         title, findings = "an encoder", [_model(folder, "weights", trust_remote_code)]
     elif has("tokenizer.json", "tokenizer_config.json"):
         title, findings = "a tokenizer", [_check("words", lambda: _tokenizer(folder))]

@@ -4,7 +4,7 @@ Three answers to "is it different?" are kept apart:
 
 - `training`, the main one: the interval over training again on other folds with other seeds, and testing on other
   articles and questions (`statistics.folds`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
-- `interval`, *these models*: the paired bootstrap over articles within their folds. It covers other questions for the
+- `interval`, *fixed models*: the paired bootstrap over articles within their folds. It covers other questions for the
   trained models, and is narrower. It sets a mark (`°`) only if nothing was trained twice.
 - `test`, the paired t-test over fold × language means, as papers report it. Languages are translations of the same
   questions, so it rejects a true null several times as often as it says. It sets no mark.
@@ -49,7 +49,7 @@ class Difference:
 
     @property
     def mark(self) -> str:
-        """`*` if the interval over retraining excludes 0; `°` if only the interval for these models exists and does."""
+        """`*` if the interval over retraining excludes 0; `°` if only the interval for fixed models exists and does."""
         return choose_mark(self.training, self.interval)
 
 
@@ -62,7 +62,7 @@ class ArmComparison:
         baseline: mean of the baseline over languages, and its deviation; `value` is that of the arm.
         training: the main interval and its p-value; None if nothing was trained twice.
         holm: its p-value after Holm's correction over all compared arms.
-        interval: paired bootstrap interval over articles, of these models.
+        interval: paired bootstrap interval over articles, for fixed models.
         by_fold: fold → difference.
         test: paired t-test over fold × language means.
         languages: language of the questions, or language pair → difference.

@@ -33,9 +33,9 @@ def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
     words = [word.strip() for word in written.removesuffix(",").split(",")]
     if not all(word.isdecimal() for word in words):
         raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
-    folds = sorted({int(word) for word in words})
+    folds: Sequence[int] = sorted({int(word) for word in words})
     if "," not in written:
-        folds = list(range(folds[0]))
+        folds = range(folds[0])
     if not folds or folds[-1] >= known:
         has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
         raise ConfigError(f"--folds {written}: task '{task.task}' has {has}; write a number ({known}) or a list (0,)")
