@@ -156,7 +156,7 @@ class LocalStore:
         return LocalStore.open(self.folder, threads=self.threads)
 
     def verify(self) -> None:
-        """Compare everything with its checksum; `RunFolderError` names all that is damaged."""
+        """Compare all with its checksum; `RunFolderError` names each damaged block, or its first damaged passage."""
         sound, problems = self._database.sound_passages(), []
         for number, block in self._database.blocks():
             try:
@@ -164,7 +164,8 @@ class LocalStore:
                     raise self._database.damaged(f"block {number}")
                 self._codes(number, block)
                 missing = np.setdiff1d(block["id"][block["id"] >= 0], sound, assume_unique=True)
-                problems += [str(self._database.damaged(f"passage {i}")) for i in missing.tolist()]
+                if len(missing):
+                    raise self._database.damaged(f"passage {missing.min()}")
             except RunFolderError as error:
                 problems.append(str(error))
         if problems:

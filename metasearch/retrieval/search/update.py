@@ -86,6 +86,7 @@ def update(
     if settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
     with writing(folder, kind) as store:
+        store.verify()
         before = store.files
         sampled = SAMPLE if settings.neutral and not store.arrays else 0
         found = plan(

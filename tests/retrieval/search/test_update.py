@@ -1,6 +1,7 @@
 """Documents go into an index: what is new is encoded, what is gone is found no more, all else stays."""
 
 import json
+import sqlite3
 from functools import cache
 
 import pytest
@@ -105,6 +106,16 @@ def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatc
     ):
         index(docs, "news")
     assert index(docs, "news", drop=True).dropped == 2
+
+
+@pytest.mark.parametrize("damage", ["UPDATE codes SET crc = crc + 1", "UPDATE passage SET text = 'x' WHERE id = 1"])
+def test_a_damaged_index_is_refused_before_documents_are_read(docs, damage):
+    index(docs)
+    with sqlite3.connect(docs.parent / "one" / "index.sqlite") as file:
+        file.execute(damage)
+    (docs / "faq.en.jsonl").unlink()
+    with pytest.raises(RunFolderError, match="is damaged"):
+        index(docs)
 
 
 def test_another_encoder_is_refused_to_write_and_to_search(docs):
