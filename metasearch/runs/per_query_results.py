@@ -126,13 +126,13 @@ def load(path: Path) -> tuple[QueryResults, dict[str, Any]]:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             header = json.loads(file["about"].tobytes())
             written = header["format"]
-            results = _read(file, header) if written == FORMAT else None
+            results = (_read(file, header), header["facts"]) if written == FORMAT else None
     except Exception as error:  # a damaged archive raises anything: zlib.error, RuntimeError, MemoryError ...
         why = str(error) or type(error).__name__
         raise DataError(f"{path}: damaged, or not a file of per-query results ({why})") from None
     if results is None:
         raise DataError(f"{path}: its format is '{written}'; this version reads '{FORMAT}'")
-    return results, header["facts"]
+    return results
 
 
 def _read(file: Any, header: Mapping[str, Any]) -> QueryResults:

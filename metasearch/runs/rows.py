@@ -131,9 +131,10 @@ def _require_means(rows: Sequence[Row], config: Mapping[str, Any], path: Path, l
 def require_appendable(path: Path) -> None:
     """Raise `RunFolderError` where scores cannot be appended to a file, before there are any."""
     there = next(place for place in (path, *path.absolute().parents) if place.exists())
-    # The path may not be a folder, and a parent must be one.
+    # A folder is wrong as the path, and right as its parent.
     if there.is_dir() == path.exists() or not os.access(there, os.W_OK):
-        raise RunFolderError(f"{path} cannot be written; check {there}")
+        kind = "file" if there == path else "folder"
+        raise RunFolderError(f"{path} cannot be written: {there} is no {kind} that may be written to")
     if not path.is_file():  # a pipe or a device takes anything
         return
     with path.open("rb") as file:
