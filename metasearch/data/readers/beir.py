@@ -65,7 +65,6 @@ def judged_data(
     splits: Sequence[str] = (),
 ) -> RetrievalData:
     """Return the queries that have a relevant document, and all documents; `languages` and `splits` as above."""
-    _complete([*queries.values(), *corpus.values()], languages, name)
     grades: dict[tuple[str, str], float] = {}
     answers: dict[str, list[str]] = {}
     split_of: dict[str, Judgement] = {}
@@ -83,6 +82,7 @@ def judged_data(
             grades[label.query, label.document] = label.grade
         if label.grade:
             answers.setdefault(label.document, []).append(label.query)
+    _complete([*queries.values(), *corpus.values()], languages, name)
     answered = {query for ids in answers.values() for query in ids}
     if left := len(split_of) - len(answered):
         log.info("%s: skipped queries without a relevant document: %d", name, left)

@@ -28,7 +28,8 @@ from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 BLANK = "rows without text, skipped"
 _LONGEST = 2**14
 """Bytes of a further field, which each passage of its row keeps."""
-UNFIT = f"fields over {_LONGEST:,} bytes or no JSON, dropped"
+_COUNTED = 20
+"""Notes of a document above which a dropped field is not named: objects may have any number of fields."""
 
 
 def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: Notes) -> Section | None:
@@ -64,7 +65,8 @@ def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) ->
         if fits:
             found |= json.loads(content)
         else:
-            notes.counts[UNFIT] += 1
+            shown = f"'{name[:40]}'" if len(notes.counts) < _COUNTED else "of other names"
+            notes.counts[f"fields {shown} over {_LONGEST:,} bytes or no JSON, dropped"] += 1
     return found
 
 
