@@ -17,6 +17,7 @@ from torch import nn
 from metasearch.config import registry
 from metasearch.encoders.open import is_path, only_cached, quiet, recorded, require_fit
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, first_line
+from metasearch.io import near
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def load_cross_encoder(
     if not local and name in registry.names("encoders"):
         raise ConfigError(f"{what} '{name}' is a built-in encoder; expected a sentence-transformers CrossEncoder")
     if not local and (is_path(name) or Path(name).exists()):
-        raise EncoderError(f"{what} '{name}': no such folder")
+        raise EncoderError(f"{what} '{name}': no such folder{near(Path(name))}")
     quiet()
     offline = local or only_cached(name, what)
     try:

@@ -84,7 +84,7 @@ def check_name(name: str) -> bool:
     if folder.exists():
         _check_folder(folder)
     elif is_path(name):
-        raise EncoderError(f"encoder '{name}': no such folder")
+        raise EncoderError(f"encoder '{name}': no such folder{near(folder)}")
     elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
         raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
     return folder.exists()

@@ -12,6 +12,7 @@ from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.config.recipe import MaxLength
+from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import NeutralMap, append
@@ -98,3 +99,10 @@ def test_a_peft_adapter_is_refused(tmp_path):
         (folder / "adapter_config.json").write_text("{}")
     with pytest.raises(EncoderError, match="is a PEFT adapter; merge it into its base"):
         open_checkpoint(str(tmp_path))
+
+
+@pytest.mark.parametrize("open_folder", [open_checkpoint, load_cross_encoder])
+def test_a_wrong_path_names_the_folder_beside_it(open_folder, tmp_path):
+    (tmp_path / "model").mkdir()
+    with pytest.raises(EncoderError, match=r"modle': no such folder\. Did you mean 'model'\?$"):
+        open_folder(str(tmp_path / "modle"))
