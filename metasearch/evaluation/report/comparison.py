@@ -35,7 +35,7 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     if any(each.training for each in arms):
         notes.append(
             "The first interval is Student's t over fold means, averaged over seeds. It does not account for training "
-            f"articles that folds share. p (Holm) is corrected for {len(arms)} comparisons."
+            "articles that folds share. p (Holm) is corrected for the number of learners."
         )
     if without := [each.arm.label for each in arms if each.training is None]:
         notes.append(f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining.")
@@ -83,7 +83,8 @@ def _sources(comparison: Comparison) -> str:
 def _over(comparison: Comparison) -> str:
     """Return the data that a figure is averaged over."""
     folds = {each.folds for each in comparison.arms}
-    over = "the folds that both have" if len(folds) > 1 else f"fold {', '.join(map(str, *folds))}"
+    own = min(folds)
+    over = "the folds that both have" if len(folds) > 1 else f"fold{'s' * (len(own) > 1)} {', '.join(map(str, own))}"
     spreads = {each.value.over for each in comparison.arms if each.value.sd is not None}
     deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
     return f"Mean over languages, then over seeds, then over {over}{deviation}."
