@@ -1,4 +1,4 @@
-"""Writes the corpora without training texts that stand in a test set.
+"""Writes the corpora without the texts of test sets.
 
 Both sides of each pair are compared with all texts of Tatoeba (LASER), XQuAD-R (questions, sentences, paragraphs),
 SemEval-2017 and STS-b (dev, test), in all languages, after NFKC and case folding and without punctuation, symbols and

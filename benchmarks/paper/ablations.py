@@ -65,7 +65,7 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of sentences per second.")
 @click.option("--rounds", type=click.IntRange(min=0), default=3, show_default=True, help="Of sentences per second.")
 @click.option("--resamples", type=click.IntRange(min=100), default=2000, show_default=True, help="Of test items.")
-@click.option("--table", "only_table", is_flag=True, help="Print the table of what is there; run nothing.")
+@click.option("--table", "only_table", is_flag=True, help="Print the table of finished runs; run nothing.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "mini_ablations.jsonl")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the runs.")
 def main(

@@ -1,6 +1,6 @@
 """The command line: commands by what one wants to do, each imported when it is run.
 
-Exit codes are those of `metasearch.errors`.
+`metasearch.errors` defines the exit codes.
 """
 
 import logging

@@ -109,7 +109,7 @@ class LayerFitter:
         last = blocks[-1].out.weight.detach().cpu().double()
         weights = torch.zeros_like(cross)
         weights[:, -last.shape[1] :] = last
-        # The ridge pulls to the weights that the last layer has: with enough neurons a layer of its own stays as it is.
+        # The ridge pulls to the weights of the last layer: with enough neurons a layer does not change.
         weights += torch.linalg.solve(with_ridge(covariance), (cross - weights @ covariance).T).T
         scale = blocks[-1].norm.weight.detach().cpu().double().abs().clamp(min=_LEAST_SCALE)[:, None]
         return _Equations(moments.tokens, mean, wanted, covariance, cross, variance, weights, scale)

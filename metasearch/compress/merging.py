@@ -129,7 +129,7 @@ def _drawn(texts: Iterable[str], seed: int) -> list[str]:
     return [distinct[i] for i in stream(seed, "merging").choice(len(distinct), TEXTS, replace=False)]
 
 
-# Makes an encoder shallower: some of its layers stay, as they are, in their order.
+# Makes an encoder shallower: some of its layers stay, unchanged and in order.
 #
 # Every other layer of a teacher is where DistilBERT starts from (Sanh et al. 2019, section 3); training continues from
 # there.

@@ -45,7 +45,7 @@ def make_static(
 
     Args:
         encoder: the encoder; a static one keeps its own rows.
-        rows: `words` leaves out modules behind the pooling; `tokens` includes them.
+        rows: `words` skips modules after the pooling; `tokens` includes them.
         dimensions: columns of the best approximation of the rows, weighted by frequency where texts are given; by
             default all.
         texts: say how frequent each word is. The mean over all of their words is subtracted from each row; by default

@@ -72,7 +72,7 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
         smaller, moved = cut(spec, most_frequent(spec, names, _counts(old, before), always, cast(int, size)))
     else:
         smaller, moved = cut(spec, names)
-    # The plain class takes the JSON as it is; others build their own from the words.
+    # The plain class takes the whole JSON; others build their own from the words.
     new = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(smaller)),
         **{name: getattr(old, name) for name in _KEPT_OPTIONS},

@@ -111,7 +111,7 @@ def train_tokenizer(
     """Learn a vocabulary in which no text is unknown: rare characters are spelt as UTF-8 bytes `<0x00>` to `<0xFF>`.
 
     Texts are normalised with NFKC, runs of white space count as one space, and a word begins with `▁`, as in
-    SentencePiece. Special tokens and template `<s> A </s>` are those of XLM-R. The same texts give the same tokenizer.
+    SentencePiece. XLM-R's special tokens and template `<s> A </s>`. The same texts give the same tokenizer.
     `size` includes special tokens and the 256 bytes. `kind`: `unigram` (Kudo, 2018) or `bpe` (Sennrich et al., 2016).
 
     Raises:

@@ -13,7 +13,7 @@ SBATCH = (
     "account", "begin", "comment", "constraint", "exclude", "gres", "licenses", "mail-type", "mail-user", "nice",
     "nodelist", "partition", "prefer", "priority", "qos", "reservation", "time", "tmp", "wckey",
 )  # fmt: skip
-"""Options of `sbatch` that are handed on as they are."""
+"""Options passed to `sbatch` unchanged."""
 
 _RESOURCES = ("cpus", "gpus", "memory")
 SETTINGS: Mapping[str, Sequence[str]] = {

@@ -15,7 +15,7 @@ from metasearch.config.task import Mode, Task
 from metasearch.config.yaml import Model
 from metasearch.errors import ConfigError, nearest, quoted, require_known
 
-# The names of what is declared in folders, without reading a declaration: a shell that completes words is quick.
+# Names in folders, without reading a declaration, so that completion in the shell is quick.
 
 WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
 """Kind of a declaration → the folder of its files."""

@@ -32,7 +32,7 @@ def public_name(role: str) -> str:
 
 
 ZERO_SHOT = "zero-shot"
-"""Stands for the learner of an encoder that is scored as it is."""
+"""Name of the learner of an encoder that is scored without training."""
 NEUTRAL = "neutral"
 """Stands for the learner of an untrained encoder without the language in its vectors."""
 MERGED = "merge"
@@ -96,7 +96,7 @@ class Episodes(FrozenConfig):
 class Loss(BaseModel):
     """The loss on a set of examples: a name, and options known to that loss.
 
-    An option that is null is left out: what a recipe has for its own loss is not one of another.
+    An option that is null is dropped: a recipe's option for its own loss may not exist for another.
 
     Attributes:
         name: name of the loss, or of several, of which the first that fits a task's examples is taken; None takes
@@ -141,7 +141,7 @@ class Outer(FrozenConfig):
         weight_decay: decoupled in AdamW, part of the gradient in LARS.
         warmup: share of the steps over which the rate rises in a line to `lr`.
         decay: how the rate falls towards 0 in the steps after that.
-        clip: the longest a gradient may be, in the norm over all parameters; 0 leaves it as it is.
+        clip: the longest a gradient may be, in the norm over all parameters; 0 does not clip.
         exempt_bias_and_norm: no weight decay on biases and norms (parameters of one dimension), nor LARS's own rate.
         momentum: of LARS.
         trust: η of LARS, how far a layer moves in one step relative to its norm, before `lr`.

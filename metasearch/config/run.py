@@ -122,7 +122,7 @@ class RunConfig(Settings):
 class ScoreConfig(Settings):
     """An encoder to score without training, on dev and test of a fold, under a label.
 
-    `neutralise` removes language bias before; the seed is that of the weights of a built-in encoder.
+    `neutralise` removes language bias first; `seed` draws the weights of a built-in encoder.
     """
 
     kind: Literal["score"] = "score"
@@ -175,7 +175,7 @@ DEFAULT_ENCODER = "mini-e5"
 class TuneConfig(Settings):
     """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
 
-    `labels` is empty if they were given in memory; `columns` are those of the values by name.
+    `labels` is empty if they were given in memory; `columns` maps names of values to columns.
     """
 
     kind: Literal["tune"] = "tune"

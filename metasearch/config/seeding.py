@@ -11,7 +11,7 @@ import numpy as np
 
 def seed_of(seed: int, *names: str | int) -> int:
     """Return a 63-bit seed for the stream with these names, such as `("meta-train", 17)`."""
-    # A separator that stands in no name: ("a", 11) and ("a1", 1) are two streams.
+    # A separator that no name has: ("a", 11) and ("a1", 1) are two streams.
     key = "\x1f".join([str(seed), *map(str, names)])
     # 63 bits fit the signed integers that some libraries take as seeds.
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1

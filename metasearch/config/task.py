@@ -26,7 +26,7 @@ class Translate(FrozenConfig):
         into: languages to translate into; arrangements may name them.
         own: rows of train in these languages: `drop` them, or `keep` them and translate only what has none. It must be
             set if there are any.
-        overlap: a row whose text stands in dev or test is an error (`refuse`) or dropped and counted (`drop`). A row
+        overlap: a row whose text is also in dev or test is an error (`refuse`) or dropped and counted (`drop`). A row
         whose id or article stands there is always an error.
         options: the translator's own.
     """
@@ -103,10 +103,10 @@ class Task(FrozenConfig):
     """A benchmark: data, languages, protocol and measures.
 
     Attributes:
-        languages: tags; those of `pairs` and `groups` are among them.
+        languages: tags, including all in `pairs` and `groups`.
         pairs: language pairs of a similarity task, such as `ar-en`.
         kind: `retrieval` ranks candidates for questions, `similarity` scores pairs, `translation` looks for the
-            translation of a text among those of its language.
+            translation of a text in its language.
         reader: the plug-in that reads the files.
         data: folder of the files relative to this file, for data that lies beside its declaration.
         encoder: encoder that is trained when none is named.
@@ -114,7 +114,7 @@ class Task(FrozenConfig):
         groups: of a translation task: name → languages over which a mean is reported.
         candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
         measures: measures that are reported; `monitor` is the one that early stopping watches.
-        translate: rows of train that are translated, and into which languages; None trains on the data as it is.
+        translate: rows of train that are translated, and into which languages; None trains on the data alone.
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
     """
 
@@ -169,7 +169,7 @@ class Task(FrozenConfig):
             raise Contradiction("a translation task has only a test split; write folds: {method: none}", "folds")
         if self.evaluation_only and self.arrangements:
             raise Contradiction("with folds: {method: none} everything is test", "arrangements")
-        # An empty mapping that is written is a choice, a key that is left out is a slip.
+        # An empty mapping is a choice, a missing key is a slip.
         if not self.evaluation_only and "arrangements" not in self.model_fields_set:
             raise Contradiction("missing key", "arrangements")
         own = {"partial": "translation", "groups": "translation", "candidates": "retrieval", "pairs": "similarity"}
@@ -216,7 +216,7 @@ class Task(FrozenConfig):
 
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
         """Return the arrangements that realise a pattern; empty when the task has none."""
-        # Keys are compared as they are parsed: `mono->bi` and `mono → bi` are one pattern.
+        # Keys are compared after parsing: `mono->bi` and `mono → bi` are one pattern.
         return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
 
 

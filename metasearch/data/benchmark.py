@@ -141,7 +141,7 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
     if records.kind != task.kind:
         place = find_place(path, "kind")
         raise ConfigError(f"{place}: kind: '{task.kind}', but reader '{task.reader}' gives {records.kind} data")
-    # Before the split, so that fingerprints are those of the texts that are encoded.
+    # Before the split, so that fingerprints hash the encoded texts.
     if isinstance(records, RetrievalData) and task.candidates == "sentence":
         records = records.sentences()
     if isinstance(records, RetrievalData):

@@ -16,7 +16,7 @@ class Report:
 
     Attributes:
         read: lines that were read.
-        dropped: reason such as `no tab` → how many lines or pairs were left out for it.
+        dropped: reason such as `no tab` → number of lines or pairs dropped for it.
         examples: the first few places of each reason in each file, as `file:line: reason`.
         ignored: files that are not training text, such as `README` or `en-de-dev.tsv`.
     """

@@ -250,7 +250,7 @@ class Encoder:
                 vectors.update(zip(batch, rows, strict=True))
                 if self.on_progress:
                     self.on_progress(end, len(order))
-        # A dev score may be taken in the middle of training, which goes on in its own mode.
+        # A dev score may be taken in the middle of training, which keeps its mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
 

@@ -11,7 +11,7 @@ _STACKS = {"distilbert": "transformer", "modernbert": ""}
 """Modules that hold the list of layers where that is not `encoder`; none where the backbone itself does."""
 
 _BARE_FIRST = ("modernbert",)
-"""Backbones whose first layer reads the embedding block as it is, and whose other layers normalise what they read."""
+"""Backbones whose first layer reads the embedding block directly, and whose other layers normalise what they read."""
 
 
 def layers_of(backbone: Any) -> nn.ModuleList:

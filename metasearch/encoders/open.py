@@ -78,7 +78,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
 def check_name(name: str) -> bool:
     """Return whether a name is a local folder; other names belong to a model hub, which is not contacted.
 
-    `EncoderError` if the folder is missing or holds no checkpoint, or the name resembles that of a built-in encoder.
+    `EncoderError` if the folder is missing or holds no checkpoint, or the name resembles a built-in encoder's.
     """
     folder = Path(name)
     if folder.exists():

@@ -60,7 +60,7 @@ def _unit(vectors: Vectors) -> Vectors:
 
 # Scores balanced between languages: s(q, c) − β · max s(q, c'), c' in the language of c, β = ½.
 #
-# Candidates of one language score higher for a question than those of another (language bias). A neutral map removes
+# Candidates of one language score higher for a question than others (language bias). A neutral map removes
 # the part that all questions share; the best score of a language shows the part of this question. If a language has no
 # answer, half of its gap to the best language remains; β = 1 would make the best of all languages equal.
 #

@@ -1,7 +1,7 @@
 """Detect collapsed sentence embeddings in training, which the loss does not show.
 
 A student whose embeddings are nearly equal can have a low loss and useless similarities (sentence-transformers issues
-1164, 1068, 831). All vectors may come to one point, or differ along a few directions only.
+1164, 1068, 831). All vectors may shrink to one point, or differ along a few directions only.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ COSINE = 0.98
 sentences, and yet a rank of 90 to 160."""
 
 SPREAD_SHARE = 1 / 3
-"""Share of the spread of step 0 below which vectors have come to one point: from a cosine of 0.1 to one of 0.9."""
+"""Share of the spread of step 0 below which vectors count as one point: from a cosine of 0.1 to one of 0.9."""
 
 RANK = 3.0
 """Effective rank below which vectors differ along a few directions; a healthy one is tens to hundreds."""
 
 RANK_SHARE = 0.1
-"""Share of the effective rank of step 0 below which vectors have come to differ along a few directions."""
+"""Share of the effective rank of step 0 below which vectors count as differing along a few directions."""
 
 
 @dataclass(frozen=True)

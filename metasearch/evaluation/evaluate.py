@@ -133,7 +133,7 @@ def correlate(
     return Evaluation(tuple(scores), QueryResults(units, columns, articles={}))
 
 
-# Looks for the translation of each text among those of its language (Tatoeba as LASER and XTREME score it).
+# Looks for the translation of each text in the other language (Tatoeba as LASER and XTREME score it).
 #
 # Both directions are scored, since papers differ or do not say: XTREME takes `xx-en` alone. `both` is their mean.
 

@@ -89,7 +89,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     if not languages:
         return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
-    # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
+    # With the texts of all parts: only words are taken from them, and vectors do not change.
     texts = (text for part in parts for _, text, language in texts_of(part) if language in languages)
     encoder = trim(encoder, dict.fromkeys(texts))
     encoder.origin, encoder.seeded = origin, seeded

@@ -48,7 +48,7 @@ def merge(
 ) -> MergeResult:
     """Write an encoder with averaged weights, summed in float64 and rounded once.
 
-    Tokenizer, modules, prompts and lengths are those of the first encoder. Encoders are loaded one after the other.
+    Tokenizer, modules, prompts and lengths come from the first encoder. Encoders are loaded one after the other.
     For two encoders the mean may be (1 − `alpha`) · first + `alpha` · second; otherwise each has its share, equal by
     default.
     """

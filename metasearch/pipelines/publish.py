@@ -40,7 +40,7 @@ _NAMES = (
     "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
     "neutral.json", GRAPH, LOADER,
 )  # fmt: skip
-"""Names of files that make a model of any family, and of what metasearch writes beside them."""
+"""Names of files of a model of any family, and of files that metasearch writes beside them."""
 _AGAIN = "Run the same command again: it sends only what is missing"
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.+-]{1,63}")
 

@@ -101,7 +101,7 @@ def _encoder(task: Task) -> str:
 
 
 def _not_parallel(data: RetrievalData) -> str:
-    """Return how many questions do not stand in all languages, with one of them; empty where all do."""
+    """Return how many questions some languages lack, with an example; empty if none does."""
     languages = sorted(data.questions_by_language)
     stand: dict[str, list[str]] = {}
     for question in data.questions:
@@ -111,4 +111,4 @@ def _not_parallel(data: RetrievalData) -> str:
         return ""
     name, found = min(lacking.items(), key=lambda item: len(item[1]))
     where = f"'{name}' in {', '.join(found)} alone"
-    return f"{len(lacking)} of {len(stand)} questions do not stand in all of {', '.join(languages)}, such as {where}"
+    return f"{len(lacking)} of {len(stand)} questions are not in all of {', '.join(languages)}, such as {where}"

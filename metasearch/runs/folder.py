@@ -141,7 +141,7 @@ class RunFolder:
     def log(self, event: Mapping[str, Any]) -> None:
         """Append an event, which has a step, to `log.jsonl`.
 
-        A crash leaves events of steps that no checkpoint has. The first event after it tells where the run goes on:
+        A crash leaves events of steps that no checkpoint has. The first event after it says where the run continues:
         what the log has of that step and later ones is dropped, as it comes again.
         """
         if not self._goes_on:

@@ -1,7 +1,7 @@
 """Per-query results of an evaluation, for comparisons without another run.
 
 One file for each task, encoder and split, `queries/<task>.<label>.<split>.npz` in a run folder: compressed arrays and,
-as bytes of JSON, the texts that they refer to. No pickle is written or read.
+as bytes of JSON, the texts behind them. No pickle is written or read.
 """
 
 import io

@@ -196,7 +196,7 @@ class Trainer:
         self.callback.on_step(self.step, self.schedule.total, taken.phase, taken.terms)
 
     def _gradients(self) -> list[Tensor]:
-        # All other rows of a sparse gradient are 0, so norm and cut are those of the whole.
+        # All other rows of a sparse gradient are 0, so norm and clipping are the whole gradient's.
         return [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
 
     def _set_rate(self) -> dict[str, float]:

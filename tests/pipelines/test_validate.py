@@ -64,7 +64,7 @@ def test_questions_that_do_not_stand_in_all_languages_are_counted(tmp_path):
         rows = [{"id": f"q{n + (n == 7) * i}", "question": f"{n}?", "answer": f"{n}."} for n in range(8)]
         (tmp_path / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     lines = validate_own(tmp_path, TASK.replace("data: own", "data: ."))
-    says = "2 of 9 questions do not stand in all of de, en, such as 'q7' in en alone"
+    says = "2 of 9 questions are not in all of de, en, such as 'q7' in en alone"
     assert list(islice(lines, 4))[-1] == f"parallel: {says}"
 
 

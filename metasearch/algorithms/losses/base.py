@@ -164,7 +164,7 @@ def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None
     if labelled is not None:
         own = own | labelled[:, answers]
     # [i, c]: some example asks what example i asks, and has text c as an answer.
-    # Booleans have no matrix product, and autocast leaves float64 as it is.
+    # Booleans have no matrix product, and autocast does not change float64.
     right = (equal_texts(asked).double() @ own.double()) > 0
     return first_of_equal(answers) & ~right
 

@@ -32,7 +32,7 @@ def contrast(questions: Tensor, translations: Tensor, asked: Tensor, said: Tenso
     Questions q and translations t are `(B, D)`, `asked` and `said` the numbers of their texts `(B,)`. Other
     translations of the same question, repeated texts and the text itself are no wrong ones.
     """
-    # Two languages may spell something alike; nothing is told from itself.
+    # Two languages may spell a text alike; a text is no negative of itself.
     other = asked.unsqueeze(1) != said.unsqueeze(0)
     there = infonce(questions, translations, wrong_answers(asked, said) & other, temperature)
     back = infonce(translations, questions, wrong_answers(said, asked) & other.T, temperature)
@@ -67,7 +67,7 @@ class InfoNCE(Loss):
         """Temperature τ, and the alignment of questions with their translations.
 
         Attributes:
-            align: `infonce`: a question and its translation find each other among those of the set; `jsd`: the two have
+            align: `infonce`: a question and its translation find each other in the set; `jsd`: the two have
                 the same distribution over the candidates of the set.
             align_weight: λ.
             align_temperature: temperature of that term; by default τ.

@@ -181,7 +181,7 @@ _INTEGERS = 4
 _ZERO = 128
 """What stands for zero: integers of `MatMulNBits` have no sign."""
 _LEAST = 2**14
-"""Numbers of a tensor that is worth it; those of token types and relative positions stay as they are."""
+"""Fewest numbers of a tensor to convert; smaller ones, such as token types, keep their type."""
 _DOMAIN = "com.microsoft"
 
 Stored = tuple[NDArray[Any], NDArray[np.float32]]

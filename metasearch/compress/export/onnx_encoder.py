@@ -55,7 +55,7 @@ class OnnxEncoder:
         self._tokenizer.no_padding()
         self._session = _session(folder / self.facts.model)
         self.inputs: tuple[str, ...] = tuple(each.name for each in self._session.get_inputs())
-        """Names of what the graph reads."""
+        """Names of the graph's inputs."""
 
     @property
     def device(self) -> torch.device:

@@ -184,7 +184,7 @@ TOLERANCE = 1e-5
 """Largest absolute difference that two numbers of a vector may have."""
 BATCHES = (1, 7, 64)
 _LONG = 512
-"""Tokens of the longest text that is checked where no table of positions ends; those of a role may be longer."""
+"""Tokens of the longest checked text if the encoder has no limit; lengths of roles may be greater."""
 _IN_BATCH = 256
 """Tokens of the longest texts that are checked in a batch; a batch of longer ones would take minutes."""
 TEXTS = (

@@ -27,7 +27,7 @@ def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | N
     width = encoder.dimension()
     check_fewer("dimensions", dimensions, width, f"vectors have {width} numbers")
     weight = torch.eye(dimensions, width) if vectors is None else leading(vectors, dimensions)
-    # Weights are those of the encoder: only modules are added.
+    # The encoder's weights do not change: only modules are added.
     memo = {id(part): part for part in (*encoder.embedder.parameters(), *encoder.embedder.buffers())}
     memo[id(encoder.model.tokenizer)] = encoder.model.tokenizer
     model = copy.deepcopy(encoder.model, memo)
@@ -35,7 +35,7 @@ def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | N
     for module in (dense, Normalize()):
         model.append(module.to(encoder.device))
     if vectors is None:
-        # The first numbers of what is left are those that they were.
+        # Trained dimensions up to the cut stay trained dimensions.
         set_trained_dimensions(model, [d for d in trained_dimensions(encoder.model) if d <= dimensions])
     return Encoder(model, f"{encoder.name}-{dimensions}", encoder.max_length)
 

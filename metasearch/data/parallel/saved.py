@@ -42,7 +42,7 @@ def is_prepared(folder: Path) -> bool:
 
 
 def prepared_folder(paths: Sequence[Path]) -> Path | None:
-    """Return the prepared corpus that is given in place of files; None where files are given."""
+    """Return the given prepared corpus; None if files are given."""
     folders = [path for path in map(Path, paths) if is_prepared(path)]
     if folders and len(paths) > 1:
         raise ConfigError(

@@ -59,7 +59,7 @@ def markdown(table: Table) -> str:
 def latex(table: Table) -> str:
     r"""Return a table in LaTeX, as a float with the label `tab:KEY`; it needs `\usepackage{booktabs}` and nothing else.
 
-    Names in other scripts than Latin stay as they are; XeLaTeX and LuaLaTeX set them with a font that has them.
+    Names in other scripts than Latin are unchanged; XeLaTeX and LuaLaTeX set them with a font that has them.
     """
     heads, columns = ([escape(name) for name in names] for names in (table.heads, table.columns))
     rows = [line for each in table.lines for line in _latex_line(table, each)]

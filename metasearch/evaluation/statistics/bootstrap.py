@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError
 RESAMPLES = 10_000
 LEVEL = 0.95
 FEWEST = 100
-"""Resamples below which the ends of an interval are those of a handful of resamples."""
+"""Fewest resamples; with fewer, a handful decides the ends of an interval."""
 
 _BLOCK = 2**17  # counts of a block: what a processor's cache holds
 # Resamples in a block however many units there are: smaller calls to numpy would dominate the time.
@@ -29,7 +29,7 @@ _DEFINED = 0.95
 class Interval:
     """A confidence interval, whose ends are None where it is undefined.
 
-    `undefined` counts the resamples that were left out because the statistic is undefined on them, such as a
+    `undefined` counts the resamples dropped because the statistic is undefined on them, such as a
     correlation where all values are the same.
     """
 

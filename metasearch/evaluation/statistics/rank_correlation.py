@@ -4,7 +4,7 @@ Yang, Jiang & Baldwin (arXiv:2509.06195): the correlation RC of a question in la
 two rankings of the documents; its mean over the other languages b, and then over questions and languages a, is MRC. The
 paper does not define RC for documents that only one of two lists of length k has; we do here.
 
-The rankings compared are those of the U candidates in the union of both tops, k ≤ U ≤ 2k: a candidate that a top lacks
+Compared are the rankings of the U candidates in the union of both tops, k ≤ U ≤ 2k: a candidate that a top lacks
 is below it, at the mean t = (k + 1 + U) / 2 of the places k + 1 to U that such candidates share. With a_c and b_c the
 places of candidate c, and m = (U + 1) / 2 their mean,
 

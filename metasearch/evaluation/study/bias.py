@@ -29,7 +29,7 @@ class BiasFigures(NamedTuple):
         bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
         own: AP@k lost to distractors in the question's own language.
         other: AP@k lost to distractors in another language, mean over these.
-        correlation: rank correlation of the top k of a question with those of its translations.
+        correlation: rank correlation of the top k of a question and of its translations.
     """
 
     bias: float
@@ -44,7 +44,7 @@ class Bias:
 
     Attributes:
         k: depth of the top.
-        asked: languages of the questions; `languages` are those of the candidates.
+        asked: languages of the questions; `languages` of the candidates.
         excess: share of each candidate language in the top k beyond an unbiased ranker's, o − e, `(A, L)`.
         spread: sample standard deviation of the figures; None for a single fold.
     """
@@ -78,7 +78,7 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k must be from 1 to {deepest}")
-    # Shares are of what the top holds; AP@k keeps its k where the pool is smaller.
+    # Shares of the hits in the top; AP@k keeps its k where the pool is smaller.
     size, depth = len(ranking.languages), min(k, pool)
     of = {language: i for i, language in enumerate(ranking.languages)}
     asked = tuple(sorted({question.language for question in ranking.questions}))

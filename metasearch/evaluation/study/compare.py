@@ -34,7 +34,7 @@ from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abr
 class Difference:
     """Means over folds for baseline and arm in a language, and intervals for their difference.
 
-    `interval` and `training` are those of `ArmComparison`, not corrected for the number of languages.
+    `interval` and `training` as in `ArmComparison`, not corrected for the number of languages.
     """
 
     baseline: float
@@ -130,7 +130,7 @@ def choose_mark(training: TrainingInterval | None, interval: Interval) -> str:
     return "*" * training.excludes(0.0)
 
 
-# The difference of two arms on each fold with each seed, from which is told what training again would change.
+# The difference of two arms on each fold with each seed, which shows what training again would change.
 
 Array = NDArray[np.float64]
 
@@ -147,7 +147,7 @@ def fold_differences(
             # A language that a fold lacks, or a figure that is undefined on a resample, is NaN on both sides.
             warnings.filterwarnings("ignore", "Degrees of freedom", RuntimeWarning)
             spread = np.nanvar(one.resampled - two.resampled, axis=0, ddof=1)
-        # A bootstrap's variance is that of a population: too small by (A - 1) / A for that of a sample of A articles.
+        # A bootstrap gives a population's variance: too small by (A - 1) / A for a sample of A articles.
         spread *= one.clusters / max(one.clusters - 1, 1)
         for column, differences, variance in zip(made, by_seed.T, spread, strict=True):
             if not np.isnan(differences).any():
@@ -215,7 +215,7 @@ def compare(
     groups = (group for pairing in pairings for both in pairing.runs.values() for group in both)
     resampled = figures(groups, languages, selection, resamples, seed)
     arms = [_compared(pairing, baseline, resampled, languages, selection, level) for pairing in pairings]
-    # After all tests: an adjusted p-value depends on those of all arms.
+    # After all tests: an adjusted p-value depends on the p-values of all arms.
     adjusted = holm([each.training.p if each.training else None for each in arms])
     arms = [replace(each, holm=p) for each, p in zip(arms, adjusted, strict=True)]
     asked = selection.measure, selection.pool, level, resamples, seed

@@ -208,7 +208,7 @@ def figures(
     made: dict[Runs, Figure] = {}
     for fold, samples in folds.items():
         first, *others = samples.values()
-        for other in others:  # the counts of the first's units are those of the others only for the same questions
+        for other in others:  # only for the same questions do all have the same units
             if (first.cells, first.ids) != (other.cells, other.ids):
                 raise DataError(
                     f"{first.source} and {other.source} cannot be paired: their test questions or languages differ on "

@@ -51,7 +51,7 @@ def _untrained(config: StudyConfig, label: str, neutralise: NeutralSettings | No
 
 
 def _scoring(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
-    # Scores are computed in float32, so precision and checkpointing are those of every study.
+    # Scores are computed in float32, so precision and checkpointing do not matter.
     compute = ComputeConfig(device=config.compute.device)
     return ScoreConfig(data=config.on(fold), encoder=config.encoder, compute=compute, label=label, seed=seed)
 

@@ -104,7 +104,7 @@ def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
             f"{study.path}: jobs may be running in {before.launcher}; continue there with --launcher "
             f"{before.launcher}, and stop them with Ctrl-C to continue elsewhere"
         )
-    # The same launcher without settings goes on with those that it had.
+    # The same launcher without settings keeps its settings.
     return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked
 
 

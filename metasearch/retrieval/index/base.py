@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError, EncoderError
 KEY_BYTES = 16
 
 Keys = NDArray[np.uint8]
-"""Hashes of what a vector depends on, `(n, 16)`."""
+"""Hashes of everything that a vector depends on, `(n, 16)`."""
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
 

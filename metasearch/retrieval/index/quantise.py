@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST = 127
-"""Greatest code: -128 is left out, so that codes are symmetric."""
+"""Greatest code: -128 is not used, so that codes are symmetric."""
 _LOW_BITS = 7
 _LARGEST_SUM = 2**31 - 1
 

@@ -1,7 +1,7 @@
 """A neutral index: language bias is removed from its vectors and from queries.
 
 The map (`metasearch.encoders.neutral`) is estimated from passages of the index, without labels, before the first vector
-is written, and stays as it is: vectors with and without it cannot be compared.
+is written, and never changes: vectors with and without it cannot be compared.
 """
 
 import json

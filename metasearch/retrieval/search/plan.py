@@ -37,11 +37,11 @@ class Plan:
 
     Attributes:
         files: the documents with the keys of their passages, in their order.
-        changed: those that are not in the index as they are, and the keys there that have no vector.
+        changed: new and changed documents, and their keys without a vector.
         new: keys of all passages that have no vector.
         sample: passages of each language for the estimate of the projection; empty without one.
         languages: passages of the changed files by language.
-        counts: what was left out or changed in changed files → how often in which.
+        counts: note on dropped or changed content → its number in each file.
         problems: what cannot be read.
         skipped: how many documents, and folders, cannot be read.
         kept: how many documents of the index stay in it because they cannot be read.
@@ -73,7 +73,7 @@ def plan(
 ) -> Plan:
     """Return the changes that give an index these documents.
 
-    A document that cannot be read is skipped, with a warning. If the index has it, it stays as it is there: it may be
+    A document that cannot be read is skipped, with a warning. If the index has it, it stays there: it may be
     readable again soon.
     """
     found = Plan()

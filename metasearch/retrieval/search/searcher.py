@@ -186,6 +186,6 @@ class Searcher:
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Return texts' word numbers: encoder tokens, which exist for every language."""
         found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
-        # Those that stand in every text tell none from another.
+        # Words of every text do not distinguish any.
         special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
         return [[token for token in tokens if token not in special] for tokens in found]

@@ -253,7 +253,7 @@ def _whole(embedder: Embedder, read: InputModule) -> str | None:
         return f"the word table is a {type(words).__name__}"
     if words.max_norm or words.scale_grad_by_freq or words.sparse:
         return "the word table has rules of its own for gradients or norms"
-    # Tied weights have several names, of which `named_parameters` gives one unless it is told otherwise.
+    # Tied weights have several names, of which `named_parameters` gives one by default.
     names = [n for n, w in embedder.named_parameters(remove_duplicate=False) if w is words.weight]
     if not names:
         return "the word table is computed from other weights"

@@ -250,7 +250,7 @@ class Paragraphs:
 
     def _language(self) -> str:
         language, letters = self.letters.most_common(1)[0]
-        # Marks without a letter, such as a row of stars, are in the language of what stands before.
+        # Marks without a letter, such as a row of stars, are in the language of the text before.
         return language if letters or not self.stretches else self.stretches[-1].language
 
     def _trimmed(self) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,7 @@ _MATTER = re.compile(r"---[ \t]*\n(?P<yaml>\s*(?:#|[\w-]+[ \t]*:).*?)^(?:---|\.\
 _LITERAL = re.compile(
     r"^(?P<key>title|lang|language)[ \t]*:[ \t]*(?P<quote>[\"']?)(?P<value>.+?)(?P=quote)[ \t]*$", re.M
 )
-"""A line of front matter that is no YAML, read as it is written."""
+"""A line of front matter that is no YAML, as plain text."""
 
 
 @dataclass(frozen=True)

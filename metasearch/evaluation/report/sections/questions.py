@@ -78,7 +78,7 @@ def question_table(study: Study, baseline: Arm, other: Arm, measure: str, count:
         notes=(
             f"The {len(lines)} questions of {len(largest)} with the largest difference of {name} (mean over seeds), "
             "each in the language with its largest difference. The pool has candidates of all languages.",
-            f"Ranks and candidates are those of the first seed; ✓: an answer. Texts end after {_TEXT} characters.",
+            f"Ranks and candidates are from the first seed; ✓: an answer. Texts end after {_TEXT} characters.",
         ),
         unit="× 100",
     )
