@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.extras import import_extra
 from metasearch.data.formats.arrays import LoadedArrays, derive
 from metasearch.retrieval.index.base import Rows, Scores
 from metasearch.retrieval.index.exact_search import Best
@@ -31,7 +31,7 @@ class Bm25:
         self.store = store
         self.words = words
         self._numbers = {word: i for i, word in enumerate(parts["words"].tolist())}
-        self._weights = bm25s.BM25(method="lucene")
+        self._weights = _empty_model()
         weights = {name: parts[name] for name in ("data", "indices", "indptr")}
         self._weights.scores = {**weights, "num_docs": len(store)}
         # Its own `load` sets this for the method.
@@ -63,6 +63,10 @@ class Bm25:
         return found
 
 
+def _empty_model() -> Any:
+    return import_extra("bm25s", "search", "--hybrid").BM25(method="lucene")
+
+
 def _count(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
     """Return the weights for all words in an index's texts."""
     numbers: dict[int, int] = {}
@@ -77,7 +81,7 @@ def _count(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
         "indptr": np.zeros(1, np.int64),
     }
     if numbers:
-        model = bm25s.BM25(method="lucene")
+        model = _empty_model()
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
     return {**found, "words": np.array(list(numbers), np.int64)}

@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -45,6 +46,12 @@ def test_scores_are_those_of_the_formula(index):
     expected = [weight("red", text) + weight("fox", text) for text in TEXTS]
     assert rows.tolist() == sorted(np.flatnonzero(expected).tolist(), key=lambda row: -expected[row])
     np.testing.assert_allclose(scores, [expected[row] for row in rows], rtol=1e-5)
+
+
+def test_a_missing_package_is_named_with_its_extra(index, monkeypatch):
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    with pytest.raises(ConfigError, match=r"--hybrid needs the package bm25s: pip install '.*\[search\]'"):
+        Bm25.of(index, words, "w")
 
 
 def test_what_has_no_word_of_the_query_is_no_hit(index):
