@@ -59,7 +59,6 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
                     bootstrap); ° if it excludes 0 and nothing was trained twice
       p, p (Holm)   p-value of the first interval; corrected for the number of
                     learners, and † if below 1 - confidence
-      papers' ...   the papers' t-test, which rejects far too often
 
     A second table shows the differences of each language.
 
@@ -99,9 +98,8 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
 
     \b
     Files:
-      report.html     scores, comparison, languages and language bias, learning
-                      curves, single questions, run facts; one file that needs
-                      no network
+      report.html     scores, comparison, languages and language bias, single
+                      questions, run facts; one file that needs no network
       report.md       the same words and tables
       tables.json     all tables in full precision
       tables/         each table as Markdown, LaTeX (booktabs) and CSV

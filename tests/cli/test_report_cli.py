@@ -47,18 +47,18 @@ def test_it_prints_the_main_table_and_where_the_page_is(report):
 def test_every_table_is_written_in_each_format(report):
     files = read(report[0])
     keys = [table["key"] for table in json.loads(files["tables.json"])]
-    named = ("main", "main-map", "dev", "folds", "pools", "modes", "comparison", "bias", "learning-curves", "runs")
+    named = ("main", "main-map", "dev", "folds", "pools", "comparison", "bias", "runs")
     assert {*named} <= set(keys)
     assert len([key for key in keys if key.startswith("matrix-")]) == 4
     made = {f"tables/{key}.{end}" for key in keys for end in ("md", "tex", "csv")}
     assert set(files) == made | {"report.html", "report.md", "tables.json"}
-    assert files["report.md"].count("\n## ") == 6
+    assert files["report.md"].count("\n## ") == 5
 
 
 def test_the_page_has_its_sections_in_order_and_loads_nothing(report):
     page = (report[0] / "report.html").read_text(encoding="utf-8")
     found = re.findall(r'<h2 id="([^"]+)"', page)
-    assert found == ["scores", "compared", "languages", "learning", "questions", "run-facts"]
+    assert found == ["scores", "compared", "languages", "questions", "run-facts"]
     assert not re.search(r'(src|href)="(?!#)', page)
 
 
@@ -69,7 +69,6 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
     metasearch("report", study / "cells" / "maml-trans" / "fold-0-seed-0", "-o", folder, FEW)
     files = read(folder)
     assert "tables/folds.csv" not in files
-    assert "tables/modes.csv" not in files
     assert "tables/main.csv" in files
 
 

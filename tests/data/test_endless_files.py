@@ -14,7 +14,6 @@ from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
 from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.evaluation.study.study import Run
 from metasearch.io import read_bytes
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import load
@@ -43,7 +42,6 @@ made = pytest.mark.parametrize("says", MAKE)
         ("results.jsonl", lambda path: RunFolder(path.parent).results(), DataError),
         ("results.jsonl", lambda path: RunFolder(path.parent).add_results([{}]), RunFolderError),
         ("log.jsonl", lambda path: RunFolder(path.parent).events(), RunFolderError),
-        ("log.jsonl", lambda path: Run(path.parent, "", {}, (), {}).events(), RunFolderError),
         ("questions.npz", load, RunFolderError),
     ],
 )

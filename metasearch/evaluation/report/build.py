@@ -112,8 +112,7 @@ def page(report: Report) -> str:
     """Return a report as an HTML file that needs no network, no script and no other file."""
     keys = ["content"]
     for section in report.sections:
-        keys += [section.key, *(chart.values.key for chart in section.charts)]
-        keys += [table.key for table in section.tables_below]
+        keys += [section.key, *(chart.key for chart in section.charts), *(table.key for table in section.tables)]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         raise ValueError(f"duplicate report section '{twice[0]}'")
     templates = resources(__package__) / "templates"

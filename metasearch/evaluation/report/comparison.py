@@ -23,11 +23,10 @@ _SOURCES = {
 
 def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     """Return notes on figures, marks and missing data, one or two sentences each."""
-    level, arms = percent(comparison.level), comparison.arms
+    arms = comparison.arms
     undefined = max(
         i.undefined for each in arms for i in (each.interval, *(d.interval for d in each.languages.values()))
     )
-    sizes = sorted({each.test.n for each in arms})
     notes = [
         f"{_over(comparison)} Better in: languages in which the learner is above {comparison.baseline.label}.",
         mark_note(comparison),
@@ -39,14 +38,11 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
         )
     if without := [each.arm.label for each in arms if each.training is None]:
         notes.append(f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining.")
-    notes += [
-        f"Fixed models: {level} interval of the trained models over other test questions (paired bootstrap over the "
-        f"articles of each fold, percentiles of {comparison.resamples:,} resamples, seed {comparison.seed}). "
-        "Retraining is not in it.",
-        f"Papers': two-sided paired t-test over {' to '.join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))} fold × "
-        "language means; d_z: mean difference / its standard deviation. Languages are not independent, so the test "
-        "rejects too often and sets no mark.",
-    ]
+    notes.append(
+        f"Fixed models: {percent(comparison.level)} interval of the trained models over other test questions (paired "
+        f"bootstrap over the articles of each fold, percentiles of {comparison.resamples:,} resamples, seed "
+        f"{comparison.seed}). Retraining is not in it."
+    )
     if undefined:
         notes.append(f"Up to {undefined} resamples without a defined figure are not counted.")
     return (*notes, *comparison.missing)
@@ -92,11 +88,11 @@ def _over(comparison: Comparison) -> str:
 
 # Tables of a comparison: a line for each arm, and for each arm and language.
 
-_TESTS = ("p", "p (Holm)", "better in", "papers' t", "papers' p", "papers' d_z")
+_TESTS = ("p", "p (Holm)", "better in")
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Return a line for each arm: means, difference, both intervals, p-values, and the papers' t-test."""
+    """Return a line for each arm: means, difference, both intervals and p-values."""
     return Table(
         key="comparison",
         title=f"{_title(comparison)}: difference from {comparison.baseline.label}",
@@ -170,12 +166,9 @@ def _figures(each: ArmComparison) -> tuple[Cell, ...]:
         Cell(each.baseline.mean, each.baseline.sd),
         _signed(each.difference, each.mark),
         *_both(each),
-        _number(each.training.p if each.training else None, ".4f"),
-        _number(each.holm, ".4f"),
+        _probability(each.training.p if each.training else None),
+        _probability(each.holm),
         Cell(text=f"{each.wins} of {len(each.languages)}"),
-        _number(each.test.t, "+z.2f"),
-        _number(each.test.p, ".4f"),
-        _number(each.test.effect, "+z.2f"),
     )
 
 
@@ -194,13 +187,12 @@ def _signed(value: float, mark: str = "") -> Cell:
     return Cell(value, mark=mark, text=f"{100 * value:+z.2f}")
 
 
-def _number(value: float | None, how: str) -> Cell:
-    """Return a figure without the factor 100, rounded for display but stored in full."""
+def _probability(value: float | None) -> Cell:
+    """Return a p-value, rounded for display but stored in full."""
     if value is None:
         return Cell(text="–")
     # Four decimals would print a small probability as 0.
-    small = how == ".4f" and value < 0.0001
-    return Cell(value, text="<0.0001" if small else format(value, how))
+    return Cell(value, text="<0.0001" if value < 0.0001 else f"{value:.4f}")
 
 
 # The results of a study in words: the best learner, and whether the difference is significant.

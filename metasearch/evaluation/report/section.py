@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
+from metasearch.evaluation.report.charts import Chart
 from metasearch.evaluation.report.table import Table
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
@@ -28,20 +27,10 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A chart as `<svg>` elements, and the table behind them, whose key, title and notes are the chart's."""
-
-    values: Table
-    svg: Markup
-
-
-@dataclass(frozen=True)
 class Section:
-    """A report section: plain text, then charts, then tables.
+    """A report section: plain text, then charts, then tables, which are written as files, too.
 
-    Attributes:
-        key: name for links; no other section has it.
-        tables: tables that are written as files, too. The page folds the table of a chart below that chart.
+    `key` is its name for links; no other section, chart or table has it.
     """
 
     key: str
@@ -49,12 +38,6 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
-
-    @property
-    def tables_below(self) -> list[Table]:
-        """Tables without a chart."""
-        drawn = {chart.values.key for chart in self.charts}
-        return [table for table in self.tables if table.key not in drawn]
 
 
 @dataclass(frozen=True)

@@ -86,12 +86,3 @@ class Table:
         low, high = self.shades
         share = (cell.value - low) / (high - low) if high > low else 0.5
         return f"{'v' if low == -high else 'q'}{min(_SHADES - 1, int(_SHADES * share))}"
-
-    def in_words(self) -> str:
-        """Return all lines in sentences: `maml: mono-bi 40.00 ± 2.00, trans –.`."""
-        return " ".join(
-            f"{', '.join(line.heads)}: "
-            + ", ".join(f"{name} {self.shown(cell)}" for name, cell in zip(self.columns, line.cells, strict=True))
-            + "."
-            for line in self.lines
-        )

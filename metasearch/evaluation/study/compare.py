@@ -1,13 +1,11 @@
 """Compares the arms of a study with a baseline: differences, their intervals, tests and effect sizes.
 
-Three answers to "is it different?" are kept apart:
+Two answers to "is it different?" are kept apart:
 
 - `training`, the main one: the interval over training again on other folds with other seeds, and testing on other
   articles and questions (`statistics.folds`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
 - `interval`, *fixed models*: the paired bootstrap over articles within their folds. It covers other questions for the
   trained models, and is narrower. It sets a mark (`°`) only if nothing was trained twice.
-- `test`, the paired t-test over fold × language means, as papers report it. Languages are translations of the same
-  questions, so it rejects a true null several times as often as it says. It sets no mark.
 """
 
 import warnings
@@ -22,7 +20,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
-from metasearch.evaluation.statistics.paired import PairedTest, Summary, holm, paired_test, summary
+from metasearch.evaluation.statistics.paired import Summary, holm, summary
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, pair
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abridged
@@ -64,7 +62,6 @@ class ArmComparison:
         holm: its p-value after Holm's correction over all compared arms.
         interval: paired bootstrap interval over articles, for fixed models.
         by_fold: fold → difference.
-        test: paired t-test over fold × language means.
         languages: language of the questions, or language pair → difference.
         level: level of the intervals; 1 - level is α of the tests.
     """
@@ -78,7 +75,6 @@ class ArmComparison:
     holm: float | None
     interval: Interval
     by_fold: Mapping[int, float]
-    test: PairedTest
     languages: Mapping[str, Difference]
     level: float
 
@@ -255,8 +251,6 @@ def _compared(
     pairs = list(pairing.runs.values())
     own, other, differences = difference(pairs, resampled)
     intervals = [bootstrap.interval(column, level) for column in differences.T]
-    means = [np.concatenate([resampled[each[side]].observed[:-1] for each in pairs]) for side in (0, 1)]
-    there = ~np.isnan(means[0])  # a fold may lack a language
     by_fold = fold_differences(pairing, resampled, languages, selection)
     shared = crossed(pairing, baseline)
     training = [training_interval(folds, level, shared) if folds else None for folds in by_fold]
@@ -270,7 +264,6 @@ def _compared(
         holm=None,
         interval=intervals[-1],
         by_fold={fold: each.mean for fold, each in zip(pairing.runs, by_fold[-1], strict=True)},
-        test=paired_test(means[0][there], means[1][there], level),
         languages={
             language: Difference(float(other[i]), float(own[i]), intervals[i], training[i])
             for i, language in enumerate(languages)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.study.arms import Arm
-from metasearch.runs.log import read_events
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN, Row
 
@@ -46,10 +45,6 @@ class Run:
     rows: tuple[Row, ...]
     facts: Mapping[str, Any]
     kept: QueryResults | None = None
-
-    def events(self) -> list[dict[str, Any]]:
-        """Return the outer steps and dev scores of the log; a TREC run file has none."""
-        return [] if self.kept else read_events(self.path / "log.jsonl")
 
 
 @dataclass(frozen=True, eq=False)

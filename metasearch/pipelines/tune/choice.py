@@ -8,8 +8,8 @@ import numpy as np
 from metasearch import __version__
 from metasearch.config.measure import BALANCED, EXPANDED
 from metasearch.evaluation.report.build import files
-from metasearch.evaluation.report.charts import Estimate, Row, interval_chart
-from metasearch.evaluation.report.section import SCORES, Chart, Report, Section
+from metasearch.evaluation.report.charts import Chart, Estimate, Row
+from metasearch.evaluation.report.section import SCORES, Report, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder
@@ -234,12 +234,8 @@ def _table(choice: Choice) -> Table:
 
 
 def _chart(choice: Choice) -> Chart:
-    rows = [Row(str(each), (_estimate(each.mean),), interval(each.mean, "")) for each in choice.standings]
-    lines = tuple(Line((row.label,), (Cell(text=row.text),)) for row in rows)
-    values = Table("chart", f"{choice.measure} and its interval", ("step",), (choice.measure,), lines, unit="× 100")
-    return Chart(values, interval_chart(values, rows, f"{choice.measure} × 100", None))
-
-
-def _estimate(test: PairedTest) -> Estimate:
-    low, high = (None if end is None else 100 * end for end in (test.low, test.high))
-    return Estimate(100 * test.mean, low, high)
+    rows = (
+        Row(str(each), (Estimate(each.mean.mean, each.mean.low, each.mean.high),), interval(each.mean, ""))
+        for each in choice.standings
+    )
+    return Chart("chart", f"{choice.measure} and its interval, × 100", tuple(rows))

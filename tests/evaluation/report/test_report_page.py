@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import metasearch.evaluation.report.build as module
 from metasearch.evaluation.report.build import environment, page
-from metasearch.evaluation.report.charts import COLOURS, line_chart
-from metasearch.evaluation.report.section import Chart, Report, Section
+from metasearch.evaluation.report.charts import Chart, Estimate, Row
+from metasearch.evaluation.report.section import Report, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 TEMPLATES = Path(module.__file__).parent / "templates"
@@ -69,8 +69,8 @@ def table(text="map@20", key="main"):
 
 
 def report(text="text"):
-    values = table(text, "chart")
-    chart = Chart(values, line_chart(values, [(text, ((0, 1),))], text))
+    rows = (Row(text, (Estimate(0.2, 0.1, 0.3), Estimate(-0.4)), text), Row(text, (None, Estimate(0.0))))
+    chart = Chart("chart", text, rows, (text, text), (text,), reference=text)
     section = Section("results", text, (text,), (chart,), (table(text),))
     return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)
 
@@ -102,6 +102,25 @@ def test_nothing_is_loaded_from_anywhere_and_no_script_may_run():
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     assert not re.search(r"https?:|//|url\(|@import|src=|<link|<iframe|<object|<embed", source.replace("</", "<"))
     assert all(found["href"].startswith("#") for found in Parsed(source).all("a"))
+
+
+def test_a_chart_draws_each_interval_and_its_marker_is_hollow_where_the_interval_includes_0():
+    drawn = Parsed(page(report()))
+    assert [found["class"] for found in drawn.all("line") if "interval" in found["class"]] == ["interval c0"]
+    # Both rows, then the legend, whose markers are not hollow.
+    assert [found["class"] for found in drawn.all("circle")] == ["marker c0"] * 2
+    assert [found["class"] for found in drawn.all("rect")] == ["marker c1 hollow"] * 2 + ["marker c1"]
+    texts = [squeezed(text) for text in drawn.text]
+    assert [text for text in texts if re.fullmatch("−?[0-9]+", text)] == [
+        "−40",
+        "−30",
+        "−20",
+        "−10",
+        "0",
+        "10",
+        "20",
+        "30",
+    ]
 
 
 def test_headings_go_down_one_level_at_a_time_and_links_lead_somewhere():
@@ -165,7 +184,7 @@ def test_texts_and_lines_have_the_contrast_of_wcag_aa(colours):
     for text in ("ink", "muted", "accent"):
         assert contrast(colours[text], colours["paper"]) >= 4.5, text
         assert contrast(colours[text], colours["raised"]) >= 4.5, text
-    for i in range(COLOURS):
-        assert contrast(colours[f"c{i}"], colours["paper"]) >= 3, i
+    for line in ("c0", "c1"):
+        assert contrast(colours[line], colours["paper"]) >= 3, line
     for field in [f"{palette}{i}" for palette in "qv" for i in range(9)]:
         assert contrast(colours[field], colours[f"{field}-on"]) >= 4.5, field

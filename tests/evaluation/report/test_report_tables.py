@@ -6,7 +6,7 @@ import pytest
 
 from helpers.tables import SELECTION, places, shown, study_of
 from metasearch.evaluation.report.main_table import main_table, over_languages
-from metasearch.evaluation.report.sections.scores import fold_table, mode_table
+from metasearch.evaluation.report.sections.scores import fold_table
 
 
 def test_seeds_are_averaged_before_folds():
@@ -76,11 +76,8 @@ def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
     assert [line.rule for line in table.lines] == [False, True, False, False, False, False, True]
 
 
-def test_folds_and_modes_have_tables_of_their_own():
+def test_folds_have_a_table_of_their_own():
     scores = {("maml", mode, fold, 0): {"ar": 0.1 * fold + i / 50} for fold in (1, 2) for i, mode in enumerate("ab")}
-    found = study_of(scores)
-    folds, modes = fold_table(found, SELECTION), mode_table(found, SELECTION)
+    folds = fold_table(study_of(scores), SELECTION)
     assert folds.columns == ("fold 1", "fold 2", "mean")
     assert shown(folds, "maml", "b") == ["12.00", "22.00", f"17.00 ± {stdev([12, 22]):.2f}"]
-    assert modes.columns == ("a", "b")
-    assert shown(modes, "maml") == [f"15.00 ± {stdev([10, 20]):.2f}", f"17.00 ± {stdev([12, 22]):.2f}"]

@@ -1,7 +1,5 @@
 """What a report says beside its main table: the language matrix, the pools, the facts, and the verdict in words."""
 
-import re
-
 import pytest
 
 from helpers.tables import SELECTION, row_of, shown, study_of, study_of_rows
@@ -14,7 +12,7 @@ from metasearch.evaluation.report.sections.run_facts import fact_table, run_tabl
 from metasearch.evaluation.report.sections.scores import pool_table
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
-from metasearch.evaluation.statistics.paired import PairedTest, Summary
+from metasearch.evaluation.statistics.paired import Summary
 from metasearch.evaluation.study.compare import ArmComparison, Comparison
 from metasearch.evaluation.study.study import ScoreSelection
 
@@ -63,12 +61,11 @@ def test_facts_say_what_was_run_and_what_is_missing():
 def compared(arm, low, high, value=0.2, alone=False):
     """Compare an arm of mean `value` with a baseline of mean 0.3."""
     mean, zero = Summary(value, None, 1, "folds"), Summary(0.3, None, 1, "folds")
-    test = PairedTest(14, value - 0.3, 0.1, -3.7, 0.001, low, high, -1.0)
     training = None if low is None or alone else TrainingInterval(low, high, 0.001, 0.01, 1, "folds")
     models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)
     rest = {"by_fold": {}, "languages": {}, "level": 0.95}
     holm = None if training is None else 0.0021
-    return ArmComparison(arm, (0, 1), (0,), zero, mean, training, holm, models, test=test, **rest)
+    return ArmComparison(arm, (0, 1), (0,), zero, mean, training, holm, models, **rest)
 
 
 def words(found, *each):
@@ -94,12 +91,13 @@ def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values
     each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
     comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
     (chart,) = section(Inputs(two_folds, two_folds, SELECTION, comparison)).charts
-    # Of each row over training, then of fixed models; and in the legend, where the series are not hollow.
-    assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", ""]
-    assert re.findall('class="marker c1( hollow)?"', chart.svg) == ["", " hollow", " hollow", ""]
-    assert "fine-tune" in chart.svg
-    for words in ("−10.00 [−15.00, −5.00]*†<", "−10.00 [−25.00, 5.00]†<", ">−10.00<"):
-        assert words in chart.svg
+    assert [[e and e.includes_0 for e in row.estimates] for row in chart.rows] == [
+        [False, False],
+        [True, True],
+        [None, True],
+    ]
+    assert [row.text for row in chart.rows] == ["−10.00 [−15.00, −5.00]*†", "−10.00 [−25.00, 5.00]†", "−10.00"]
+    assert (chart.series, chart.reference) == (("retraining", "fixed models"), "zero-shot")
 
 
 def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these_models_and_say_so(two_folds):

@@ -1,13 +1,10 @@
 """The differences from the baseline: in words, as a chart of intervals, and in numbers."""
 
-from metasearch.evaluation.report.charts import Estimate, Row, interval_chart
+from metasearch.evaluation.report.charts import Chart, Estimate, Row
 from metasearch.evaluation.report.comparison import comparison_table, language_table, mark_note, percent
 from metasearch.evaluation.report.formats import minus
-from metasearch.evaluation.report.section import Chart, Inputs, Section
-from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics.bootstrap import Interval
-from metasearch.evaluation.statistics.folds import TrainingInterval
-from metasearch.evaluation.study.compare import Comparison
+from metasearch.evaluation.report.section import Inputs, Section
+from metasearch.evaluation.study.compare import ArmComparison, Comparison
 
 ORDER = 20
 
@@ -26,34 +23,20 @@ def _chart(comparison: Comparison) -> Chart:
     trained = any(each.training for each in comparison.arms)
     first = f"{level} intervals over retraining, and below them " if trained else ""
     bars = f"Bars are {first}{level} intervals for fixed models; a marker is hollow if the interval includes 0."
-    lines, rows = [], []
-    for e in comparison.arms:
-        intervals = (e.training, e.interval) if trained else (e.interval,)
-        low, high = _ends(e.training or e.interval)
-        text = f"{100 * e.difference:+z.2f}" + ("" if low is None else f" [{low:z.2f}, {high:z.2f}]")
-        lines.append(Line((e.arm.label,), (Cell(e.difference, mark=e.mark), Cell(text=text))))
-        rows.append(Row(e.arm.label, tuple(_estimate(e.difference, i) for i in intervals), f"{minus(text)}{e.mark}"))
-    table = Table(
+    return Chart(
         key="differences",
-        title=f"Difference from {baseline}",
-        heads=("",),
-        columns=("difference", f"{level} interval"),
-        lines=tuple(lines),
+        title=f"{comparison.measure} minus {baseline}, × 100",
+        rows=tuple(_row(each, trained) for each in comparison.arms),
+        series=("retraining", "fixed models") if trained else ("fixed models",),
         notes=(bars, mark_note(comparison)),
+        reference=baseline,
     )
-    name = f"{comparison.measure} minus {baseline}, × 100"
-    series = ["retraining", "fixed models"] if trained else ["fixed models"]
-    return Chart(table, interval_chart(table, rows, name, (baseline, 0.0), series))
 
 
-def _ends(interval: Interval | TrainingInterval) -> tuple[float | None, float | None]:
-    """Return the ends × 100."""
-    low, high = (None if end is None else 100 * end for end in (interval.low, interval.high))
-    return low, high
-
-
-def _estimate(difference: float, interval: Interval | TrainingInterval | None) -> Estimate | None:
-    """Return a difference × 100 with its interval, or None."""
-    if interval is None:
-        return None
-    return Estimate(100 * difference, *_ends(interval), hollow=not interval.excludes(0.0))
+def _row(each: ArmComparison, trained: bool) -> Row:
+    intervals = (each.training, each.interval) if trained else (each.interval,)
+    main, text = each.training or each.interval, f"{100 * each.difference:+z.2f}"
+    if main.low is not None and main.high is not None:
+        text += f" [{100 * main.low:z.2f}, {100 * main.high:z.2f}]"
+    estimates = (Estimate(each.difference, i.low, i.high) if i else None for i in intervals)
+    return Row(each.arm.label, tuple(estimates), f"{minus(text)}{each.mark}")

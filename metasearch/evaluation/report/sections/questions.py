@@ -1,14 +1,12 @@
-"""Single questions, or pairs of texts, on which a learner and the baseline differ most."""
+"""Single questions on which a learner and the baseline differ most."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics import weighted
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
 from metasearch.runs.per_query_results import Ranking
@@ -22,23 +20,18 @@ _TEXT = 160
 
 Asked = tuple[str, str]
 """Id and language of a question."""
-Pair = tuple[int, str, str]
-"""Fold, languages and id of a pair of texts; pairs with the same id are averaged."""
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return a table for the baseline and each other learner; None without per-query results of two learners."""
+    """Return a table for the baseline and each other learner; None without rankings of two learners."""
     study, comparison = inputs.with_questions, inputs.comparison
     if not study.arms:
         return None
     baseline = comparison.baseline if comparison else study.baseline
-    tables = []
-    for arm in study.arms:
-        if arm != baseline:
-            table = question_table(study, baseline, arm, inputs.selection.measure) or pair_table(study, baseline, arm)
-            tables += [table] if table else []
-    heading = "Questions that learners differ on"
-    return Section("questions", heading, tables=tuple(tables)) if tables else None
+    others = (arm for arm in study.arms if arm != baseline)
+    made = (question_table(study, baseline, arm, inputs.selection.measure) for arm in others)
+    tables = tuple(table for table in made if table)
+    return Section("questions", "Questions that learners differ on", tables=tables) if tables else None
 
 
 def question_table(study: Study, baseline: Arm, other: Arm, measure: str, count: int = COUNT) -> Table | None:
@@ -113,55 +106,3 @@ def _question_line(fold: int, asked: Asked, runs: Sequence[Scored], values: Sequ
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _TEXT else f"{text[:_TEXT]}…"
-
-
-def pair_table(study: Study, baseline: Arm, other: Arm, count: int = COUNT) -> Table | None:
-    """Return the pairs whose distance to gold changes most, |rank(baseline) - rank(gold)| - |rank(other) - rank(gold)|.
-
-    Ranks and not cosines, since a learner that stretches all cosines places no pair differently. None where the task
-    correlates nothing, or both have no pair in common.
-    """
-    gold = _ranks(study.of(baseline), "gold")
-    before, after = (_ranks(study.of(arm), "predicted") for arm in (baseline, other))
-    both = before.keys() & after.keys()
-    nearer = {pair: abs(before[pair] - gold[pair]) - abs(after[pair] - gold[pair]) for pair in both}
-    if not nearer:
-        return None
-    chosen = sorted(nearer, key=lambda pair: (-abs(nearer[pair]), pair))[:count]
-    return Table(
-        key=f"pairs-{study.arms.index(other)}",
-        title=f"Pairs that {baseline.label} and {other.label} place most differently",
-        heads=("pair", "languages", "fold"),
-        columns=("gold", baseline.label, other.label, "nearer"),
-        lines=tuple(
-            Line(
-                (name, languages, str(fold)),
-                tuple(Cell(values[fold, languages, name]) for values in (gold, before, after, nearer)),
-            )
-            for fold, languages, name in chosen
-        ),
-        notes=(
-            "The rank of a pair among the pairs of its languages, from 0 to 1 (ties in the middle), mean over seeds.",
-            "Nearer: how much nearer to the rank of gold the second learner places the pair; negative: farther.",
-        ),
-        scale=1.0,
-        decimals=3,
-    )
-
-
-def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
-    """Return each pair's rank among pairs with the same languages, from 0 to 1, mean over seeds."""
-    listed: dict[Pair, list[float]] = defaultdict(list)
-    for run in runs:
-        for cell, ids in run.questions.units.items():
-            values = run.questions.columns.get((column, *cell))
-            if values is not None:
-                for name, rank in zip(ids, _share(values), strict=True):
-                    listed[run.fold, cell[1], name].append(float(rank))
-    return {pair: float(np.mean(ranks)) for pair, ranks in listed.items()}
-
-
-def _share(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return midranks, from 0 to 1, `(N,)` → `(N,)`."""
-    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0][0]
-    return (ranks - 1) / max(len(values) - 1, 1)

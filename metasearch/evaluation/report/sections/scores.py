@@ -1,4 +1,4 @@
-"""The scores: the main table, other measures, transfer modes, groups of languages, folds, pools, and the dev scores."""
+"""The scores: the main table, other measures, groups of languages, folds, pools, and the dev scores."""
 
 from dataclasses import replace
 from statistics import fmean
@@ -7,20 +7,16 @@ from metasearch.evaluation.report.comparison import mark_note
 from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import (
     BEST,
-    UNIT,
     arm_table,
     by_fold,
     complete,
     main_table,
     make_cell,
     mean_notes,
-    mode_rank,
     over_languages,
-    placed,
-    without_mode,
 )
 from metasearch.evaluation.report.section import SCORES, Inputs, Section
-from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.report.table import Cell, Table
 from metasearch.evaluation.statistics.paired import summary
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import ScoreSelection, Study
@@ -41,30 +37,10 @@ def section(inputs: Inputs) -> Section:
         for name in study.measures
         if name != selection.measure
     ]
-    more = [make(study, selection) for make in (mode_table, group_table, fold_table, pool_table)]
+    more = [make(study, selection) for make in (group_table, fold_table, pool_table)]
     dev = main_table(study, selection._replace(split="dev"), "dev")
     tables = tuple(table for table in (main, *others, *more, dev) if table and table.lines)
     return Section(SCORES, "Scores", tables=tables)
-
-
-def mode_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × transfer modes, as figure 4 of the MAML-Align paper; None where there are not two modes."""
-    arms = [arm for arm in study.arms if arm.mode and study.by_fold(arm, selection)]
-    modes = sorted({arm.mode for arm in arms if arm.mode}, key=mode_rank)
-    if len(modes) < 2:
-        return None
-    learners = list(dict.fromkeys(map(without_mode, arms)))
-    by_name = {(without_mode(arm), arm.mode): arm for arm in arms}
-    full = complete(study, arms, selection)
-    columns = []
-    for mode in modes:
-        own = [by_name.get((learner, mode)) for learner in learners]
-        cells = [make_cell(over_languages(study, arm, selection)) if arm else Cell() for arm in own]
-        columns.append(placed(cells, [arm in full for arm in own]))
-    lines = tuple(Line((learner,), tuple(column[i] for column in columns)) for i, learner in enumerate(learners))
-    notes = ("Mean over languages.", *mean_notes(study, arms, selection))
-    title = f"{study.task}: transfer modes, {selection}"
-    return Table("modes", title, ("Learner",), tuple(modes), lines, notes, unit=UNIT)
 
 
 def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
