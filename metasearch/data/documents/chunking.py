@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
@@ -77,7 +78,6 @@ class Chunker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.size = max(_BLOCK, 8 * settings.limit)
-        self.estimated = settings.length is not len
 
     def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:
         """Yield the passages in a section in order, each with its offset."""
@@ -86,46 +86,34 @@ class Chunker:
         if title and 2 * self.settings.length(title) > self.settings.limit:
             notes.counts[LONG_TITLE] += 1
             text, shift, title = title + text, len(title), ""
+        split = self._splitter(section.markdown, title)
+        measured = partial(_measured, self.settings.length, title)
         start = 0
         while start < len(text):
             end = end_of_block(text, start, self.size)
-            for at, part in self._pieces(_PHRASE.sub("\r", text[start:end]), section.markdown, title):
-                # In Markdown the splitter leaves blank lines before and after a passage.
-                blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
-                offset, part = start + at + blanks, part[blanks:].rstrip()
-                if _shown(part, section.markdown):
-                    yield max(0, offset - shift), title + part
+            for at, piece in split.chunk_indices(_PHRASE.sub("\r", text[start:end])):
+                for inner, part in self._fitting(piece.replace("\r", " "), measured):
+                    # In Markdown the splitter leaves blank lines before and after a passage.
+                    blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
+                    shown = part[blanks:].rstrip()
+                    # A fence or a rule of Markdown alone shows nothing.
+                    if any(map(str.isalnum, shown)) if section.markdown else not blank(shown):
+                        yield max(0, start + at + inner + blanks - shift), title + shown
             start = end
 
-    def _pieces(self, block: str, markdown: bool, title: str) -> Iterator[tuple[int, str]]:
-        """Yield the pieces of a block with their offsets: by estimated lengths until an estimate is wrong."""
-        measured = partial(_measured, self.settings.length, title)
-        if self.estimated:
-            found = self._split(block, markdown, title, self.settings.estimate)
-            self.estimated = all(measured(piece) <= self.settings.limit for _, piece in found)
-            if self.estimated:
-                yield from ((at, piece.replace("\r", " ")) for at, piece in found)
-                return
-        for at, piece in self._split(block, markdown, title, self.settings.length):
-            for inner, part in self._fitting(piece.replace("\r", " "), measured):
-                yield at + inner, part
-
-    def _split(self, block: str, markdown: bool, title: str, length: Callable[[str], int]) -> list[tuple[int, str]]:
+    def _splitter(self, markdown: bool, title: str) -> Any:
         kind = MarkdownSplitter if markdown else TextSplitter
         limit, overlap = self.settings.limit, self.settings.overlap
-        if length is len:
+        if self.settings.length is len:
             # The splitter counts characters ten times as fast itself.
             room = limit - len(title)
-            splitter = kind(room, min(overlap, room - 1))
-        else:
-            # The splitter measures what overlaps in the same way, with the title and what every passage begins with.
-            measured = partial(_measured, length, title)
-            splitter = kind.from_callback(measured, limit, min(overlap + measured(""), limit - 1) if overlap else 0)
-        found: list[tuple[int, str]] = splitter.chunk_indices(block)
-        return found
+            return kind(room, min(overlap, room - 1))
+        # The splitter measures what overlaps in the same way, with the title and what every passage begins with.
+        measured = partial(_measured, self.settings.estimate, title)
+        return kind.from_callback(measured, limit, min(overlap + measured(""), limit - 1) if overlap else 0)
 
     def _fitting(self, piece: str, measured: Callable[[str], int]) -> Iterator[tuple[int, str]]:
-        """Yield a piece, or parts if it is too long: the splitter sees only a sum of lengths."""
+        """Yield a piece, or its halves if it is too long: the splitter sees only an estimate."""
         if measured(piece) <= self.settings.limit:
             yield 0, piece
             return
@@ -142,11 +130,6 @@ class Chunker:
 
 def _measured(length: Callable[[str], int], title: str, text: str) -> int:
     return length(title + text.replace("\r", " "))
-
-
-def _shown(text: str, markdown: bool) -> bool:
-    """Return whether a passage shows something; of Markdown, a fence or a rule alone does not."""
-    return any(map(str.isalnum, text)) if markdown else not blank(text)
 
 
 # Parts a long text where it is least felt, so that neither memory nor time grows with a document's length.

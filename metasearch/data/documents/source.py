@@ -1,25 +1,24 @@
 """Find documents in files and folders, in a stable order; log skipped files."""
 
-import errno
 import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from metasearch import io
 from metasearch.config.languages import is_known
-from metasearch.data.documents.languages import Series, find_folder_language, find_language, find_series, find_untagged
+from metasearch.data.documents.languages import find_folder_language, find_language
 from metasearch.data.formats.text_files import suffix_of
 from metasearch.errors import DataError
 
 SUFFIXES = {
     ".txt": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
+    ".md": "text",
+    ".markdown": "text",
     ".html": "html",
     ".htm": "html",
     ".jsonl": "rows",
@@ -27,8 +26,8 @@ SUFFIXES = {
     ".tsv": "rows",
     ".parquet": "rows",
     ".arrow": "rows",
-    ".pdf": "pdf",
-    ".docx": "docx",
+    ".pdf": "office",
+    ".docx": "office",
 }
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
 
@@ -58,7 +57,7 @@ class Source:
         try:
             return io.digest(self.path)
         except OSError as error:
-            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+            raise _unreadable(self.path, error) from None
 
     @property
     def reader(self) -> str:
@@ -96,124 +95,85 @@ class _Search:
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     unreadable: dict[str, str] = field(default_factory=dict)
-    parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
-    """Folder of a named file → its language, and its names that differ only in their tag."""
-    untagged: dict[Path, Set[str]] = field(default_factory=dict)
-    """Parent of a named folder → its folders that have siblings with the same name and a tag."""
 
     def add(self, path: Path) -> None:
         """Add a file or a folder that was named."""
         try:
             mode = path.stat().st_mode
         except (OSError, ValueError) as error:
-            if getattr(error, "errno", None) == errno.ENAMETOOLONG:
-                raise
-            raise DataError(
-                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{io.near(path)}"
-            ) from None
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{path}: cannot be read: {reason}{io.near(path)}") from None
+        absolute = Path(os.path.abspath(path))
         if stat.S_ISDIR(mode):
-            self._add_folder(path, self._told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))
-            return
-        if _kind(path.name) not in SUFFIXES:
+            self._add_folder(path, find_folder_language(absolute.name, ""), (os.path.realpath(path),))
+        elif _kind(path.name) in SUFFIXES:
+            self._add_file(path, find_folder_language(absolute.parent.name, ""), named=True)
+        else:
             raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
-        parent = Path(os.path.abspath(path)).parent
-        if parent not in self.parents:
-            self.parents[parent] = self._told_by(parent), find_series(map(_stem, _names_in(parent)))
-        self._add_file(path, *self.parents[parent], named=True)
 
-    def _told_by(self, folder: Path) -> str:
-        """Return the language in a folder's own name."""
-        if folder.parent not in self.untagged:
-            self.untagged[folder.parent] = _untagged_in(folder.parent, _names_in(folder.parent))
-        return find_folder_language(folder.name, self.untagged[folder.parent], "")
-
-    def _add_folder(self, folder: Path, told: str, above: tuple[str, ...]) -> None:
+    def _add_folder(self, folder: Path, language: str, above: tuple[str, ...]) -> None:
         """Add a folder's content, with the folder's language; `above` are the real paths of parent folders."""
-        entries = list(_entries(folder))
-        names = [entry.name for entry in entries]
-        series, untagged = find_series(map(_stem, names)), _untagged_in(folder, names)
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise _unreadable(folder, error) from None
         for entry in entries:
             path = folder / entry.name
             try:
                 if entry.name.startswith("."):
                     self.others["hidden"] += 1
                 elif entry.is_dir():
-                    self._add_subfolder(path, find_folder_language(entry.name, untagged, told), above)
+                    if (real := os.path.realpath(path)) in above:
+                        log.warning("%s: skipped: a symbolic link to a parent folder", path)
+                    else:
+                        self._add_folder(path, find_folder_language(entry.name, language), (*above, real))
                 elif _kind(entry.name) in SUFFIXES:
-                    self._add_file(path, told, series)
+                    self._add_file(path, language)
                 else:
                     self.others[_kind(entry.name) or "no suffix"] += 1
             except DataError as error:
                 self.unreadable[path.as_posix()] = str(error)
             except OSError as error:  # of a link to itself
-                self.unreadable[path.as_posix()] = f"{path}: cannot be read: {error.strerror or error}"
+                self.unreadable[path.as_posix()] = str(_unreadable(path, error))
 
-    def _add_subfolder(self, path: Path, told: str, above: tuple[str, ...]) -> None:
-        if (real := os.path.realpath(path)) in above:
-            log.warning("%s: skipped: a symbolic link to a parent folder", path)
-        else:
-            self._add_folder(path, told, (*above, real))
-
-    def _add_file(self, path: Path, told: str, series: Series, named: bool = False) -> None:
+    def _add_file(self, path: Path, folder_language: str, named: bool = False) -> None:
         try:
             path.as_posix().encode()
-            found = path.stat()
+            size = path.stat().st_size
             io.require_file(path)
         except UnicodeEncodeError:
             raise DataError(f"{os.fsencode(path)!r}: the file name is not UTF-8; rename the file") from None
         except OSError as error:
-            if (reason := str(error.strerror)).startswith("it is a"):
-                log.warning("%s: skipped: %s", path, reason)
+            if str(error.strerror).startswith("it is a"):
+                log.warning("%s: skipped: %s", path, error.strerror)
                 return
-            raise DataError(f"{path}: cannot be read: {reason}") from None
-        if not found.st_size:
+            raise _unreadable(path, error) from None
+        if not size:
             log.warning("%s: skipped: the file is empty", path)
-        elif (key := os.path.abspath(path)) in self.found:
-            if named:
-                self.found[key] = replace(self.found[key], named=True)
-        else:
-            language = find_language(_stem(path.name), told, series)
-            self.found[key] = Source(path.as_posix(), path, found.st_size, language, named)
+        elif (key := os.path.abspath(path)) not in self.found:
+            language = find_language(path.name.removesuffix(".gz").rpartition(".")[0], folder_language)
+            self.found[key] = Source(path.as_posix(), path, size, language, named)
+        elif named:
+            self.found[key] = replace(self.found[key], named=True)
 
     def report(self, names: bool) -> None:
         """Log skipped files, and languages found in names, with counts."""
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
-        told: dict[str, list[str]] = {}
+        named: dict[str, list[str]] = {}
         for source in self.found.values():
-            if is_known(source.language):
-                told.setdefault(source.language, []).append(source.file)
-        # With its folder, since one of both has the language.
-        ends = {language: "/".join(own[0].split("/")[-2:]) for language, own in told.items()}
-        shown = [f"{language} {len(own):,} ({ends[language]})" for language, own in sorted(told.items())]
-        if shown and names:
+            if names and is_known(source.language):
+                named.setdefault(source.language, []).append("/".join(source.file.split("/")[-2:]))
+        if named:
+            shown = (f"{language} {len(files):,} ({files[0]})" for language, files in sorted(named.items()))
             log.info("languages from file names: %s", ", ".join(shown))
 
 
-def _untagged_in(folder: Path, names: Iterable[str]) -> Set[str]:
-    """Return the folders that have siblings with the same name and a tag."""
-    return find_untagged(name for name in names if "." in name and os.path.isdir(folder / name))
-
-
-def _names_in(folder: Path) -> list[str]:
-    """Return the names in a named file's folder; empty if it may not be read."""
-    return os.listdir(folder) if os.access(folder, os.R_OK | os.X_OK) else []
-
-
-def _stem(name: str) -> str:
-    """Return a file's name without its suffix, and without `.gz`."""
-    return name.removesuffix(".gz").rpartition(".")[0]
-
-
 def _kind(name: str) -> str:
-    """Return what a file's name ends in, without `.gz`."""
+    """Return the suffix of a file's name, without `.gz`."""
     return Path(name.removesuffix(".gz")).suffix.lower()
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as inside:
-            yield from sorted(inside, key=lambda entry: entry.name)
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be read: {error.strerror or error}") from None
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"{path}: cannot be read: {error.strerror or error}")

@@ -1,9 +1,13 @@
 """The application: paths, strict JSON bodies, errors, and the tasks that run beside the requests."""
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 from fastapi import FastAPI, Request, Response, Security
@@ -16,7 +20,7 @@ from starlette.routing import Route
 from metasearch import __version__
 from metasearch.data.formats.text_files import parse_json
 from metasearch.errors import nearest
-from metasearch.retrieval.server import metrics, page, schemas
+from metasearch.retrieval.server import metrics, schemas
 from metasearch.retrieval.server.errors import RequestError, explain_bug, explain_invalid
 from metasearch.retrieval.server.security import Guard, Hosts
 from metasearch.retrieval.server.service import Service
@@ -118,13 +122,11 @@ def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard
     app.add_api_route("/v1/models", service.models)
     app.add_api_route("/v1/models/{name:path}", service.model)
     app.add_api_route("/index", service.index)
-    app.add_api_route("/health", _health, response_model=schemas.Health)
-    app.add_api_route("/health/live", _live, response_model=schemas.Live)
+    app.add_api_route("/health", _health)
+    app.add_api_route("/health/live", _live)
     app.add_route("/metrics", _metrics, include_in_schema=False)
     app.add_route("/", _page, include_in_schema=False)
     app.add_route("/favicon.ico", _icon, include_in_schema=False)
-    for path, endpoint in (("/health", _health), ("/health/live", _live)):
-        app.add_route(path, endpoint, ["HEAD"], include_in_schema=False)
     app.state.paths = {route.path for route in app.routes if isinstance(route, Route)}
     return Guard(app, hosts, token, OPEN_PATHS, app.state.paths, service.metrics)
 
@@ -143,25 +145,44 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.wait(tasks)
 
 
+def _read(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# The page is one file that loads nothing from other hosts and runs no script but its own, which the policy names.
+_STYLE, _SCRIPT = _read("page.css"), _read("page.js")
+_HTML = Template(_read("page.html")).substitute(style=_STYLE, script=_SCRIPT)
+_ICON_IMAGE = _read("icon.svg")
+_POLICY = (
+    f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
 async def _page(request: Request) -> Response:
-    return Response(page.HTML, headers=page.HEADERS, media_type="text/html")
+    headers = {"content-security-policy": _POLICY, "cache-control": "no-cache"}
+    return Response(_HTML, headers=headers, media_type="text/html")
 
 
 async def _icon(request: Request) -> Response:
-    return Response(page.ICON, media_type="image/svg+xml")
+    return Response(_ICON_IMAGE, media_type="image/svg+xml")
 
 
-async def _health(request: Request) -> Response:
+async def _health(request: Request, response: Response) -> dict[str, str]:
     """Whether the server can encode."""
     ready = not request.app.state.batches.done()
+    response.status_code = 200 if ready else 503
     status = "ready" if ready else "broken: the encoder's thread has ended"
-    health = schemas.Health(status=status, model=request.app.state.service.name)
-    return Response(health.model_dump_json(), 200 if ready else 503, media_type="application/json")
+    return {"status": status, "model": request.app.state.service.name}
 
 
-async def _live(request: Request) -> Response:
+async def _live() -> dict[str, str]:
     """Whether the process answers."""
-    return Response(schemas.Live().model_dump_json(), media_type="application/json")
+    return {"status": "live"}
 
 
 async def _metrics(request: Request) -> Response:

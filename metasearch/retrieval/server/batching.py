@@ -28,23 +28,9 @@ class _Job:
 
     work: Hashable
     texts: Sequence[str]
-    max_tokens: int
     future: asyncio.Future[list[Any]]
     since: float = field(default_factory=time.monotonic)
     results: list[Any] = field(default_factory=list)
-
-    def next_texts(self, count: int, tokens: int, first: bool) -> tuple[list[str], int]:
-        """Return the next texts within a budget and their tokens; at least one text if they are first in a batch."""
-        chosen: list[str] = []
-        total = 0
-        for text in self.texts[len(self.results) : len(self.results) + count]:
-            # The encoder truncates, and a token has at least one character.
-            cost = min(len(text), self.max_tokens)
-            if total + cost > tokens and (chosen or not first):
-                break
-            chosen.append(text)
-            total += cost
-        return chosen, total
 
 
 Part = tuple[_Job, list[str]]
@@ -68,12 +54,12 @@ class Batcher:
         """Whether the thread is at work, possibly on a batch that nobody waits for."""
         return self._batch is not None and not self._batch.done()
 
-    def submit(self, work: Hashable, texts: Sequence[str], max_tokens: int) -> asyncio.Future[list[Any]]:
+    def submit(self, work: Hashable, texts: Sequence[str]) -> asyncio.Future[list[Any]]:
         """Queue texts; the future gets each text's result, or an exception of `do`. Cancel it to drop them."""
         if self.waiting >= self._limits.waiting:
             message = f"{self.waiting} requests are waiting, the limit (--max-waiting); try again in a second"
             raise RequestError(429, "too_many_requests", message, headers={"retry-after": "1"})
-        job = _Job(work, texts, max_tokens, asyncio.get_running_loop().create_future())
+        job = _Job(work, texts, asyncio.get_running_loop().create_future())
         self._pending.append(job)
         self._arrived.set()
         self.waiting += 1
@@ -108,16 +94,17 @@ class Batcher:
     def _take(self) -> list[Part]:
         """Return the next batch: the first job, and others with the same work while there is room."""
         parts: list[Part] = []
-        count, tokens = self._limits.batch_texts, self._limits.batch_tokens
+        left: list[_Job] = []
+        room = self._limits.batch_texts
         jobs = [job for job in self._pending if not job.future.done()]
         for job in jobs:
-            if job.work == jobs[0].work and count > 0:
-                texts, used = job.next_texts(count, tokens, not parts)
-                if texts:
-                    parts.append((job, texts))
-                    count, tokens = count - len(texts), tokens - used
-        chosen = {id(job) for job, _ in parts}
-        self._pending = deque(job for job in jobs if id(job) not in chosen)
+            if job.work == jobs[0].work and room > 0:
+                done = len(job.results)
+                parts.append((job, list(job.texts[done : done + room])))
+                room -= len(parts[-1][1])
+            else:
+                left.append(job)
+        self._pending = deque(left)
         return parts
 
     def _work(self, parts: list[Part]) -> list[Sequence[Any] | Exception]:

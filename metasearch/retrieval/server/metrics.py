@@ -11,31 +11,21 @@ class Metrics:
     """One server's counters, in their own registry."""
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._requests = Counter(
+        self.requests = Counter(
             "metasearch_requests", "Requests by path and status.", ["path", "status"], registry=registry
         )
-        self._seconds = Histogram(
+        self.seconds = Histogram(
             "metasearch_request_seconds", "From request to answer.", ["path"], buckets=_SECONDS, registry=registry
         )
-        self._texts = Counter("metasearch_texts", "Encoded texts by kind of request.", ["kind"], registry=registry)
-        self._truncated = Counter(
+        self.texts = Counter("metasearch_texts", "Encoded texts by kind of request.", ["kind"], registry=registry)
+        self.truncated = Counter(
             "metasearch_truncated_texts", "Truncated texts by kind of request.", ["kind"], registry=registry
         )
         self.batches = Histogram("metasearch_batch_texts", "Texts in a batch.", buckets=_TEXTS, registry=registry)
         self.waiting = Gauge("metasearch_waiting_requests", "Requests that wait for the encoder.", registry=registry)
 
-    def count_answer(self, path: str, status: int, seconds: float) -> None:
-        """Count an answer."""
-        self._requests.labels(path, str(status)).inc()
-        self._seconds.labels(path).observe(seconds)
-
-    def count_texts(self, kind: str, texts: int, truncated: int) -> None:
-        """Count encoded and truncated texts."""
-        self._texts.labels(kind).inc(texts)
-        self._truncated.labels(kind).inc(truncated)
-
     def text(self) -> bytes:
         """Return all counters in the format that Prometheus reads."""
-        return generate_latest(self._registry)
+        return generate_latest(self.registry)

@@ -20,8 +20,6 @@ class Limits(Settings):
     """Server limits. The error beyond a limit names its flag.
 
     Attributes:
-        batch_tokens: tokens in a batch of several texts. A text counts as the smaller of its number of characters and
-            the encoder's maximum.
         reload: seconds between two looks at the index.
     """
 
@@ -41,7 +39,6 @@ class Limits(Settings):
     """Texts in a batch."""
     grace: Annotated[Count, Flag(metavar="SECONDS")] = 10
     """Time to finish running requests when the server stops."""
-    batch_tokens: Positive = 16_384
     reload: Rate = 1.0
 
 
@@ -139,20 +136,13 @@ class Embedding(BaseModel):
     embedding: list[float] | str
 
 
-class Usage(BaseModel):
-    """Tokens that the encoder read."""
-
-    prompt_tokens: int
-    total_tokens: int
-
-
 class EmbeddingsAnswer(BaseModel):
     """The answer to `POST /v1/embeddings`. `truncated` lists the texts longer than `max_tokens`, counted from 0."""
 
     object: Literal["list"] = "list"
     data: list[Embedding]
     model: str
-    usage: Usage
+    usage: dict[str, int]
     truncated: list[int]
     max_tokens: int
 
@@ -184,22 +174,6 @@ class SearchAnswer(BaseModel):
     max_tokens: int
 
 
-class Model(BaseModel):
-    """The encoder, as OpenAI's interface describes a model."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int = 0
-    owned_by: Literal["metasearch"] = "metasearch"
-
-
-class ModelList(BaseModel):
-    """The answer to `GET /v1/models`."""
-
-    object: Literal["list"] = "list"
-    data: list[Model]
-
-
 class IndexFacts(BaseModel):
     """The answer to `GET /index`. `top` is the largest number of hits for a query."""
 
@@ -208,19 +182,6 @@ class IndexFacts(BaseModel):
     top: int
     passages: int
     languages: dict[str, int]
-
-
-class Health(BaseModel):
-    """The answer to `GET /health`."""
-
-    status: str
-    model: str
-
-
-class Live(BaseModel):
-    """The answer to `GET /health/live`."""
-
-    status: Literal["live"] = "live"
 
 
 class ErrorFacts(BaseModel):

@@ -152,7 +152,8 @@ class Guard:
         finally:
             self.active -= 1
             path = scope["path"] if scope["path"] in self._counted_paths else "other"
-            self._metrics.count_answer(path, status or _CLIENT_GONE, time.perf_counter() - began)
+            self._metrics.requests.labels(path, str(status or _CLIENT_GONE)).inc()
+            self._metrics.seconds.labels(path).observe(time.perf_counter() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> RequestError | None:
         """Let the application answer; return the error if it did not."""

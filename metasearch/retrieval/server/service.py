@@ -3,23 +3,21 @@
 import asyncio
 import base64
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
 
 from metasearch.config.index import RERANK_TOP, RankingSettings, SearchSettings
-from metasearch.config.languages import normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
-from metasearch.errors import ConfigError, MetasearchError, nearest
+from metasearch.errors import ConfigError, MetasearchError
 from metasearch.retrieval.index.base import Hit
-from metasearch.retrieval.search.searcher import Searcher
+from metasearch.retrieval.search.searcher import QUERY, Searcher
 from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.batching import Batcher
 from metasearch.retrieval.server.errors import RequestError
@@ -32,29 +30,19 @@ _DEFAULT_TOP = 10
 """Hits of a query that does not ask for a number, unless `--max-hits` is less."""
 
 
-@dataclass(frozen=True)
-class EmbeddingWork:
+class EmbeddingWork(NamedTuple):
     """Encode texts in a role, with the projection of a neutral index or without it."""
 
     role: Role
     projected: bool = False
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of one text.
+class Result(NamedTuple):
+    """The vector `(D,)` or the hits of a text, the tokens that the encoder read, and whether the text was longer."""
 
-    Attributes:
-        tokens: that the encoder read.
-        truncated: whether the text was longer.
-        vector: `(D,)`, of an embedding.
-        hits: of a search.
-    """
-
+    value: Any
     tokens: int
     truncated: bool
-    vector: NDArray[np.float32] | None = None
-    hits: Sequence[Hit] = ()
 
 
 class Service:
@@ -104,76 +92,57 @@ class Service:
 
     async def embeddings(self, request: Request, body: EmbeddingsRequest) -> schemas.EmbeddingsAnswer:
         """Embeddings of texts, as in OpenAI's interface."""
-        self._require_texts("input", body.input)
         self._require_model(body.model)
-        self._require_dimensions(body.dimensions)
-        role = schemas.ROLES[body.input_type or "document"]
-        work = EmbeddingWork(role, body.input_type in schemas.PROJECTED)
-        results = await self._ask(request, work, role, body.input)
-        truncated = self._require_whole("input", results, role, body.truncate)
-        vectors = [_encode_vector(result.vector, body.encoding_format) for result in results]
+        width = self.searcher.encoder.dimension()
+        if body.dimensions not in (None, width):
+            message = f"dimensions: {body.dimensions}; embeddings of '{self.name}' have {width}"
+            raise RequestError(422, "invalid_dimensions", message, "dimensions")
+        work = EmbeddingWork(schemas.ROLES[body.input_type or "document"], body.input_type in schemas.PROJECTED)
+        results, truncated, limit = await self._ask(request, work, "input", body.input, body.truncate)
         tokens = sum(result.tokens for result in results)
         return schemas.EmbeddingsAnswer(
-            data=[schemas.Embedding(index=i, embedding=vector) for i, vector in enumerate(vectors)],
+            data=[
+                schemas.Embedding(index=i, embedding=_encode_vector(result.value, body.encoding_format))
+                for i, result in enumerate(results)
+            ],
             model=self.name,
-            usage=schemas.Usage(prompt_tokens=tokens, total_tokens=tokens),
+            usage={"prompt_tokens": tokens, "total_tokens": tokens},
             truncated=truncated,
-            max_tokens=self.searcher.encoder.limit(role),
+            max_tokens=limit,
         )
 
     async def search(self, request: Request, body: SearchRequest) -> schemas.SearchAnswer:
         """Passages for one query or several."""
-        self._require_texts("queries", body.texts)
         top = min(_DEFAULT_TOP, self.limits.hits) if body.top is None else body.top
-        if top > self.limits.hits:
-            message = f"top: {top}; choose a number from 1 to {self.limits.hits} (--max-hits)"
-            raise RequestError(422, "invalid_top", message, "top")
-        languages = sorted(set(map(normalise_tag, body.languages)))
-        for tag in (tag for tag in languages if tag not in self.languages):
-            message = f"languages: no passage is in '{tag}'.{nearest(tag, self.languages)}"
-            raise RequestError(422, "unknown_language", message, "languages")
-        if body.expand:
-            try:
-                self.searcher.require_expandable()
-            except ConfigError as error:
-                raise RequestError(422, "cannot_expand", f"expand: {error}", "expand") from None
-        rerank = self._count_reranked(body.rerank, top)
-        ranking = {name: getattr(body, name) for name in RankingSettings.model_fields}
-        work = SearchSettings(top=top, languages=tuple(languages), rerank=rerank, where=body.where, **ranking)
-        results = await self._ask(request, work, "question", body.texts)
-        truncated = self._require_whole("queries", results, "question", body.truncate)
+        rerank = self.rerank_top if body.rerank is True else int(body.rerank)
+        for name, value, most, flag in (
+            ("top", top, self.limits.hits, "--max-hits"),
+            ("rerank", rerank, self.rerank_top, "--rerank-top"),
+        ):
+            if value > most:
+                message = f"{name}: {value}; choose a number from 1 to {most} ({flag})"
+                raise RequestError(422, f"invalid_{name}", message, name)
+        asked = {name: getattr(body, name) for name in ("languages", "where", *RankingSettings.model_fields)}
+        work = SearchSettings(**{**asked, "top": top, "rerank": rerank})
+        results, truncated, limit = await self._ask(request, work, "queries", body.texts, body.truncate)
         return schemas.SearchAnswer(
             results=[
-                schemas.QueryHits(query=query, hits=[_describe_hit(hit) for hit in result.hits])
+                schemas.QueryHits(query=query, hits=[_describe_hit(hit) for hit in result.value])
                 for query, result in zip(body.texts, results, strict=True)
             ],
             model=self.name,
             truncated=truncated,
-            max_tokens=self.searcher.encoder.limit("question"),
+            max_tokens=limit,
         )
 
-    def _count_reranked(self, asked: bool | int, top: int) -> int:
-        """Return how many passages of each query are reranked; `RequestError` if that is impossible."""
-        if asked is False:
-            return 0
-        count = self.rerank_top if asked is True else asked
-        if count > self.rerank_top:
-            message = f"rerank: {count}; choose a number from 1 to {self.rerank_top} (--rerank-top)"
-            raise RequestError(422, "invalid_rerank", message, "rerank")
-        try:
-            self.searcher.require_rerankable(top, count)
-        except ConfigError as error:
-            raise RequestError(422, "cannot_rerank", f"rerank: {error}", "rerank") from None
-        return count
+    async def models(self) -> dict[str, Any]:
+        """The model that this server has, as OpenAI's interface describes it."""
+        return {"object": "list", "data": [await self.model(self.name)]}
 
-    async def models(self) -> schemas.ModelList:
-        """The model that this server has."""
-        return schemas.ModelList(data=[schemas.Model(id=self.name)])
-
-    async def model(self, name: str) -> schemas.Model:
+    async def model(self, name: str) -> dict[str, Any]:
         """The model, by its name."""
         self._require_model(name)
-        return schemas.Model(id=self.name)
+        return {"id": name, "object": "model", "created": 0, "owned_by": "metasearch"}
 
     async def index(self) -> schemas.IndexFacts:
         """Facts about the index: passages by language, model and dimensions."""
@@ -188,27 +157,45 @@ class Service:
     def _work(self, work: EmbeddingWork | SearchSettings, texts: list[str]) -> list[Result]:
         """Return the result of each text; runs in the encoder's thread."""
         searcher = self.searcher
-        encoder = searcher.encoder
-        role: Role = work.role if isinstance(work, EmbeddingWork) else "question"
+        encoder, role = searcher.encoder, _role(work)
+        values: Iterable[Any]
         try:
-            truncated = encoder.is_truncated(texts, role).tolist()
-            facts = zip(encoder.lengths(texts, role).tolist(), truncated, strict=True)
+            truncated, lengths = encoder.is_truncated(texts, role).tolist(), encoder.lengths(texts, role).tolist()
             if isinstance(work, EmbeddingWork):
-                vectors = (searcher.projected if work.projected else encoder).encode(texts, role)
-                return [Result(*fact, vector=vector) for fact, vector in zip(facts, vectors, strict=True)]
-            found = searcher.search(texts, **work.model_dump())
-            return [Result(*fact, hits=hits) for fact, hits in zip(facts, found, strict=True)]
+                values = (searcher.projected if work.projected else encoder).encode(texts, role)
+            else:
+                values = searcher.search(texts, **work.model_dump())
+            return list(map(Result, values, lengths, truncated))
         finally:
             encoder.forget()
 
-    async def _ask(self, request: Request, work: Hashable, role: Role, texts: Sequence[str]) -> list[Result]:
-        """Return the results of texts, while the client waits for them."""
-        future = self.batcher.submit(work, texts, self.searcher.encoder.limit(role))
+    async def _ask(
+        self, request: Request, work: EmbeddingWork | SearchSettings, name: str, texts: Sequence[str], truncate: bool
+    ) -> tuple[list[Result], list[int], int]:
+        """Return the results of texts, which of them were truncated, and the encoder's maximum.
+
+        `RequestError` if the texts are too many, too long or blank, nobody waits for them, or there is no result.
+        """
+        self._require_texts(name, texts)
+        limit = self.searcher.encoder.limit(_role(work))
+        results = await self._wait(request, self.batcher.submit(work, texts))
+        truncated = [i for i, result in enumerate(results) if result.truncated]
+        kind = "embedding" if isinstance(work, EmbeddingWork) else "search"
+        self.metrics.texts.labels(kind).inc(len(texts))
+        self.metrics.truncated.labels(kind).inc(len(truncated))
+        if truncated and not truncate:
+            key = f"{name}[{truncated[0]}]"
+            message = f"{key}: the text has more than {limit} tokens, the encoder's maximum; shorten it, or drop"
+            raise RequestError(422, "input_too_long", f'{message} "truncate": false', key)
+        return results, truncated, limit
+
+    async def _wait(self, request: Request, future: asyncio.Future[list[Result]]) -> list[Result]:
+        """Return results while the client waits for them."""
         gone = asyncio.create_task(_wait_until_gone(request))
         gone.add_done_callback(lambda _: future.cancel())
         try:
             async with asyncio.timeout(self.limits.timeout):
-                results = await future
+                return await future
         except TimeoutError:
             message = f"there was no answer within {self.limits.timeout:g} s (--timeout)"
             raise RequestError(503, "timeout", message, headers={"retry-after": "1"}) from None
@@ -222,9 +209,6 @@ class Service:
             raise RequestError(500, type(error).__name__, str(error)) from None
         finally:
             gone.cancel()
-        kind = "embedding" if isinstance(work, EmbeddingWork) else "search"
-        self.metrics.count_texts(kind, len(texts), sum(result.truncated for result in results))
-        return results
 
     def _require_texts(self, name: str, texts: Sequence[str]) -> None:
         """Raise `RequestError` if there are no texts or too many, or one is blank."""
@@ -237,26 +221,14 @@ class Service:
             if blank(text):
                 raise RequestError(422, "blank_input", f"{name}[{i}]: the text is blank", f"{name}[{i}]")
 
-    def _require_whole(self, name: str, results: Sequence[Result], role: Role, truncate: bool) -> list[int]:
-        """Return which texts were truncated; `RequestError` if the request forbids that."""
-        truncated = [i for i, result in enumerate(results) if result.truncated]
-        if truncated and not truncate:
-            key = f"{name}[{truncated[0]}]"
-            limit = self.searcher.encoder.limit(role)
-            message = f"{key}: the text has more than {limit} tokens, the encoder's maximum; shorten it, or drop"
-            raise RequestError(422, "input_too_long", f'{message} "truncate": false', key)
-        return truncated
-
     def _require_model(self, name: str | None) -> None:
         if name not in (None, self.name):
             message = f"there is no model '{name}'; this server has '{self.name}'"
             raise RequestError(404, "model_not_found", message, "model")
 
-    def _require_dimensions(self, dimensions: int | None) -> None:
-        width = self.searcher.encoder.dimension()
-        if dimensions not in (None, width):
-            message = f"dimensions: {dimensions}; embeddings of '{self.name}' have {width}"
-            raise RequestError(422, "invalid_dimensions", message, "dimensions")
+
+def _role(work: EmbeddingWork | SearchSettings) -> Role:
+    return work.role if isinstance(work, EmbeddingWork) else QUERY
 
 
 async def _wait_until_gone(request: Request) -> None:
@@ -265,9 +237,8 @@ async def _wait_until_gone(request: Request) -> None:
         pass
 
 
-def _encode_vector(vector: NDArray[np.float32] | None, form: str) -> list[float] | str:
+def _encode_vector(vector: NDArray[np.float32], form: str) -> list[float] | str:
     """Return a vector `(D,)` as numbers, or as base64 of little-endian float32."""
-    assert vector is not None
     if form == "base64":
         return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
     numbers: list[float] = vector.tolist()

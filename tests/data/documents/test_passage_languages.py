@@ -15,7 +15,8 @@ BARE = '{"text": "a"}'
     [
         ("tr/a.de.jsonl", ROW, {"language": "el"}, "ar"),
         ("docs/a.de.jsonl", BARE, {"language": "el"}, "de"),
-        ("tr/a.de.jsonl", BARE, {"language": "el"}, "tr"),
+        ("tr/a.de.jsonl", BARE, {"language": "el"}, "de"),
+        ("tr/a-de.jsonl", BARE, {"language": "el"}, "tr"),
         ("tr/a.jsonl", BARE, {"language": "el"}, "tr"),
         ("docs/a.jsonl", BARE, {"language": "el"}, "el"),
         ("tr/a.de.jsonl", BARE, {"language": "el", "names": False}, "el"),

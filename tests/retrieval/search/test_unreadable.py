@@ -158,12 +158,3 @@ def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, monkeypatch
     (docs / "long.txt").write_bytes(b"A sentence that is long enough.\n" * 9 + b"\xff")
     done = index()
     assert (done.documents, done.passages, done.languages) == (2, 3, {"en": 2, "de": 1})
-
-
-def test_a_document_whose_siblings_tell_another_language_is_read_again(docs):
-    (docs / "de").mkdir()
-    (docs / "de" / "faq.ar.txt").write_text("Text.", encoding="utf-8")
-    assert index().languages == {"de": 2, "en": 2}
-    (docs / "de" / "faq.fr.txt").write_text("Texte.", encoding="utf-8")
-    assert index().languages == {"en": 2, "ar": 1, "de": 1, "fr": 1}
-    assert index().encoded == 0

@@ -44,7 +44,7 @@ def test_requests_that_come_together_are_done_together_and_each_gets_its_own():
     doer = Doer()
 
     async def scenario(batches):
-        return await asyncio.gather(batches.submit("e", ["a", "b"], 100), batches.submit("e", ["c"], 100))
+        return await asyncio.gather(batches.submit("e", ["a", "b"]), batches.submit("e", ["c"]))
 
     assert working(scenario, doer) == [["A", "B"], ["C"]]
     assert doer.called == [("e", ["a", "b", "c"])]
@@ -55,26 +55,15 @@ def test_a_large_request_goes_in_parts_and_a_small_one_does_not_wait_for_all_of_
     large = [f"{i}" for i in range(10)]
 
     async def scenario(batches):
-        return await asyncio.gather(batches.submit("e", large, 100), batches.submit("s", ["b"], 100))
+        return await asyncio.gather(batches.submit("e", large), batches.submit("s", ["b"]))
 
     assert working(scenario, doer, batch_texts=4) == [large, ["B"]]
     assert [len(texts) for _, texts in doer.called] == [4, 1, 4, 2]
 
 
-def test_a_batch_has_a_limit_in_tokens_and_a_text_counts_no_more_than_the_encoder_reads():
-    doer = Doer()
-    texts = ["a" * 60, "b" * 999, "c" * 10, "d" * 70]  # of at most 100 tokens: 60 + 100 + 10 = 170, and 70
-
-    async def scenario(batches):
-        return await batches.submit("e", texts, 100)
-
-    assert working(scenario, doer, batch_tokens=170) == [text.upper() for text in texts]
-    assert [texts for _, texts in doer.called] == [texts[:3], texts[3:]]
-
-
 def test_one_that_fails_does_not_fail_the_others():
     async def scenario(batches):
-        asked = [batches.submit("e", texts, 100) for texts in (["a"], ["b", "bad"], ["c"])]
+        asked = [batches.submit("e", texts) for texts in (["a"], ["b", "bad"], ["c"])]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     first, failed, last = working(scenario)
@@ -87,10 +76,10 @@ def test_what_was_cancelled_is_not_begun():
     doer.go.clear()
 
     async def scenario(batches):
-        first = batches.submit("e", ["a"], 100)
+        first = batches.submit("e", ["a"])
         while not doer.called:
             await asyncio.sleep(0.001)
-        gone, stays = (batches.submit("e", [text], 100) for text in ("b", "c"))
+        gone, stays = (batches.submit("e", [text]) for text in ("b", "c"))
         await asyncio.sleep(0)
         gone.cancel()
         doer.go.set()
@@ -102,12 +91,12 @@ def test_what_was_cancelled_is_not_begun():
 
 def test_more_than_may_wait_are_asked_to_come_again():
     async def scenario(batches):
-        two = [batches.submit("e", [text], 100) for text in "ab"]
+        two = [batches.submit("e", [text]) for text in "ab"]
         await asyncio.sleep(0)
         with pytest.raises(RequestError, match="2 requests are waiting") as refused:
-            await batches.submit("e", ["c"], 100)
+            await batches.submit("e", ["c"])
         await asyncio.gather(*two)
-        return refused.value, await batches.submit("e", ["c"], 100)
+        return refused.value, await batches.submit("e", ["c"])
 
     refused, later = working(scenario, waiting=2)
     assert (refused.status_code, refused.headers) == (429, {"retry-after": "1"})
@@ -124,7 +113,7 @@ def test_a_batch_that_outlives_the_batcher_is_known_and_not_waited_for():
         made.append(batches)
         assert not batches.busy
         running = asyncio.create_task(batches.run())
-        asked = batches.submit("e", ["a"], 100)
+        asked = batches.submit("e", ["a"])
         while not doer.called:
             await asyncio.sleep(0.01)
         for task in (asked, running):

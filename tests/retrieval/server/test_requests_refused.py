@@ -66,7 +66,7 @@ def told(answer):
         (SEARCH, {"query": "a", "top": 21}, 422, "from 1 to 20"),
         (SEARCH, {"query": "a", "top": "5"}, 422, 'top: input should be a valid integer (got "5")'),
         (SEARCH, {"query": "a", "top": True}, 422, "top: input should be a valid integer (got true)"),
-        (SEARCH, {"query": "a", "languages": ["dee"]}, 422, "no passage is in 'dee'. Did you mean 'de'?"),
+        (SEARCH, {"query": "a", "languages": ["dee"]}, 422, "no passage is in language 'dee'. Did you mean 'de'?"),
     ],
 )
 def test_a_wrong_body_is_refused(served, path, content, status, says):

@@ -44,9 +44,10 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
     monkeypatch.setattr(expansion, "MOST", 1)
+    monkeypatch.setattr(searcher.store, "expanded", None)
     status, answer = served.post("/search", {"query": query, "expand": True})
-    assert (status, answer["error"]["code"]) == (422, "cannot_expand")
-    assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")
+    assert (status, answer["error"]["code"]) == (422, "invalid_body")
+    assert answer["error"]["message"].startswith("expansion compares all passages with each other, at most 1")
 
 
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
