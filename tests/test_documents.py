@@ -22,7 +22,7 @@ NOT_OURS = {"--no-deps", "--editable", "--extra", "--arms", "--axis"}
 
 @cache
 def flags_of(name):
-    """Return the flags that a command's help lists; it does not list the old names of an option."""
+    """Return the flags that a command's help lists."""
     command = main.get_command(None, name)
     records = [option.get_help_record(click.Context(command)) for option in command.params]
     return {flag for record in records if record for flag in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", record[0])}

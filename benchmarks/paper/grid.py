@@ -34,7 +34,7 @@ def _without_later(recipe: dict[str, Any]) -> dict[str, Any]:
         "loss": {"name": None},
         "budget": {"shards": 1},
     }
-    unset = {"neutralise": None, "merge": None, "translate": True, "labels": None}
+    unset = {"neutralise": None, "translate": True, "labels": None}
     kept = {key: value for key, value in recipe.items() if unset.get(key, ...) != value}
     for section, defaults in later.items():
         kept[section] = {key: value for key, value in kept[section].items() if defaults.get(key, ...) != value}

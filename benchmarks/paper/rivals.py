@@ -1,6 +1,6 @@
 """What else a few labels can do: rivals of fine-tuning and MAML, each changed in one respect, with encoder `e5`.
 
-    python -m benchmarks.paper.rivals --data ~/data --rivals merge,jsd,translate-train --jobs 2 -o studies/rivals
+    python -m benchmarks.paper.rivals --data ~/data --rivals jsd,translate-train --jobs 2 -o studies/rivals
 
 All train through a map that takes the language out of the vectors (`neutralise: before`), with the sets and steps of
 `benchmarks.paper.strong_encoder`, whose rows have the learners that they are compared with. A row of each fold is kept
@@ -24,7 +24,7 @@ from benchmarks.paper.study_rows import groups_of
 from metasearch.config import yaml
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.measure import REORDERED
-from metasearch.config.recipe import MERGED, NEUTRAL, ZERO_SHOT
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import require_known
 from metasearch.runs.markdown import markdown
 
@@ -75,7 +75,6 @@ RIVALS = {
         "T-Train with MAML-Align", "maml-align-e5", "mono-bi-multi", _TRAIN_ALONE,
         task=f"{TASK}-oracle", against="translate-train",
     ),
-    "merge": Rival("fine-tuning, merged with the weights before it", "fine-tune-e5", "trans", ("merge=[0.5,0.75,1]",)),
     "jsd": Rival(
         "fine-tuning, translated questions aligned by JSD", "fine-tune-e5", "trans",
         ("episodes.translations=true", "loss.align=jsd"),
@@ -181,18 +180,13 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
 
 
 def _keep(folder: Path) -> None:
-    """Add the rows of a study's finished cells, of merged weights alone where there are such."""
+    """Add the rows of a study's finished cells."""
     if not any(folder.glob("cells/*/*/report.md")):
         return
     study = ms.read_study([folder])
     found = cells.rows_of_pools(study, cells.ENCODER)
-    trained = [row for row in found if row["learner"] != ZERO_SHOT and _is_delivered(row)]
+    trained = [row for row in found if row["learner"] != ZERO_SHOT]
     append_new_rows(ROWS, [{**row_of(row), **provenance()} for row in trained], identity)
-
-
-def _is_delivered(row: Row) -> bool:
-    """Return whether a row has merged weights, if its run merges any."""
-    return not row["config"]["recipe"].get("merge") or MERGED in row["learner"].split("+")
 
 
 if __name__ == "__main__":

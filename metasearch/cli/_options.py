@@ -1,7 +1,6 @@
 """Command options: generated from the settings of a run, or shared by several commands."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from metasearch.cli import _complete
 from metasearch.config import yaml
-from metasearch.config.base import Flag, Renamed, Settings
+from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
 from metasearch.config.launchers import SETTINGS
 from metasearch.config.recipe import ROLE_NAMES, Role, public_name
@@ -22,42 +21,16 @@ from metasearch.config.task import Mode
 from metasearch.errors import ConfigError, nearest
 
 ROLES = get_args(Role)
-OLD_NAMES = {
-    "--across-files": "--dedup-global",
-    "--any-version": "--allow-mixed-versions",
-    "--drop": "--prune",
-    "--initial": "--init",
-    "--length": "--chunk-tokens",
-    "--level": "--confidence",
-    "--names": "--language-from-filename",
-    "--no-names": "--no-language-from-filename",
-    "--only": "--corpora",
-    "--overlap": "--chunk-overlap",
-    "--plain": "--sentence-transformers",
-    "--sentences": "--max-texts-per-language",
-    "--shares": "--weights",
-    "--static": "--static-embeddings",
-    "--target-type": "--teacher-cache-dtype",
-    "--targets": "--teacher-cache",
-    "--top": "--top-k",
-    "--trim": "--trim-vocab",
-}
-"""Former name of an option → its name; the former one still works, and no help lists it."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Settings)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older versions of click
-    """A choice among names whose error suggests the nearest one; `former` names stand for others."""
-
-    def __init__(self, choices: Sequence[str], former: Mapping[str, str] | None = None) -> None:
-        super().__init__(choices)
-        self.former = former or {}
+    """A choice among names whose error suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the chosen name."""
-        value = self.former.get(value, value)
         if value not in self.choices:
             self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
@@ -96,7 +69,7 @@ def _parse_layers(value: str) -> int | tuple[int, ...]:
 
 
 class Command(click.Command):
-    """A command with `--debug`, errors with the nearest choice, and old option names as aliases."""
+    """A command with `--debug`, and errors with the nearest choice."""
 
     def __init__(self, *args: Any, **keys: Any) -> None:
         super().__init__(*args, **keys)
@@ -104,19 +77,6 @@ class Command(click.Command):
             if type(parameter.type) is click.Choice:
                 parameter.type = Choice(parameter.type.choices)
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
-
-    def make_parser(self, ctx: click.Context) -> Any:
-        """Return the option parser, which also knows old option names."""
-        parser = super().make_parser(ctx)
-        for option in self.get_params(ctx):
-            former = copy(option)
-            former.opts, former.secondary_opts = (
-                [old for old, new in OLD_NAMES.items() if new in names]
-                for names in (option.opts, option.secondary_opts)
-            )
-            if former.opts:
-                former.add_to_parser(parser, ctx)
-        return parser
 
 
 command = partial(click.command, cls=Command)
@@ -244,8 +204,7 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
             annotation, *further = get_args(annotation)
             metadata += [one for each in further for one in (each.metadata if isinstance(each, FieldInfo) else [each])]
     if get_origin(annotation) is Literal:
-        former = next((each.values for each in metadata if isinstance(each, Renamed)), None)
-        return {"type": Choice(get_args(annotation), former)}
+        return {"type": Choice(get_args(annotation))}
     if annotation in _TYPES:
         return dict(_TYPES[annotation])
     if annotation in (int, float):

@@ -48,11 +48,6 @@ def put(encoder: Encoder, state: State) -> None:
             weight.copy_(state[name])
 
 
-def copied(encoder: Encoder) -> dict[str, Tensor]:
-    """Return a copy of an encoder's current weights on the CPU, safe from later training."""
-    return {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
-
-
 def resolve_shares(count: int, alpha: float | None, shares: Sequence[float] | None) -> tuple[float, ...]:
     """Return the weight of each of `count` encoders: `1 − α` and `α` for two, the given ones, or equal ones.
 

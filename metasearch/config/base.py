@@ -1,12 +1,9 @@
 """Base classes and number types for declarations: frozen values without unknown keys."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -40,21 +37,6 @@ class Settings(FrozenConfig):
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-@dataclass(frozen=True)
-class Renamed:
-    """Former values of a setting that are still accepted → their present values."""
-
-    values: Mapping[str, str] = field(hash=False)  # types that are subscripted are hashed
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return a schema that replaces a former value before it is checked."""
-
-        def replaced(value: Any) -> Any:
-            return self.values.get(value, value) if isinstance(value, str) else value
-
-        return no_info_before_validator_function(replaced, handler(source))
 
 
 @dataclass(frozen=True)

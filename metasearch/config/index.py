@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from metasearch.config.base import Count, Flag, Length, Positive, Renamed, Settings
+from metasearch.config.base import Count, Flag, Length, Positive, Settings
 from metasearch.config.languages import Language, normalise_tag, parse_tag
-from metasearch.config.recipe import ROLE_NAMES, Role
+from metasearch.config.recipe import PublicRole
 
 # Conditions on the fields of a passage: NAME=VALUE, NAME!=VALUE, or NAME and a number after <, <=, > or >=, such as
 # `price<10`. A name has none of the characters `=!<>"`. Spaces around name and value do not count.
@@ -124,7 +124,7 @@ class IndexSettings(Settings):
     """Column with the text in files of rows; by default text."""
     neutral: bool = False
     """Remove language bias from the embeddings; off by default."""
-    prompts: Annotated[Mapping[Annotated[Role, Renamed(ROLE_NAMES)], str], Flag(name="--prompt")] = {}
+    prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
 
 
 class RankingSettings(Settings):

@@ -1,10 +1,10 @@
-"""Steps around training: remove language bias before or after it, and merge weights after it."""
+"""Remove language bias before or after training."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from metasearch.config.base import Flag, FrozenConfig, Positive, Settings
+from metasearch.config.base import Flag, Positive, Settings
 from metasearch.config.languages import Language
 
 LEAST = 20
@@ -42,21 +42,3 @@ class Neutralise(NeutralSettings):
         """Return all values that differ from the defaults, for the label of an arm."""
         defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
         return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
-
-
-class Merge(FrozenConfig):
-    """After training, choose the best weights between start and end, by dev score.
-
-    Attributes:
-        alphas: how far from the weights before training to those after it; each is scored on dev. A list alone may
-            stand for all of it.
-    """
-
-    alphas: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)] = (0.25, 0.5, 0.75, 1.0)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short(cls, value: Any) -> Any:
-        if isinstance(value, str | float):
-            raise ValueError("expected a list of numbers from 0 to 1, such as [0.5, 1]")
-        return {"alphas": value} if isinstance(value, list | tuple) else value

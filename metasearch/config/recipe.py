@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from metasearch.config.base import (
     Contradiction,
@@ -17,13 +17,15 @@ from metasearch.config.base import (
     Share,
     require_work,
 )
-from metasearch.config.postprocessing import Merge, Neutralise
+from metasearch.config.postprocessing import Neutralise
 from metasearch.errors import nearest
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
 ROLE_NAMES: dict[str, Role] = {"query": "question", "document": "candidate", "text": "text"}
-"""Role as users name it → role; the names `question` and `candidate` still work."""
+"""Role as users name it → role; the names `question` and `candidate` work, too."""
+PublicRole = Annotated[Role, BeforeValidator(lambda name: ROLE_NAMES.get(name, name))]
+"""A role, or its public name."""
 
 
 def public_name(role: str) -> str:
@@ -35,13 +37,6 @@ ZERO_SHOT = "zero-shot"
 """Name of the learner of an encoder that is scored without training."""
 NEUTRAL = "neutral"
 """Stands for the learner of an untrained encoder without the language in its vectors."""
-MERGED = "merge"
-"""Follows the name of a learner where its weights were merged with those before training."""
-
-
-def with_merge(learner: str) -> str:
-    """Return what a learner is called in results where its weights were merged with those before training."""
-    return f"{learner}+{MERGED}"
 
 
 class MaxLength(FrozenConfig):
@@ -205,7 +200,6 @@ class Recipe(FrozenConfig):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how the language is taken out of the encoder's vectors.
-        merge: whether weights between those before and after training are tried; the run has scores with and without.
         translate: whether the translations that a task declares are trained on; else its own rows are, as though it
             declared none.
         labels: how many questions of each language have their answers in meta-train, or rows of each language pair
@@ -224,12 +218,11 @@ class Recipe(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     neutralise: Neutralise | None = None
-    merge: Merge | None = None
     translate: bool = True
     labels: Positive | None = None
 
     @property
     def delivers(self) -> str:
         """What the run's encoder is called in its results: the learner, and the stages after training."""
-        name = with_merge(self.learner) if self.merge else self.learner
-        return f"{name}+{NEUTRAL}" if self.neutralise and self.neutralise.when == "after" else name
+        after = self.neutralise is not None and self.neutralise.when == "after"
+        return f"{self.learner}+{NEUTRAL}" if after else self.learner

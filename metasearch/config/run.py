@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo
 
 from metasearch.config import yaml
-from metasearch.config.base import Count, Flag, NonNegative, Positive, Renamed, Seed, Settings
+from metasearch.config.base import Count, Flag, NonNegative, Positive, Seed, Settings
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.library import Library
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.recipe import ROLE_NAMES, ZERO_SHOT, Recipe, Role
+from metasearch.config.recipe import ZERO_SHOT, PublicRole, Recipe
 from metasearch.config.task import Mode
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -67,9 +67,7 @@ class EncoderConfig(Settings):
 
     name: Annotated[str, Flag(name="--encoder", complete="encoders")]
     """Built-in name, local folder or hub name; by default the task's encoder."""
-    prompts: Annotated[
-        Mapping[Annotated[Role, Renamed(ROLE_NAMES)], str], Flag(name="--prompt", metavar="ROLE=TEXT")
-    ] = {}
+    prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
     """Text before the texts of a role (query, document or text), instead of the encoder's own; repeatable."""
     trim: Annotated[tuple[str, ...], Flag(name="--trim-vocab", metavar="task|LANGUAGES", comma=True)] = ()
     """Cut the encoder's vocabulary to the words of the task, or of some of its languages such as ar,de; embeddings of
@@ -91,7 +89,7 @@ class ComputeConfig(Settings):
     """Device to run on; auto takes a GPU if there is one."""
     precision: Precision = "fp32"
     """Precision of forward passes: float32 or bfloat16."""
-    checkpointing: Annotated[Checkpointing, Renamed({"on": "layers", "texts": "gradcache"})] = "auto"
+    checkpointing: Checkpointing = "auto"
     """Save memory at the same gradient: layers = recompute layers in the backward pass (1.5 to 1.8 times the CPU time
     in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 

@@ -1,19 +1,15 @@
 """`metasearch merge`: average the weights of several encoders."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from metasearch.compress.average import State, average, copied, put, require_same_form, resolve_shares
+from metasearch.compress.average import State, average, put, require_same_form, resolve_shares
 from metasearch.compress.output import claim, whole
-from metasearch.config.recipe import Recipe
 from metasearch.config.run import EncoderConfig
-from metasearch.encoders.encoder import Encoder
 from metasearch.io import atomic_write
 from metasearch.pipelines.cards import merged_card
-from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.publish import CARD
 from metasearch.runs.markdown import markdown
@@ -71,35 +67,3 @@ def merge(
         made.write(partial)
         atomic_write(partial / CARD, merged_card(made, parts))
     return MergeResult(tuple(parts), made.fingerprint)
-
-
-# The stage `merge` of a run: the best weights on dev between the weights before and after training (Wortsman et al.
-# 2022, "Robust fine-tuning of zero-shot models", equation 1).
-
-log = logging.getLogger(__name__)
-
-
-class MergeStage:
-    """Keeps an encoder's weights before training, and chooses between them and the trained ones.
-
-    `facts` has the dev score of every α, and the chosen α.
-    """
-
-    def __init__(self, encoder: Encoder, recipe: Recipe, dev: DevEvaluator) -> None:
-        self._encoder, self._merge, self._dev = encoder, recipe.merge, dev
-        self._before = copied(encoder) if recipe.merge else {}
-        self.facts: dict[str, Any] = {}
-
-    def choose(self) -> float:
-        """Set the encoder's weights to the α with the best dev score, the smallest of equal ones, and return it."""
-        assert self._merge is not None
-        after, scores = copied(self._encoder), dict[float, float]()
-        for alpha in sorted(set(self._merge.alphas)):
-            put(self._encoder, average([(1 - alpha, self._before), (alpha, after)]))
-            scores[alpha] = self._dev()
-        chosen = max(scores, key=scores.__getitem__)
-        put(self._encoder, average([(1 - chosen, self._before), (chosen, after)]))
-        self.facts = {"merge": {"alpha": chosen, "dev": {f"{alpha:g}": score for alpha, score in scores.items()}}}
-        shown = ", ".join(f"{alpha:g} {100 * score:.2f}" for alpha, score in scores.items())
-        log.info("merge: dev scores by alpha: %s; alpha %g is kept", shown, chosen)
-        return chosen

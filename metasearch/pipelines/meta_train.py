@@ -134,9 +134,8 @@ def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[
     elif assigned:
         names = ", ".join(assigned)
         raise ConfigError(f"meta_train: pass {names} to load_recipe, which made the recipe '{recipe.recipe}'")
-    for stage in ("merge", "neutralise"):
-        if getattr(recipe, stage):
-            raise ConfigError(f"recipe '{recipe.recipe}': {stage}: only `metasearch train` has this stage")
+    if recipe.neutralise:
+        raise ConfigError(f"recipe '{recipe.recipe}': neutralise: only `metasearch train` has this stage")
     return recipe
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from metasearch.config.recipe import ZERO_SHOT, Recipe, with_merge
+from metasearch.config.recipe import ZERO_SHOT, Recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.folds import hold_out
@@ -19,7 +19,6 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.cards import write_training_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
-from metasearch.pipelines.merge import MergeStage
 from metasearch.pipelines.neutral import log_projection, neutralise, train_map
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
@@ -82,7 +81,6 @@ class TrainRun(Run[RunConfig]):
         self._add_scores(ZERO_SHOT, {"step": 0}, callback, cache=find_score_cache(files.path))
         self._project_before(callback)
         dev = DevEvaluator(encoder, benchmark, recipe, self.config.compute.precision)
-        merging = MergeStage(encoder, recipe, dev)
         # Without a projection the dev score of step 0 is that of zero-shot, and is not computed again.
         known = None if recipe.neutralise else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
         with save_failed_batch(files.path):
@@ -98,14 +96,14 @@ class TrainRun(Run[RunConfig]):
         # The last dev score has the vectors of the best weights if these are the last ones, and in float32.
         latest = outcome.best_step == outcome.steps and self.config.compute.precision == "fp32"
         trained = (dev.vectors if latest else None) or CachedEncoder(encoder)
-        self._score_trained(outcome, trained, merging, callback)
+        self._score_trained(outcome, trained, callback)
         rows = files.results()
         described = describe(self.config.model_dump(mode="json"), rows)
         if benchmark.translations:
             described["translations"] = str(benchmark.translations)
         described["outer steps"] = f"{outcome.steps} ({outcome.ended})"
         write_training_card(files, self.config, encoder, described)
-        cost = used(self.seconds, encoder.device) | {"steps": outcome.steps} | merging.facts
+        cost = used(self.seconds, encoder.device) | {"steps": outcome.steps}
         cost |= _describe_translations(benchmark) | _mean_kd_share(files)
         described["time"] = f"{cost['seconds']:.0f} s since the start or the last resume, evaluation included"
         described["data"] = f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"
@@ -153,17 +151,12 @@ class TrainRun(Run[RunConfig]):
         scorer = Scorer(self._facts | facts, callback)
         scorer.add(self.files, learner, self.encoder, self.benchmark, self._parts, *how, **more)
 
-    def _score_trained(self, outcome: Outcome, trained: CachedEncoder, merging: MergeStage, callback: Callback) -> None:
-        """Score the trained encoder, and again after each later stage of the recipe; then save it."""
+    def _score_trained(self, outcome: Outcome, trained: CachedEncoder, callback: Callback) -> None:
+        """Score the trained encoder, and again with a projection that is fitted after training; then save that."""
         recipe, encoder, benchmark = self.config.recipe, self.encoder, self.benchmark
         facts: Row = {"step": outcome.best_step}
         # From `trained`, its vectors: with and without the projection each text of a part is encoded once.
         self._add_scores(recipe.learner, facts, callback, trained.part)
-        if recipe.merge:
-            facts |= {"alpha": merging.choose()}
-            trained = CachedEncoder(encoder)
-            self._add_scores(with_merge(recipe.learner), facts, callback, trained.part)
-            self.files.save_model(encoder)
         stage = recipe.neutralise
         if stage and stage.when == "after":
             neutral = train_map(encoder, benchmark, stage, callback, trained.part("train"))

@@ -35,14 +35,14 @@ def test_a_rival_changes_one_respect_of_a_recipe_of_e5(name, tmp_path):
     assert (budget.meta_train + budget.meta_valid) / budget.meta_batch == 16
     assert (recipe.episodes.k, recipe.episodes.q, recipe.neutralise.when) == (16, 16, "before")
     base = Library().recipe(rival.recipe)
-    fields = ("learner", "loss", "outer", "options", "merge", "dropout", "labels", "translate")
+    fields = ("learner", "loss", "outer", "options", "dropout", "labels", "translate")
     changed = {key.partition("=")[0].partition(".")[0] for key in rival.settings}
     assert all(getattr(recipe, key) == getattr(base, key) for key in fields if key not in changed)
     assert changed, "a rival that changes nothing"
 
 
 def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_folds():
-    rows = [row("merge", 0, 0.5), row("merge", 1, 0.7), row("merge", 0, 0.6, "expanded"), row("mined", 0, 0.9)]
+    rows = [row("align", 0, 0.5), row("align", 1, 0.7), row("align", 0, 0.6, "expanded"), row("mined", 0, 0.9)]
     arms = [cell(0, 0.4, "fine-tune"), cell(1, 0.5, "fine-tune"), cell(0, 0.1, "fine-tune", mode="mixt")]
     lines = rivals.table(rows, arms).splitlines()[2:]
     # `mined` is on one fold alone.
