@@ -1,14 +1,12 @@
-"""Progress on stderr: bars on a terminal, plain lines elsewhere, and lines for the cells of a study."""
+"""Progress on stderr: bars on a terminal, plain lines elsewhere."""
 
 import sys
 import threading
-import time
 from types import TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
 
-from metasearch.pipelines.study.status import CellStatus, State, StatusBoard, Watcher
 from metasearch.runs.callbacks import Callback
 
 EVERY_SECONDS = 10.0
@@ -111,51 +109,3 @@ def _bar(label: str, done: int, total: int, unit: str, note: str) -> Any:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
-
-
-class StudyProgress(Watcher):
-    """A line for each change of a cell, and one every ten seconds with the progress of all running cells."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-        self._stopping = False
-
-    def changed(self, board: StatusBoard, status: CellStatus) -> None:
-        """Write the new state of a job."""
-        _say(f"crossval: {_format_status(status)} ({_counted(board)})")
-
-    def ticked(self, board: StatusBoard) -> None:
-        """Write counts and progress at intervals, and once that the study is stopping."""
-        if board.stopping and not self._stopping:
-            self._stopping = True
-            _say("crossval: stopping, with checkpoints; Ctrl-C again stops at once")
-        if time.monotonic() - self._last >= EVERY_SECONDS:
-            self._last = time.monotonic()
-            running = ", ".join(f"{status.cell.name} {_progress(status)}" for status in board.within("running"))
-            _say(f"crossval: {_counted(board)}; {running}")
-
-
-def _counted(board: StatusBoard) -> str:
-    """Return the number of jobs by state and the time left, such as `3 of 8 done, 1 failed, about 01:05 left`."""
-    counts = board.counts()
-    named: tuple[State, ...] = ("queued", "failed", "stopped")
-    other = "".join(f", {counts[state]} {state}" for state in named if counts[state])
-    left = f", about {tqdm.format_interval(board.seconds_left)} left" if board.seconds_left else ""
-    return f"{counts['done']} of {len(board.cells)} done{other}{left}"
-
-
-def _progress(status: CellStatus) -> str:
-    """Return the progress of a job, such as `step 12/45` or `3000/12000 texts`."""
-    if status.texts:
-        return status.texts
-    stage = f"{status.stage} " if status.stage else ""
-    return f"{stage}step {status.step}/{status.total}" if status.total else "begins"
-
-
-def _format_status(status: CellStatus) -> str:
-    """Return name, state and outcome of a job."""
-    shown = f"{status.cell.name} {status.state}"
-    if status.state == "done":
-        dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"
-        return f"{shown} in {tqdm.format_interval(status.seconds)}{dev}"
-    return f"{shown}: {status.error}" if status.error and status.state in ("waiting", "failed") else shown

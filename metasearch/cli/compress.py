@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.compress.plan import Plan
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
 
 @_options.command("compress")
-@click.argument("encoder", shell_complete=_complete.encoders)
+@click.argument("encoder", shell_complete=_options.complete("encoders"))
 @_options.settings(Plan)
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))

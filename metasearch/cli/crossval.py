@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from metasearch.cli import _complete, _options, _settings
+from metasearch.cli import _options, _settings
 from metasearch.cli._options import listed
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
@@ -26,17 +26,17 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option(
     "--learner",
     metavar="NAMES",
-    shell_complete=_complete.learners(listed=True),
+    shell_complete=_options.complete("learners"),
     help=f"Learners, each alone or as NAME:MODE; by default all of {LEARNERS} that fit a mode; also neutral.",
 )
 @click.option(
     "--recipe",
     metavar="NAMES",
-    shell_complete=_complete.declared("recipe", listed=True),
+    shell_complete=_options.complete("recipe"),
     help="Further arms by recipe, each alone or as NAME:MODE.",
 )
 @click.option(
-    "--mode", "--modes", metavar="NAMES", shell_complete=_complete.declared("mode", listed=True),
+    "--mode", "--modes", metavar="NAMES", shell_complete=_options.complete("mode"),
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )  # fmt: skip
 @click.option("--folds", metavar="N|LIST", help="Number of folds, or a list such as 0,2; by default all.")
@@ -53,7 +53,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     help="Override a value of all recipes, or of one learner or recipe; repeatable.",
 )  # fmt: skip
 @click.option(
-    "--distill", metavar="RECIPES", shell_complete=_complete.declared("distillation", listed=True),
+    "--distill", metavar="RECIPES", shell_complete=_options.complete("distillation"),
     help="Distillation recipes; each runs once with each seed and is scored on each fold.",
 )  # fmt: skip
 @_options.settings(RolesConfig, without=("trust_remote_code",))
@@ -109,20 +109,20 @@ def run(
     config: Any, folder: Path, jobs: int | None, place: LauncherConfig | None, as_json: bool, trust_remote_code: bool
 ) -> None:
     """Run the remaining jobs of a new or existing study; print its table."""
-    from metasearch.cli._progress import StudyProgress
     from metasearch.cli._settings import show
     from metasearch.pipelines.run import RunResult
     from metasearch.pipelines.study import runner
-    from metasearch.pipelines.study.runner import means
 
     report = folder / "report.md"
     try:
-        study = runner.begin(config, folder, jobs, StudyProgress(), trust_remote_code, place)
+        study = runner.begin(config, folder, jobs, trust_remote_code, place)
     except CellsFailed:
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
         raise
-    show(RunResult(folder, means(study) if as_json else [], report.read_text(encoding="utf-8")), as_json, "study")
+    show(
+        RunResult(folder, runner.means(study) if as_json else [], report.read_text(encoding="utf-8")), as_json, "study"
+    )
 
 
 def configure(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options, _settings
+from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder
 from metasearch.config.distill_run import DistillConfig, TextsConfig
 from metasearch.data.hub import is_hub_name
@@ -16,7 +16,7 @@ from metasearch.io import near
 
 @_options.command("distill")
 @click.option(
-    "--recipe", default="compress", show_default=True, shell_complete=_complete.declared("distillation"),
+    "--recipe", default="compress", show_default=True, shell_complete=_options.complete("distillation"),
     help="Recipe by name; see `metasearch ls distillations`.",
 )  # fmt: skip
 @_options.settings(DistillConfig)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -31,21 +31,23 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
     """
     from metasearch.pipelines.environment import Section, environment
 
-    def examined() -> Iterator[Section]:
-        yield from environment()
-        if folders:
-            from metasearch.pipelines.doctor import examine_folder
+    sections: list[Section] = []
 
-            yield from (examine_folder(folder, trust_remote_code) for folder in folders)
-
-    sections = []
-    for section in examined():
+    def show(section: Section) -> None:
         sections.append(section)
         if not as_json:
             click.echo(section.title)
             width = max((len(each.about) for each in section.findings), default=0)
             for each in section.findings:
                 click.echo(f"  {_MARKS[each.state]}  {each.about.ljust(width)}  {each.found}")
+
+    for section in environment():
+        show(section)
+    if folders:  # what reads them imports torch, which may be missing
+        from metasearch.pipelines.doctor import examine_folder
+
+        for folder in folders:
+            show(examine_folder(folder, trust_remote_code))
     codes = [each.code for section in sections for each in section.findings if each.state == "bad"]
     if as_json:
         tree = {"sections": [dataclasses.asdict(each) for each in sections], "exit_code": max(codes, default=0)}

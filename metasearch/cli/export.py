@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.compress.export.form import Form
 
 
 @_options.command("export")
-@click.argument("encoder", shell_complete=_complete.encoders)
+@click.argument("encoder", shell_complete=_options.complete("encoders"))
 @_options.settings(Form)
 @_options.task("Score on the test part of a task before and after; --onnx --int8 needs it.")
 @_options.options_group(_options.one_fold, _options.trust)

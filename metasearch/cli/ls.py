@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.config import registry
 from metasearch.errors import ConfigError, nearest
@@ -54,14 +54,14 @@ def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
 
 
 @_options.command("show")
-@click.argument("name", shell_complete=_complete.declared("task", "recipe", "distillation"))
+@click.argument("name", shell_complete=_options.complete("task", "recipe", "distillation"))
 @click.option(
-    "--mode", shell_complete=_complete.declared("mode"),
+    "--mode", shell_complete=_options.complete("mode"),
     help="Transfer mode: print its arrangements for the task, and draw one episode.",
 )  # fmt: skip
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the episode.")
 @click.option(
-    "--recipe", shell_complete=_complete.declared("recipe"),
+    "--recipe", shell_complete=_options.complete("recipe"),
     help="Recipe that says how to draw; by default the recipe of the mode's learner.",
 )  # fmt: skip
 @_options.seed("Random seed of the draw.")
@@ -122,7 +122,7 @@ def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index:
 
 
 @_options.command("validate")
-@click.argument("task", shell_complete=_complete.declared("task"))
+@click.argument("task", shell_complete=_options.complete("task"))
 @_options.options_group(_options.data, _options.include)
 def validate(task: str, data: str | None, include: Sequence[str]) -> None:
     """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.

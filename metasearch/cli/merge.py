@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.errors import ConfigError
 
 
 @_options.command("merge")
-@click.argument("encoders", nargs=-1, required=True, shell_complete=_complete.encoders)
+@click.argument("encoders", nargs=-1, required=True, shell_complete=_options.complete("encoders"))
 @click.option(
     "--alpha", type=click.FloatRange(0, 1), metavar="A",
     help="Position between two encoders: (1 - A) first + A second.",

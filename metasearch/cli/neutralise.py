@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.errors import ConfigError
 
 
 @_options.command("neutralise")
-@click.argument("encoder", shell_complete=_complete.encoders)
+@click.argument("encoder", shell_complete=_options.complete("encoders"))
 @click.option(
     "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
     help="Files named by their language, de.txt or en-de.tsv, or folders of them; repeatable.",
@@ -22,7 +22,7 @@ from metasearch.errors import ConfigError
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
 @_options.settings(NeutralSettings, first=("languages",))
 @click.option(
-    "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_complete.declared("task"),
+    "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_options.complete("task"),
     help="Score on the test part before and after; repeatable. By default: --task.",
 )  # fmt: skip
 @_options.options_group(_options.one_fold, _options.device, _options.trust)

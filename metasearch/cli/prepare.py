@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.config.corpus import STAGE_SETTINGS, CorpusSettings
 from metasearch.errors import quoted
 
@@ -21,7 +21,7 @@ from metasearch.errors import quoted
     help="Drop pairs with a side in another language, detected among these, such as de,en,fr.",
 )  # fmt: skip
 @click.option(
-    "--exclude", multiple=True, metavar="TASK|FILE", shell_complete=_complete.declared("task"),
+    "--exclude", multiple=True, metavar="TASK|FILE", shell_complete=_options.complete("task"),
     help="Drop texts that are in this test set; repeatable.",
 )  # fmt: skip
 @click.option(

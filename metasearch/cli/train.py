@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options, _settings
+from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError
@@ -15,11 +15,11 @@ from metasearch.errors import ConfigError
 @_options.command("train")
 @_options.settings(RunConfig, first=("mode", "task", "name"), task="demo")
 @click.option(
-    "--learner", shell_complete=_complete.learners(),
+    "--learner", shell_complete=_options.complete("learners"),
     help="Learner; by default maml-align for a mode of three links, maml for one of two.",
 )  # fmt: skip
 @click.option(
-    "--recipe", shell_complete=_complete.declared("recipe"), help="Hyper-parameters by name; by default the learner's."
+    "--recipe", shell_complete=_options.complete("recipe"), help="Hyper-parameters by name; by default the learner's."
 )
 @_options.assignments
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid at most.")

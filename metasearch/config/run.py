@@ -186,8 +186,8 @@ class TuneConfig(Settings):
     encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
     learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()
     """Further learners to try, such as maml,maml-align."""
-    folds: Annotated[int, Field(ge=3, le=20)] = 5
-    """Held-out folds; fewer where there are few labels."""
+    folds: Annotated[int, Field(ge=3, le=20)] = 4
+    """Held-out folds; fewer if there are few labels."""
     device: Device = "auto"
     """Device to run on; auto takes a GPU if there is one."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0

@@ -288,11 +288,8 @@ def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> st
     )
 
 
-def tuned_card(encoder: Encoder, source: Base, result: str, rows: Sequence[Row], **rest: Any) -> str:
-    """Return the card for an encoder of `metasearch tune`, from `source`.
-
-    `result` names the kept step and the reason; `rows` are the mean scores of `tuned` and of the `base encoder`.
-    """
+def tuned_card(encoder: Encoder, source: Base, result: str, **rest: Any) -> str:
+    """Return the card for an encoder of `metasearch tune`, from `source`; `result` says what was kept, and why."""
     return _card(
         encoder,
         (source,),
@@ -300,7 +297,6 @@ def tuned_card(encoder: Encoder, source: Base, result: str, rows: Sequence[Row],
         title=f"{source.short}, tuned",
         summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions. {result}",
         data=(Dataset("trained and scored on", "labels", rest["facts"]["labels"]),),
-        scores=Scores(rows, "tuned", "base encoder", {"labels": "retrieval"}) if rows else None,
         tags=("language-neutral",),
         **rest,
     )

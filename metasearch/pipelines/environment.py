@@ -1,15 +1,17 @@
-"""The environment report in `metasearch doctor`: versions, machine, data and cache."""
+"""The environment report of `metasearch doctor`: versions, machine, data and cache. It works without torch, too."""
 
 import os
 import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from metasearch import __version__
 from metasearch.config import registry
 from metasearch.config.library import Library
+from metasearch.config.task import Task
 from metasearch.data.locate import VARIABLE as DATA
 from metasearch.data.locate import locate
 from metasearch.errors import DataError, EncoderError, MetasearchError, first_line
@@ -36,14 +38,12 @@ class Section:
     findings: Sequence[Finding]
 
 
-def note(about: str, found: str) -> Finding:
-    """Return a finding that is no problem."""
-    return Finding(about, found, "note")
-
-
-def bad(about: str, error: MetasearchError) -> Finding:
-    """Return the problem that an error reports, in one line."""
-    return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)
+def check(about: str, read: Callable[[], str]) -> Finding:
+    """Return a check's result, or the problem that it raises, in one line."""
+    try:
+        return Finding(about, read())
+    except MetasearchError as error:
+        return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)
 
 
 def environment() -> Iterator[Section]:
@@ -51,45 +51,43 @@ def environment() -> Iterator[Section]:
     versions = {"python": platform.python_version(), "metasearch": __version__}
     versions |= {name: version for name in LIBRARIES if (version := installed(name))}
     yield Section("versions", [Finding(*each) for each in versions.items()])
-    yield Section("machine", [*_machine()])
+    machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
+    yield Section("machine", [*(Finding(*each) for each in machine.items()), check("devices", _devices)])
     yield Section("data", [*_data(), Finding("cache", f"{cache_folder()}; {CACHE} changes it")])
 
 
-def _machine() -> Iterator[Finding]:
-    yield Finding("processor", f"{processor()}, {cores()} cores to use")
-    yield Finding("memory", _gibibytes(memory()))
+def _devices() -> str:
     try:
         import torch
     except (ImportError, OSError) as error:  # missing, or its shared libraries are
-        yield bad("torch", EncoderError(f"cannot be imported: {first_line(error)}"))
-        return
-    yield Finding("threads", f"{torch.get_num_threads()}; set OMP_NUM_THREADS to change")
+        raise EncoderError(f"torch cannot be imported: {first_line(error)}") from error
+    found = [f"cpu with {torch.get_num_threads()} threads; set OMP_NUM_THREADS to change"]
     for number in range(torch.cuda.device_count()):
         known = torch.cuda.get_device_properties(number)
-        bf16 = "bf16" if known.major >= 8 else "no bf16: use fp32"  # from compute capability 8 on
-        yield Finding(f"cuda:{number}", f"{known.name}, {_gibibytes(known.total_memory)}, {bf16}")
-    if not torch.cuda.is_available():
-        yield note("cuda", f"none{'' if torch.version.cuda else '; this torch is built without CUDA'}")
-    yield Finding("mps", "available") if torch.backends.mps.is_available() else note("mps", "none")
-
-
-def _gibibytes(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB"
+        found.append(f"cuda:{number} {known.name}, {known.total_memory / 2**30:.1f} GiB")
+    return "; ".join([*found, *(["mps"] if torch.backends.mps.is_available() else [])])
 
 
 def _data() -> Iterator[Finding]:
-    named = os.environ.get(DATA)
-    if named and not Path(named).is_dir():
-        yield bad(DATA, DataError(f"{named}: no such folder"))
+    if folder := os.environ.get(DATA):
+        yield check(DATA, lambda: _require_folder(folder))
     else:
-        yield Finding(DATA, named) if named else note(DATA, "not set; it names a folder with the data of tasks")
+        yield Finding(DATA, "not set; it names a folder with the data of tasks", "note")
     library = Library()
     for name in library.names("task"):
         task, path = library.task(name), library.path("task", name)
-        try:
-            folder = locate(task, path, registry.load("readers", task.reader).files(task))
-            yield Finding(f"task {name}", "comes with metasearch" if task.data else str(folder))
-        except DataError as error:
-            # What comes with metasearch must be there, all else need not.
-            wrong = bad(f"task {name}", error)
-            yield wrong if task.data else note(wrong.about, wrong.found)
+        found = check(f"task {name}", partial(_locate, task, path))
+        # The data of a task that does not come with metasearch need not be there.
+        missing = found.code == DataError.exit_code and not task.data
+        yield replace(found, state="note", code=0) if missing else found
+
+
+def _locate(task: Task, path: Path) -> str:
+    folder = locate(task, path, registry.load("readers", task.reader).files(task))
+    return "comes with metasearch" if task.data else str(folder)
+
+
+def _require_folder(folder: str) -> str:
+    if not Path(folder).is_dir():
+        raise DataError(f"{folder}: no such folder")
+    return folder

@@ -5,7 +5,7 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 
 import logging
 from functools import partial
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import Loss as SetLoss
@@ -30,6 +30,7 @@ from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import require_map
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.hardware import device_of
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import schedule
@@ -142,7 +143,7 @@ def fit(
     *,
     seed: int = 0,
     max_steps: int | None = None,
-    precision: str = "fp32",
+    precision: Precision = "fp32",
     checkpointing: Checkpointing = "auto",
     callback: Callback = SILENT,
     store: CheckpointStore | None = None,
@@ -150,6 +151,7 @@ def fit(
     baseline: float | None = None,
     dev: DevEvaluator | None = None,
     vectors: TextEncoder | None = None,
+    processes: ProcessGroup = SINGLE_PROCESS,
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
@@ -167,6 +169,7 @@ def fit(
         baseline: dev score before the first step, if it is known.
         dev: gives the dev scores; by default a new one.
         vectors: gives the vectors that episodes are drawn by, such as cached ones; by default the learner's encoder.
+        processes: share the shards of a step; the first one scores, and has store and callback.
 
     Raises:
         ConfigError: learner, mode and precision do not fit together.
@@ -174,56 +177,33 @@ def fit(
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision, checkpointing)
-    how: dict[str, Any] = {"precision": precision, "checkpointing": checkpointing, "seed": seed, "max_steps": max_steps}
-    how |= {"callback": callback, "store": store, "baseline": baseline, "dev": dev, "vectors": vectors}
-    return build_trainer(learner, benchmark, recipe, **how).fit(resume)
-
-
-def build_trainer(
-    learner: Learner,
-    benchmark: Benchmark,
-    recipe: Recipe,
-    *,
-    precision: str = "fp32",
-    checkpointing: Checkpointing = "auto",
-    seed: int = 0,
-    max_steps: int | None = None,
-    callback: Callback = SILENT,
-    dev: DevEvaluator | None = None,
-    vectors: TextEncoder | None = None,
-    **more: Any,
-) -> Trainer:
-    """Return a learner's trainer, before its first step; settings must have passed `check_fit`."""
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder, chosen = require_map(learner.encoder, recipe), cast(Precision, precision)
-    valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
+    encoder, budget = require_map(learner.encoder, recipe), recipe.budget
+    valid, scored = hold_out(benchmark.split.dev, budget.dev_holdout)
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         encode = (vectors or encoder).encode if needs_vectors(recipe) else None
         sources = samplers(benchmark, recipe, seed, valid, encode)
-    counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
-    _log_choices(learner, recipe, scored is valid, precision)
+    if precision == "bf16":
+        log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")
+    if learner.second_order and not is_static(encoder.model):
+        log.info("second order: using plain attention, which can be differentiated twice")
+    if budget.meta_valid and scored is valid:
+        log.info("meta-valid trains on the questions of the dev score; set budget.dev_holdout to reserve some")
+    counts = {"meta-train": budget.meta_train, "meta-valid": budget.meta_valid}
     trainer = Trainer(
         learner,
         make_gradients(encoder, checkpointing),
-        schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
+        schedule(budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
-        recipe.budget,
-        dev=dev or DevEvaluator(encoder, benchmark, recipe, chosen),
+        budget,
+        dev=dev or DevEvaluator(encoder, benchmark, recipe, precision),
         callback=callback,
+        store=store,
         seed=seed,
-        precision=chosen,
+        precision=precision,
         dropout=recipe.dropout,
-        **more,
+        baseline=baseline,
+        processes=processes,
     )
     log_memory(trainer)
-    return trainer
-
-
-def _log_choices(learner: Learner, recipe: Recipe, one_part: bool, precision: str) -> None:
-    """Log how a learner takes gradients, and whether it trains on the data of its dev score (`one_part`)."""
-    if precision == "bf16":
-        log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")
-    if learner.second_order and not is_static(learner.encoder.model):
-        log.info("second order: using plain attention, which can be differentiated twice")
-    if recipe.budget.meta_valid and one_part:
-        log.info("meta-valid trains on the questions of the dev score; set budget.dev_holdout to reserve some")
+    return trainer.fit(resume)

@@ -121,7 +121,7 @@ class TrainRun(Run[RunConfig]):
         learner = factory.make_learner(config.recipe, self.encoder)
         how: dict[str, Any] = {"seed": config.seed, "max_steps": config.max_steps, "processes": self.processes, **first}
         how |= {"precision": compute.precision, "checkpointing": compute.checkpointing}
-        return factory.build_trainer(learner, self.benchmark, config.recipe, **how).fit(resume=True)
+        return factory.fit(learner, self.benchmark, config.recipe, resume=True, **how)
 
     @cached_property
     def _facts(self) -> Row:

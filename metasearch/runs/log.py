@@ -9,8 +9,8 @@ from typing import Any
 from metasearch.errors import RunFolderError
 from metasearch.io import read_bytes
 
-_TAIL = 2**14
-"""Bytes at the end of a log that tell how far its run is: some dozens of events."""
+_TAIL = 2**12
+"""Bytes at the end of a text that hold its last line."""
 
 log = logging.getLogger(__name__)
 
@@ -30,25 +30,12 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     return [event for event in events if event is not None]
 
 
-def read_latest(path: Path) -> list[dict[str, Any]]:
-    """Return the latest events in a log that another process may be writing; other lines are skipped."""
-    start, lines = _tail(path)
-    # Read from the middle of a file, the first line is cut off.
-    return [event for line in (lines[1:] if start else lines) if (event := _event(line)) is not None]
-
-
 def last_line(path: Path) -> str:
     """Return the last line of a growing text, or empty."""
-    _, lines = _tail(path)
-    return lines[-1].decode(errors="replace") if lines else ""
-
-
-def _tail(path: Path) -> tuple[int, list[bytes]]:
-    """Return a file's last lines and their offset; the first may be incomplete unless the offset is 0."""
     with path.open("rb") as file:
-        start = max(0, file.seek(0, os.SEEK_END) - _TAIL)
-        file.seek(start)
-        return start, file.read().splitlines()
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+        lines = file.read().splitlines()
+    return lines[-1].decode(errors="replace") if lines else ""
 
 
 def _event(line: bytes) -> dict[str, Any] | None:

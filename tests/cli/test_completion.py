@@ -35,8 +35,6 @@ def offered(line, kind="plain"):
         ("ls ", list(KINDS)),
         ("show tat", ["tatoeba"]),
         ("crossval --learner maml,fi", ["maml,fine-tune"]),
-        ("crossval --learner zero-shot,maml:tr", ["zero-shot,maml:trans"]),
-        ("crossval --learner ze", ["zero-shot"]),
         ("merge min", ["mini", "mini-e5", "minilm"]),
         ("crossval --launcher ", ["local", "slurm", "ray"]),
         ("tra", ["train"]),

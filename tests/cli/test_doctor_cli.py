@@ -82,7 +82,7 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
     versions = findings(tree, "versions")
     assert {"python", "metasearch", "torch", "transformers", "sentence-transformers", "numpy"} <= set(versions)
     assert versions["torch"]["found"] == torch.__version__
-    assert {"processor", "threads", "memory", "mps"} <= set(findings(tree, "machine"))
+    assert {"processor", "memory", "devices"} <= set(findings(tree, "machine"))
     assert findings(tree, "data")["cache"]["found"].startswith(f"{cache};")
     assert not cache.exists()
     lines = metasearch("doctor").stdout.splitlines()
@@ -96,9 +96,9 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
 @pytest.mark.parametrize(
     ("name", "title", "about"),
     [
-        ("finished", "a training", {"log.jsonl", "results.jsonl", "model", "report.md"}),
-        ("a run", "a training", {"log.jsonl", "results.jsonl", "checkpoint", "report.md"}),
-        ("score", "an untrained encoder", {"results.jsonl", "report.md"}),
+        ("finished", "a training", {"config.yaml", "model", "files"}),
+        ("a run", "a training", {"checkpoint", "files", "report.md"}),
+        ("score", "an untrained encoder", {"files"}),
         ("encoder", "an encoder", {"weights"}),
         ("tokenizer", "a tokenizer", {"words"}),
         ("index", "an index", {"files"}),
@@ -140,18 +140,18 @@ DAMAGED = [
         2,
         "unknown key. Did you mean 'fold_seed'?",
     ),
-    ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "report.md", 5, "log.jsonl: checksum mismatch"),
-    ("finished", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "truncated or damaged"),
-    ("finished", spoil("results.jsonl", None), "results.jsonl", 3, "missing, though the run is finished"),
+    ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "files", 5, "log.jsonl: checksum mismatch"),
+    ("finished", spoil("results.jsonl", lambda text: text[:-20]), "files", 5, "results.jsonl: checksum mismatch"),
+    ("finished", spoil("results.jsonl", None), "files", 5, "results.jsonl is missing, though the run is finished"),
     ("finished", spoil("model", None), "model", 5, "is missing, though the run is finished"),
     ("finished", spoil("model/config.json", "{"), "model", 6, "cannot be loaded"),
     ("finished", spoil("model/model.safetensors", None), "model", 6, "no weights"),
-    ("finished", spoil("facts.json", "{}"), "report.md", 5, "facts.json: checksum mismatch"),
-    ("finished", spoil("report.md", "# Other\n"), "report.md", 5, "report.md: checksum mismatch"),
-    ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "report.md", 5, "SHA256SUMS:1: expected a SHA-256"),
+    ("finished", spoil("facts.json", "{}"), "files", 5, "facts.json: checksum mismatch"),
+    ("finished", spoil("report.md", "# Other\n"), "files", 5, "report.md: checksum mismatch"),
+    ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "files", 5, "SHA256SUMS:1: expected a SHA-256"),
     ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
-    ("a run", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "not JSON"),
+    ("a run", spoil("results.jsonl", lambda text: text[:-20]), "files", 3, "not JSON"),
     ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
     ("tokenizer", spoil("tokenizer.json", "{"), "words", 5, "the tokenizer cannot be loaded"),
     ("index", spoil("index.sqlite", "x" * 200), "files", 5, "index.sqlite: file is not a database"),
@@ -201,7 +201,7 @@ def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatc
     cell = study / "cells" / TUNED
     assert "model" not in findings(doctor(cell), f"{cell}: a training")
     spoil("results.jsonl", None)(cell)
-    assert problems(doctor(study, code=3)) == [(f"cells/{TUNED}/results.jsonl", 3)]
+    assert problems(doctor(study, code=5)) == [(f"cells/{TUNED}/files", 5)]
     shutil.rmtree(cell)
     found = findings(doctor(study), f"{study}: a study")
     assert f"1 of 2 runs unfinished; continue with: metasearch resume {study}" in found["report.md"]["found"]

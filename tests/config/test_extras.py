@@ -4,6 +4,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats import text_files
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import ConfigError, DataError
-from metasearch.pipelines.study.launchers.base import open_launcher
+from metasearch.pipelines.study.launchers import open_launcher
 from metasearch.retrieval.index import exact_search
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
     [
         ("pyarrow", "corpora", lambda: list(read_rows("a.parquet")), DataError),
         ("mteb", "mteb", lambda: load_benchmark("mteb:STS17"), ConfigError),
-        ("ray", "ray", lambda: open_launcher(LauncherConfig("ray"), None, None), ConfigError),
+        ("ray", "ray", lambda: open_launcher(None, SimpleNamespace(place=LauncherConfig("ray"))), ConfigError),
     ],
 )
 def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypatch):

@@ -23,7 +23,7 @@ from metasearch.data.scored import read_scored
 from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import MetasearchError
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.log import read_events, read_latest
+from metasearch.runs.log import read_events
 from metasearch.runs.rows import read_complete_rows
 
 KEYS = re.findall(
@@ -106,7 +106,6 @@ PARSERS = {
     "results": ("results.jsonl", lambda path: read_complete_rows(path, {"label": "maml"})),
     "results of a run": ("results.jsonl", lambda path: RunFolder(path.parent).results()),
     "log": ("log.jsonl", read_events),
-    "latest of a log": ("log.jsonl", read_latest),
 }
 
 

@@ -7,7 +7,7 @@ from metasearch.errors import MetasearchError
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.study import runner
 from metasearch.pipelines.study.cell import begin_attempt
-from metasearch.pipelines.study.launchers.base import JobEnd
+from metasearch.pipelines.study.launchers import JobEnd
 from metasearch.runs.rows import read_rows
 
 STEPS = 8
@@ -24,7 +24,7 @@ class Inline:
     tick = 0.0
     begun: list[str]
 
-    def __init__(self, place, study, stored):
+    def __init__(self, study, stored):
         self.study, self.trust = study, stored.config.encoder.trust_remote_code
         self.active = {}
 

@@ -6,10 +6,13 @@ import subprocess
 import sys
 
 from helpers import slurm
+from helpers.commands import metasearch
+from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, attempts, run
 from metasearch.config.launchers import LauncherConfig
+from metasearch.config.study import StudyConfig
 from metasearch.pipelines.study.cell import CellJob, last_error
-from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell, slurm_parameters
 
 
@@ -72,10 +75,10 @@ def test_a_refused_submission_and_missing_commands_are_named(tmp_path, monkeypat
 
 def test_cells_that_may_run_in_slurm_are_not_begun_elsewhere(tmp_path):
     study = StudyFolder(tmp_path / "study")
-    run(*FLAGS, "--learner=zero-shot", "--dry-run", "-o", study.path)
     study.jobs.mkdir(parents=True)
     (study.jobs / "cells.json").write_text(json.dumps({TUNED: "7"}))
-    (study.path / "launcher.json").write_text('{"launcher": "slurm", "settings": {}}')
-    (study.path / "study.yaml").touch()
-    said = run(*FLAGS, "--launcher=local", "-o", study.path, code=2).stderr
+    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0,))
+    parts = {"data_fingerprint": "d", "versions": {}, "cells": [], "made": []}
+    study.store(StudyMetadata(config=config, place=LauncherConfig("slurm"), **parts))
+    said = metasearch("resume", study.path, "--launcher=local", code=2).stderr
     assert "jobs may be running in slurm; continue there with --launcher slurm" in said

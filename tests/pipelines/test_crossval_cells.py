@@ -4,6 +4,7 @@ They run in this process, as the processes of cells would.
 """
 
 import json
+import re
 import shutil
 
 import pytest
@@ -16,9 +17,8 @@ from metasearch.errors import Interrupted
 from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, scorer
 from metasearch.pipelines.study import pool, runner
-from metasearch.pipelines.study.launchers.base import JobEnd
+from metasearch.pipelines.study.launchers import JobEnd
 from metasearch.pipelines.study.runner import begin as crossval
-from metasearch.pipelines.study.status import Watcher
 
 
 @pytest.fixture
@@ -133,13 +133,17 @@ def test_damaged_zero_shot_scores_are_computed_again(tmp_path, begun, evaluated)
 
 
 class Busy:
-    """A launcher whose cells run until they are stopped, or, where they are deaf, until they are stopped again."""
+    """A launcher whose cells run until they are stopped, or, where they are deaf, until they are stopped again.
+
+    Ctrl-C is pressed `presses` times, each while it is asked for ended cells.
+    """
 
     tick = 0.0
     deaf = False
+    presses = 0
     heard: list[bool]
 
-    def __init__(self, place, study, stored):
+    def __init__(self, study, stored):
         self.active = {}
 
     def submit(self, cells):
@@ -147,6 +151,9 @@ class Busy:
         return [*self.active]
 
     def collect(self):
+        if Busy.presses:
+            Busy.presses -= 1
+            raise KeyboardInterrupt
         ended = {name: end for name, end in self.active.items() if end}
         self.active = {name: end for name, end in self.active.items() if not end}
         return ended
@@ -157,32 +164,18 @@ class Busy:
             self.active = dict.fromkeys(self.active, JobEnd(143))
 
 
-class Impatient(Watcher):
-    """Presses Ctrl-C so many times, each while the table is drawn."""
-
-    def __init__(self, times):
-        self.left, self.stopped = times, 0
-
-    def ticked(self, board):
-        if self.left:
-            self.left -= 1
-            raise KeyboardInterrupt
-
-    def changed(self, board, status):
-        self.stopped += status.state == "stopped"
-
-
 @pytest.mark.parametrize(("times", "heard"), [(1, [False]), (2, [False, True])])
-def test_ctrl_c_stops_all_cells_and_again_stops_them_at_once(tmp_path, monkeypatch, times, heard):
+def test_ctrl_c_stops_all_cells_and_again_stops_them_at_once(tmp_path, monkeypatch, caplog, times, heard):
+    caplog.set_level("INFO", "metasearch")
     monkeypatch.setattr(runner, "open_launcher", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
+    monkeypatch.setattr(Busy, "presses", times)
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
-    watcher = Impatient(times)
     with pytest.raises(Interrupted, match=r"stopped; progress is saved\. Continue with: metasearch resume"):
-        crossval(config, tmp_path / "study", jobs=2, watcher=watcher)
+        crossval(config, tmp_path / "study", jobs=2)
     assert Busy.heard == heard
-    assert watcher.stopped == 2
+    assert len(re.findall(r"seed-0 stopped \(", caplog.text)) == 2
 
 
 def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp_path, monkeypatch):

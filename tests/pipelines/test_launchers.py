@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -61,7 +62,7 @@ def test_a_failed_cell_is_named_with_its_log_and_the_others_finish(where, tmp_pa
     study = StudyFolder(tmp_path / "a study's folder")
     flags = ["crossval", *FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30"]
     with Runner(*flags, *where[0], "-o", study.path) as runner:
-        runner.until(lambda: f"crossval: {ZERO} running" in runner.wrote())
+        runner.until(lambda: f"{ZERO} running" in runner.wrote())
         assert "another crossval is at work in" in metasearch("resume", study.path, code=5).stderr
         code, said, wrote = runner.ended()
     assert code == 7, wrote
@@ -69,8 +70,8 @@ def test_a_failed_cell_is_named_with_its_log_and_the_others_finish(where, tmp_pa
     assert f"  {BAD}: exit code 4: the meta-" in wrote
     assert f"(log: {study.log(BAD)})" in wrote
     assert f"run {BAD} is not finished" in said
-    assert f"crossval: {ZERO} running (0 of 3 done" in wrote
-    assert f"crossval: {TUNED} done in 00:" in wrote
+    assert f"{ZERO} running (0 of 3 done" in wrote
+    assert re.search(rf"{TUNED} done in \d+ s \(", wrote)
     with Runner("resume", study.path) as runner:  # where it ran before
         assert runner.ended()[0] == 7
     assert [attempts(study, name) for name in (ZERO, TUNED, BAD)] == [1, 1, 2]

@@ -9,8 +9,7 @@ from metasearch.config.library import Library
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.errors import ConfigError
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.merge import merged
-from metasearch.pipelines.study.resolve import parse_folds
+from metasearch.pipelines.study.resolve import merged, parse_folds
 
 DEMO = Library().task("demo")
 

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_a_step_without_all_folds_is_not_compared():
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
     given = labels()
     extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
-    given = Labels(given.data, given.benchmark, extra)
+    given = replace(given, extra=extra)
     folds = given.hold_out()
     asked = [{question.group for question in fold.split.test.questions} for fold in folds]
     assert sorted(group for own in asked for group in own) == sorted(set(given.data.groups))
@@ -157,7 +158,7 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets)
 
 def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
     base, tuned, maml = Step(), Step("fine-tune"), Step("maml")
-    plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, once=7, per_text=0.1)
+    plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, once=7, alignment=0)
     assert plan.seconds == 7 + 5 * (10 + 100) + 100
     assert plan.within(7 + 4 * 110 + 100).folds == 4
     shorter = plan.within(60)

@@ -1,9 +1,8 @@
 """A study's files.
 
-study.yaml       the resolved configuration and the names of all cells; written whole
+study.yaml       the resolved configuration, the launcher and the names of all cells; written whole
 cells/NAME/      run folder of a cell
 cells/NAME.log   output of its processes, attempt after attempt
-launcher.json    the launcher of its cells, if they do not run on one machine
 jobs/            files of the launcher's jobs, while cells run and where some have failed
 scores/          scores without training by weights, data and fold, for all cells; may be deleted at any time
 results.jsonl    the scores of all finished cells
@@ -20,7 +19,7 @@ from metasearch.config import yaml
 from metasearch.config.base import FrozenConfig
 from metasearch.config.launchers import LauncherConfig
 from metasearch.config.study import StudyConfig
-from metasearch.errors import ConfigError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import atomic_write, held, read_bytes, taken
 from metasearch.pipelines.study.plan import Cell
@@ -33,12 +32,14 @@ class StudyMetadata(FrozenConfig):
     Attributes:
         versions: of metasearch and its libraries, with which the study was begun.
         weights: fingerprint of the encoder that all arms start from; empty if its weights are drawn from each seed.
+        place: where its cells ran last.
         cells: names of the runs that have scores on the task; `made` are distillations.
     """
 
     data_fingerprint: str
     versions: dict[str, str]
     weights: Mapping[str, str] = {}
+    place: LauncherConfig = LauncherConfig()
     cells: list[str]
     made: list[str]
     config: StudyConfig
@@ -53,7 +54,6 @@ class StudyFolder:
         self.jobs = self.path / "jobs"
         self.queue = self.jobs / "cells.json"
         self._file = self.path / STUDY_FILE
-        self._launcher = self.path / "launcher.json"
 
     @property
     def begun(self) -> bool:
@@ -87,25 +87,6 @@ class StudyFolder:
     def store(self, stored: StudyMetadata) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
         atomic_write(self._file, yaml.dump(stored.model_dump(mode="json")))
-
-    def place(self) -> LauncherConfig:
-        """Return where the study's cells ran last; `RunFolderError` where that cannot be read."""
-        try:
-            known = json.loads(read_bytes(self._launcher))
-            return LauncherConfig(known["launcher"], known["settings"])
-        except FileNotFoundError:
-            return LauncherConfig()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-            raise RunFolderError(
-                f"{self._launcher} cannot be read: {error}. Delete it, and name the launcher with --launcher"
-            ) from None
-
-    def note_place(self, place: LauncherConfig) -> None:
-        """Record where the study's jobs run, so that `metasearch resume` continues there."""
-        if place != self.place():
-            atomic_write(
-                self._launcher, json.dumps({"launcher": place.launcher, "settings": {**place.settings}}) + "\n"
-            )
 
     @contextmanager
     def held(self) -> Iterator[None]:

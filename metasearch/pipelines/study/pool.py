@@ -1,67 +1,83 @@
 """Prepares the cells of a study and runs them, several at a time, until all are done or have failed."""
 
+import logging
 import shutil
 import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
+from typing import Literal, get_args
 
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.run import RunConfig, ScoreConfig
-from metasearch.config.study import StudyConfig
-from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError
+from metasearch.evaluation.report.formats import duration
 from metasearch.io import held
 from metasearch.pipelines import factory
-from metasearch.pipelines.distill.checks import load_roles
 from metasearch.pipelines.distill.checks import resolved as resolved_distillation
-from metasearch.pipelines.run import ENCODER, WAIT_SECONDS, stopped
+from metasearch.pipelines.run import WAIT_SECONDS, stopped
 from metasearch.pipelines.study.cell import begin_attempt, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.base import JobEnd, Launcher
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.pipelines.study.plan import Cell, CellConfig
-from metasearch.pipelines.study.status import CellStatus, StatusBoard, Watcher
 from metasearch.runs.folder import RunFolder
-from metasearch.training.hardware import device_of
+from metasearch.runs.log import last_line
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 10.0
+"""Time between two lines of progress."""
+
+State = Literal["done", "failed", "stopped", "queued", "running", "waiting"]
+
+
+@dataclass(eq=False)
+class _Status:
+    """A cell: `queued` from its submission until its log grows beyond `logged` bytes, then `running`."""
+
+    cell: Cell
+    state: State = "waiting"
+    began: float = 0.0
+    logged: int = 0
+    error: str = ""
 
 
 class Pool:
-    """The cells of a study, `jobs` of them submitted at a time."""
+    """The cells of a study, `jobs` of them submitted at a time; every change is logged."""
 
     def __init__(
-        self,
-        study: StudyFolder,
-        stored: StudyMetadata,
-        board: StatusBoard,
-        launcher: Launcher,
-        jobs: int,
-        watcher: Watcher,
-    ) -> None:
-        self.study = study
-        self.stored = stored
-        self.board = board
-        self.launcher = launcher
-        self.jobs = jobs
-        self.watcher = watcher
+        self, study: StudyFolder, stored: StudyMetadata, cells: Sequence[Cell], done: Collection[str],
+        launcher: Launcher, jobs: int,
+    ) -> None:  # fmt: skip
+        self.study, self.stored, self.launcher, self.jobs = study, stored, launcher, jobs
+        self._cells = {cell.name: _Status(cell, "done" if cell.name in done else "waiting") for cell in cells}
         self._prepared: set[str] = set()
+        self._seconds: dict[str, list[float]] = {}  # kind of a cell → durations
+        self._said, self._stopping = time.monotonic(), False
 
-    def run(self) -> None:
-        """Run until all cells have ended."""
+    def run(self) -> dict[str, str]:
+        """Run until all cells have ended; return the error of each failed one."""
         try:
             try:
-                # Cells that an earlier runner has submitted.
-                for name in self.launcher.active:
-                    self._queue(self.board.cells[name])
-                    self.watcher.changed(self.board, self.board.cells[name])
+                for name in self.launcher.active:  # cells that an earlier runner has submitted
+                    self._queue(self._cells[name])
                 while self._submit():
                     self._look()
             finally:
                 self._stop()
         except KeyboardInterrupt:
             raise stopped(self.study.path, "stopped; progress is saved") from None
+        return {status.cell.name: status.error for status in self._within("failed")}
+
+    def _within(self, *states: State) -> list[_Status]:
+        return [status for status in self._cells.values() if status.state in states]
 
     def _submit(self) -> bool:
         """Submit as many waiting cells as there is room for; return whether any cell is left."""
-        ready: list[CellStatus] = []
-        for status in self.board.within("waiting"):
+        ready: list[_Status] = []
+        for status in self._within("waiting"):
             if len(self.launcher.active) + len(ready) >= self.jobs:
                 break
             if self._prepare(status):
@@ -72,14 +88,14 @@ class Pool:
         for status in ready:
             if status.cell.name not in taken:
                 status.state = "waiting"
-        return bool(self.launcher.active or self.board.within("waiting"))
+        return bool(self.launcher.active or self._within("waiting"))
 
-    def _queue(self, status: CellStatus) -> None:
-        log = self.study.log(status.cell.name)
-        status.logged = log.stat().st_size if log.is_file() else 0
-        status.state, status.began, status.error = "queued", time.monotonic(), ""
+    def _queue(self, status: _Status) -> None:
+        text = self.study.log(status.cell.name)
+        status.state, status.began = "queued", time.monotonic()
+        status.logged = text.stat().st_size if text.is_file() else 0
 
-    def _prepare(self, status: CellStatus) -> bool:
+    def _prepare(self, status: _Status) -> bool:
         """Make the run folders of a cell; a cell where that fails has failed alone."""
         if status.cell.name in self._prepared:
             return True
@@ -93,67 +109,64 @@ class Pool:
         return True
 
     def _look(self) -> None:
-        """Update the status of all cells; wait for a moment where none has ended."""
+        """Update the status of all cells; wait for a moment if none has ended."""
         ended = self.launcher.collect()
         for name in (*self.launcher.active, *ended):
-            self._follow(self.board.cells[name])
+            status, text = self._cells[name], self.study.log(name)
+            if status.state == "queued" and text.is_file() and text.stat().st_size > status.logged:
+                status.state, status.began = "running", time.monotonic()
+                log.info("%s running (%s)", name, self._counts())
         for name, end in ended.items():
-            self._end(self.board.cells[name], end)
-        self.watcher.ticked(self.board)
+            self._end(self._cells[name], end)
+        if time.monotonic() - self._said >= EVERY_SECONDS:
+            self._said = time.monotonic()
+            running = [status.cell.name for status in self._within("running")]
+            log.info(
+                "%s", "; ".join([self._counts(), *(f"{name}: {last_line(self.study.log(name))}" for name in running)])
+            )
         if not ended:
             time.sleep(self.launcher.tick)
 
-    def _follow(self, status: CellStatus) -> None:
-        log = self.study.log(status.cell.name)
-        if status.state != "running" and log.is_file() and log.stat().st_size > status.logged:
-            status.state, status.began = "running", time.monotonic()
-            self.watcher.changed(self.board, status)
-        status.follow(self.study)
-
-    def _end(self, status: CellStatus, end: JobEnd) -> None:
-        status.seconds = time.monotonic() - status.began
+    def _end(self, status: _Status, end: JobEnd) -> None:
+        name, seconds = status.cell.name, time.monotonic() - status.began
         # The exit code alone does not do: a run is finished when its report, written last, is there.
         if end.code == 0 and self.study.done(status.cell):
             self.study.tidy(status.cell, self.stored.config.keep_models)
-            status.state = "done"
-        elif self.board.stopping:
-            status.state = "stopped"
+            status.state, said = "done", f"done in {duration(seconds)}"
+            self._seconds.setdefault(status.cell.kind, []).append(seconds)
+        elif self._stopping:
+            status.state = said = "stopped"
         else:
-            status.state, status.error = "failed", self._explain(status.cell.name, end)
-        self.watcher.changed(self.board, status)
+            text, why = self.study.log(name), end.reason if end.code is None else f"exit code {end.code}"
+            status.state, status.error = "failed", f"{why}: {last_error(text) or 'it wrote no error'} (log: {text})"
+            said = f"failed: {status.error}"
+        log.info("%s %s (%s)", name, said, self._counts())
 
-    def _explain(self, name: str, end: JobEnd) -> str:
-        """Return why a cell failed, and the path of its log."""
-        log = self.study.log(name)
-        why = end.reason if end.code is None else f"exit code {end.code}"
-        return f"{why}: {last_error(log) or 'it wrote no error'} (log: {log})"
+    def _counts(self) -> str:
+        """Return the number of cells by state and the time left, such as `3 of 8 done, 1 failed, about 5 min left`."""
+        counts = Counter(status.state for status in self._cells.values())
+        shown = [f"{counts['done']} of {len(self._cells)} done"]
+        shown += [f"{counts[state]} {state}" for state in get_args(State)[1:4] if counts[state]]
+        left = self._within("waiting", "queued", "running")
+        # By the mean duration of finished cells of the same kind, once there is one of each.
+        if left and all(status.cell.kind in self._seconds for status in left):
+            seconds = sum(mean(self._seconds[status.cell.kind]) for status in left)
+            shown.append(f"about {duration(seconds / max(1, len(self.launcher.active)))} left")
+        return ", ".join(shown)
 
     def _stop(self) -> None:
         """Let all cells save a checkpoint and end, and wait for that; Ctrl-C meanwhile ends them at once."""
         again = False
         while self.launcher.active:
             try:
-                self.board.stopping = True
+                if not self._stopping:
+                    log.info("stopping, with checkpoints; Ctrl-C again stops at once")
+                self._stopping = True
                 self.launcher.stop(again)
                 while self.launcher.active:
                     self._look()
             except KeyboardInterrupt:
                 again = True
-
-
-def require_encoders(config: StudyConfig) -> dict[str, str]:
-    """Load the encoders of a study once, on the CPU, so that no cell fails for what all have in common.
-
-    Returns the fingerprint of the encoder that it starts from; nothing if weights are drawn from each seed.
-    """
-    benchmark = load_benchmark(config.on(config.folds[0]))
-    device_of(config.compute.device)
-    # A GPU would keep some memory for this process as long as the study runs.
-    cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
-    encoder = factory.load_task_encoder(config.encoder, benchmark, "cpu", config.seeds[0])
-    for each in config.distilled:
-        load_roles(each.model_copy(update=cpu))
-    return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 
 def prepare(study: StudyFolder, cell: Cell, stored: StudyMetadata) -> None:

@@ -1,13 +1,15 @@
-"""From names to a study's configuration: learners, modes and folds."""
+"""From names to a study's configuration: learners, modes and folds; additions to a study that exists."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from metasearch.config import yaml
 from metasearch.config.library import Library, choose_recipe, overrides
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
+from metasearch.config.run import flat
 from metasearch.config.study import StudyConfig, TrainedArm
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
@@ -15,6 +17,7 @@ from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines import factory
 from metasearch.pipelines.compatibility import check_fit, learner_class
+from metasearch.pipelines.distill.checks import resolved as resolved_distillation
 from metasearch.pipelines.neutral import train_texts
 from metasearch.pipelines.study.folder import StudyFolder
 
@@ -155,3 +158,58 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
         known = ", ".join(Library(config.data.include).names("mode"))
         raise ConfigError(f"--mode is missing; one of {known}. Or add it to the name: --{flag} {name}:trans")
     return name, [mode] if mode else modes
+
+
+# Additions to a study. Its cells share all settings except these, and none of the others may change.
+
+_GROWING = ("trained", "distilled", "folds", "seeds")
+
+
+def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
+    """Return a study with the additions of another configuration; every arm gets all folds and seeds of both."""
+    unset = {key: getattr(old, key) for key in ("threads", "neutral") if getattr(new, key) is None}
+    # With defaults spelt out, an option that is written and one that is left at the same value are equal.
+    new = resolved(new.model_copy(update=unset))
+    old = resolved(old.model_copy(update={"neutral": old.neutral or new.neutral}))
+    arms = _arms(old).keys() & _arms(new).keys()
+    before, now = _settings(old, arms), _settings(new, arms)
+    for key in before | now:
+        if before.get(key) != now.get(key):
+            stored, given = _format_value(before.get(key)), _format_value(now.get(key))
+            raise ConfigError(f"{path}: the study has {key} {stored}, not {given}; choose another folder with -o")
+    return old.model_copy(
+        update={
+            "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in arms)),
+            "distilled": (*old.distilled, *(each for each in new.distilled if each.recipe.recipe not in arms)),
+            "folds": tuple(sorted({*old.folds, *new.folds})),
+            "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),  # those of the study first
+        }
+    )
+
+
+def resolved(config: StudyConfig) -> StudyConfig:
+    """Return a configuration with all options of all learners spelt out; `ConfigError` if one is wrong."""
+    trained = tuple(arm.model_copy(update={"recipe": factory.resolved(arm.recipe)}) for arm in config.trained)
+    distilled = tuple(resolved_distillation(each) for each in config.distilled)
+    return config.model_copy(update={"trained": trained, "distilled": distilled})
+
+
+def _arms(config: StudyConfig) -> yaml.Tree:
+    """Return the settings of all arms by name."""
+    tree = config.model_dump(mode="json")
+    # The cells of a distillation have seed and compute from the study.
+    distilled = [{key: each[key] for key in each if key not in ("seed", "compute")} for each in tree["distilled"]]
+    return {arm["arm"]: arm for arm in tree["trained"]} | {each["recipe"]["recipe"]: each for each in distilled}
+
+
+def _settings(config: StudyConfig, arms: Collection[str]) -> yaml.Tree:
+    """Return the shared settings, each named as its flag, and those of some arms, by dotted key."""
+    shared = {key: value for key, value in flat(config.model_dump(mode="json")).items() if key not in _GROWING}
+    own = {arm: value for arm, value in _arms(config).items() if arm in arms}
+    return {key: value for key, value in yaml.flatten(shared | own).items() if ".sources." not in key}
+
+
+def _format_value(value: Any) -> str:
+    if value in (None, [], ""):
+        return "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else f"'{value}'"

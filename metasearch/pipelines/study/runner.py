@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,22 @@ from metasearch.evaluation.report.main_table import main_table, ordered, over_la
 from metasearch.evaluation.study.read import read_study
 from metasearch.evaluation.study.study import ScoreSelection, Study
 from metasearch.io import atomic_write
-from metasearch.pipelines.run import require_same_data, require_trust, resumable
+from metasearch.pipelines import factory
+from metasearch.pipelines.distill.checks import load_roles
+from metasearch.pipelines.run import ENCODER, require_same_data, require_trust, resumable
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.base import open_launcher
-from metasearch.pipelines.study.merge import merged
+from metasearch.pipelines.study.launchers import open_launcher
 from metasearch.pipelines.study.plan import Cell, plan
-from metasearch.pipelines.study.pool import Pool, require_encoders
-from metasearch.pipelines.study.status import UNWATCHED, CellStatus, StatusBoard, Watcher
+from metasearch.pipelines.study.pool import Pool
+from metasearch.pipelines.study.resolve import merged
 from metasearch.runs.versions import differing, versions
+from metasearch.training.hardware import device_of
 
 
 def begin(
     config: StudyConfig | None,
     folder: Path,
     jobs: int | None = None,
-    watcher: Watcher = UNWATCHED,
     trust_remote_code: bool = False,
     place: LauncherConfig | None = None,
 ) -> Study:
@@ -38,7 +40,6 @@ def begin(
         config: the study; it may add to the study in the folder. None continues the study in the folder.
         folder: folder of the study; other machines need it, the data and the encoder at the same paths.
         jobs: number of cells at a time; by default the launcher's: one on this machine.
-        watcher: receives the status of cells.
         trust_remote_code: run code that comes with the encoder; must be repeated if the study began with it.
         place: where the cells run; by default where they ran before, else on this machine.
 
@@ -59,24 +60,37 @@ def begin(
     elif not (study.begun and study.reached):
         weights = require_encoders(config)
     with resumable(study.path), study.held():
-        place = _place(study, place)
-        jobs = jobs or place.jobs
-        stored = _stored(study, config, place.threads(jobs), weights)
+        stored = _stored(study, config, place, jobs, weights)
         require_trust(study.path, stored.config.encoder.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell)]
         # A runner that was killed may have left checkpoints and models of finished cells.
         for cell in done:
             study.tidy(cell, stored.config.keep_models)
-        board = StatusBoard.of(cells, (cell.name for cell in done))
+        failed: Mapping[str, str] = {}
         # A finished study is only read, which another version may do.
         if len(done) < len(cells):
             _require_versions(study, stored)
-            study.note_place(place)
-            Pool(study, stored, board, open_launcher(place, study, stored), jobs, watcher).run()
-        if not board.within("failed"):
+            launcher, names = open_launcher(study, stored), {cell.name for cell in done}
+            failed = Pool(study, stored, cells, names, launcher, jobs or stored.place.jobs).run()
+        if not failed:
             shutil.rmtree(study.jobs, ignore_errors=True)
-        return _report(study, board)
+        return _report(study, failed, none=len(failed) == len(cells))
+
+
+def require_encoders(config: StudyConfig) -> dict[str, str]:
+    """Load the encoders of a study once, on the CPU, so that no cell fails for what all have in common.
+
+    Returns the fingerprint of the encoder that it starts from; nothing if weights are drawn from each seed.
+    """
+    benchmark = load_benchmark(config.on(config.folds[0]))
+    device_of(config.compute.device)
+    # A GPU would keep some memory for this process as long as the study runs.
+    cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
+    encoder = factory.load_task_encoder(config.encoder, benchmark, "cpu", config.seeds[0])
+    for each in config.distilled:
+        load_roles(each.model_copy(update=cpu))
+    return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 
 def listed_cells(config: StudyConfig, folder: Path) -> list[tuple[Cell, bool]]:
@@ -96,9 +110,8 @@ def _configured(study: StudyFolder, asked: StudyConfig | None) -> tuple[StudyMet
     return old, merged(old.config, asked, study.path)
 
 
-def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
-    """Return where the cells run; `ConfigError` where some may still be at work at another place."""
-    before = study.place()
+def _place(study: StudyFolder, before: LauncherConfig, asked: LauncherConfig | None) -> LauncherConfig:
+    """Return where the cells run; `ConfigError` if some may still be at work at another place."""
     if asked is not None and asked.launcher != before.launcher and study.queued():
         raise ConfigError(
             f"{study.path}: jobs may be running in {before.launcher}; continue there with --launcher "
@@ -108,20 +121,28 @@ def _place(study: StudyFolder, asked: LauncherConfig | None) -> LauncherConfig:
     return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked
 
 
-def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> StudyMetadata:
-    """Return and store the study's configuration; `threads` by default, `weights` for a new one."""
+def _stored(
+    study: StudyFolder,
+    asked: StudyConfig | None,
+    place: LauncherConfig | None,
+    jobs: int | None,
+    weights: Mapping[str, str],
+) -> StudyMetadata:
+    """Return and store the metadata of a study; `weights` are those of a new one."""
     old, config = _configured(study, asked)
+    place = _place(study, old.place if old else LauncherConfig(), place)
     # The fingerprint is of all data, so any fold will do.
     data = load_benchmark(config.on(config.folds[0])).data.fingerprint
     if old is not None:
         require_same_data(study.path, old.data_fingerprint, data, "study")
     # Written down for good: the number of threads can change the last bits of a result.
-    config = config.model_copy(update={"threads": config.threads or threads})
+    config = config.model_copy(update={"threads": config.threads or place.threads(jobs or place.jobs)})
     runs = {name: run.kind for cell in plan(config, study.path) for name, run in cell.runs.items()}
     stored = StudyMetadata(
         data_fingerprint=data,
         versions=old.versions if old else versions(),
         weights=old.weights if old else weights,
+        place=place,
         cells=[name for name, kind in runs.items() if kind != "distill"],
         made=[name for name, kind in runs.items() if kind == "distill"],
         config=config,
@@ -141,10 +162,9 @@ def _require_versions(study: StudyFolder, stored: StudyMetadata) -> None:
         )
 
 
-def _report(study: StudyFolder, board: StatusBoard) -> Study:
-    """Read the results, write the report, and name failed jobs."""
-    failed = board.within("failed")
-    if not board.within("done"):
+def _report(study: StudyFolder, failed: Mapping[str, str], none: bool) -> Study:
+    """Read the results, write the report, and name failed cells; `none` if no cell is done."""
+    if none:
         raise _failed(study, failed)
     results = read_study([study.path])
     rows = [{"arm": scored.arm.label, **row} for scored in results.scored for row in scored.rows]
@@ -159,8 +179,8 @@ def _report(study: StudyFolder, board: StatusBoard) -> Study:
     return results
 
 
-def _failed(study: StudyFolder, failed: list[CellStatus]) -> CellsFailed:
-    lines = "\n".join(f"  {status.cell.name}: {status.error}" for status in failed)
+def _failed(study: StudyFolder, failed: Mapping[str, str]) -> CellsFailed:
+    lines = "\n".join(f"  {name}: {error}" for name, error in failed.items())
     return CellsFailed(
         f"{len(failed)} of the study's runs failed; the others are done. The same command, or "
         f"{to_resume(study.path)}, tries again:\n{lines}"

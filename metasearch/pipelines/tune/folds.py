@@ -30,25 +30,27 @@ class Labels:
     Attributes:
         data: the labels.
         benchmark: the labels with folds and measures; None if there are too few to hold some out.
+        folds: folds to hold out, at most those of the benchmark.
         extra: candidates that answer no question: negatives in training, and searched by every fold.
         whole: whether a fold searches the documents of all folds; else its own, as in papers.
     """
 
     data: RetrievalData
     benchmark: Benchmark | None
+    folds: int
     extra: tuple[Candidate, ...] = ()
     whole: bool = True
 
     @classmethod
     def of(cls, labels: Benchmark | RetrievalData, folds: int) -> "Labels":
-        """Return labels as a benchmark, or of data with `folds` folds, fewer for few labels."""
+        """Return labels with `folds` folds, fewer for few labels, or the first folds of a benchmark."""
         if isinstance(labels, RetrievalData):
             count = count_folds(labels, folds)
-            return cls(labels, labels.benchmark(folds=count, name="labels") if count else None)
+            return cls(labels, labels.benchmark(folds=count, name="labels") if count else None, count)
         task = labels.task
         if not isinstance(labels.data, RetrievalData) or task.folds.method != "kfold":
             raise ConfigError(f"task '{task.task}': tune needs questions with answers, to be cut into folds")
-        return cls(labels.data, labels, whole=False)
+        return cls(labels.data, labels, min(folds, task.folds.k), whole=False)
 
     @property
     def everything(self) -> RetrievalData:
@@ -62,7 +64,7 @@ class Labels:
         """
         assert self.benchmark is not None
         folds = self.benchmark.task.folds
-        return [self._benchmark(split(self.data, folds, fold).test.groups, fold) for fold in range(folds.k)]
+        return [self._benchmark(split(self.data, folds, fold).test.groups, fold) for fold in range(self.folds)]
 
     def train_on_all(self) -> Benchmark:
         """Return a benchmark whose training split has every label."""

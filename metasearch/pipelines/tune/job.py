@@ -10,7 +10,7 @@ report.html, report.md
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ from metasearch.pipelines.tune.steps import Plan, Workshop, encode_all, ladder, 
 from metasearch.retrieval.search.passages import cutting, resolved
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import CONFIG, RunFolder
-from metasearch.runs.rows import MEAN
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
@@ -149,7 +148,7 @@ class TuneRun(Run[TuneConfig]):
         card = files.model / CARD
         source = find_base("base", config.encoder.name, self.encoder.origin)
         rest = {"languages": sorted(self.labels.data.languages), "licence": read_licence(card), "facts": self._facts()}
-        shown = tuned_card(encoder, source, result, self._mean_rows(choice) if choice else (), command="tune", **rest)
+        shown = tuned_card(encoder, source, result, command="tune", **rest)
         atomic_write(card, shown)
         atomic_write(files.path / "report.html", texts["report.html"])
         files.finish(texts["report.md"], used(self.seconds, encoder.device))
@@ -284,15 +283,6 @@ class TuneRun(Run[TuneConfig]):
             "versions": describe_versions(versions()),
         }
 
-    def _mean_rows(self, choice: Choice) -> list[Row]:
-        """Return mean scores for the base and the chosen encoder, for the card's header."""
-        kept, base = choice.kept, choice.standings[0]
-        facts: Row = {"task": "labels", "split": "test", "measure": choice.measure, "language": MEAN}
-        facts |= {"candidates": "all", "pool": kept.pool, "fold": f"0-{choice.folds - 1}"}
-        facts |= {"data": self.labels.data.fingerprint, "seed": self.config.seed}
-        named = (("base encoder", base), ("tuned", kept))
-        return [{**facts, "learner": name, "value": each.mean.mean} for name, each in named]
-
     # Documents.
 
     def _read_documents(self) -> None:
@@ -309,7 +299,7 @@ class TuneRun(Run[TuneConfig]):
         extra = [
             Candidate(f"passage {i}", each.language, each.text, f"passage {i}") for i, each in enumerate(found[::step])
         ]
-        self.labels = Labels(self.labels.data, self.labels.benchmark, tuple(extra), self.labels.whole)
+        self.labels = replace(self.labels, extra=tuple(extra))
         self._note(f"Folds also search {len(extra)} of {len(found)} passages of the documents.")
 
 
@@ -355,7 +345,7 @@ def tune(
     encoder: str = DEFAULT_ENCODER,
     columns: Mapping[str, str] | None = None,
     learners: Sequence[str] = (),
-    folds: int = 5,
+    folds: int = 4,
     time: float | None = None,
     seed: int = 0,
     device: Device = "auto",
@@ -368,7 +358,7 @@ def tune(
 
     Args:
         labels: a path, dicts, a pandas or `datasets` table (see `RetrievalData.from_rows`), `RetrievalData`, or a
-            `Benchmark`, whose folds and pools are then used.
+            `Benchmark`, whose first folds and whose pools are then used.
         output: folder of the result.
         documents: files and folders to index.
         translations: files and folders of translations to align the encoder on first.

@@ -238,21 +238,22 @@ class Plan:
         steps: the simplest step first.
         folds: number of folds.
         each: seconds of a step on one fold.
-        once: seconds of the work that is not repeated for folds.
-        per_text: seconds to encode a text.
+        once: seconds to encode all texts.
+        alignment: seconds of the alignment on translations.
     """
 
     steps: tuple[Step, ...]
     folds: int
     each: Mapping[Step, float]
     once: float
-    per_text: float
+    alignment: float
 
     @property
     def seconds(self) -> float:
         """Seconds in total, if the most expensive step is kept and trained on all labels."""
         costs = [self.each[step] for step in self.steps]
-        return self.once + self.folds * sum(costs) + max(costs)
+        aligned = any(step.aligned for step in self.steps) * self.alignment
+        return self.once + aligned + self.folds * sum(costs) + max(costs)
 
     def within(self, limit: float) -> "Plan":
         """Return a plan that takes `limit` seconds at most: with fewer folds, then without the most expensive steps."""
@@ -263,9 +264,7 @@ class Plan:
             log.warning("time: %d of %d folds are planned", plan.folds, self.folds)
         while plan.seconds > limit and len(plan.steps) > 1:
             dropped = max(plan.steps[1:], key=lambda step: plan.each[step])
-            steps = tuple(step for step in plan.steps if step != dropped)
-            last_aligned = dropped.aligned and not any(step.aligned for step in steps)
-            plan = replace(plan, steps=steps, once=plan.once - last_aligned * _ALIGNMENT * plan.per_text)
+            plan = replace(plan, steps=tuple(step for step in plan.steps if step != dropped))
             log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
         if plan.seconds > limit:
             log.warning("time: the shortest plan takes about %s", duration(plan.seconds))
@@ -285,8 +284,7 @@ def make_plan(
     per_text = measure(encoder, data)
     each = {step: per_text * _texts(step, benchmarks[0], name) for step in steps}
     once = len(data.questions) + len(data.candidates) + passages
-    once += _ALIGNMENT if any(step.aligned for step in steps) else 0
-    return Plan(tuple(steps), len(benchmarks), each, per_text * once, per_text)
+    return Plan(tuple(steps), len(benchmarks), each, per_text * once, per_text * _ALIGNMENT)
 
 
 def measure(encoder: Encoder, data: RetrievalData) -> float:

@@ -1,1 +1,69 @@
-"""Where the processes of cells run: on this machine, in Slurm, on a Ray cluster. One a file, by its name."""
+"""Launchers submit the jobs of cells to this machine, Slurm or a Ray cluster, report their ends, and stop them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from metasearch.config.extras import import_extra
+from metasearch.pipelines.study.cell import CellJob
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.plan import Cell
+
+
+class JobEnd(NamedTuple):
+    """The end of a job: exit code, None on a node that died, and a reason such as `OUT_OF_MEMORY`, or empty."""
+
+    code: int | None
+    reason: str = ""
+
+
+class Launcher(ABC):
+    """Runs the jobs of a study's cells.
+
+    Attributes:
+        job: class of the jobs.
+        tick: seconds to wait between two looks.
+        active: jobs by cell, of the cells that have not ended; some perhaps submitted by an earlier runner.
+    """
+
+    job: ClassVar[type[CellJob]] = CellJob
+    options: ClassVar[Sequence[str]] = ("--cell",)
+    tick = 1.0
+
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        self.place = stored.place
+        self.study = study
+        self.threads = stored.config.threads or 1
+        self.active: dict[str, Any] = {}
+        self._trust = ("--trust-remote-code",) if stored.config.encoder.trust_remote_code else ()
+
+    def make_job(self, cell: Cell) -> CellJob:
+        """Return the job of a cell."""
+        return self.job(self.study.runs(cell), self.study.log(cell.name), (*self.options, *self._trust))
+
+    @abstractmethod
+    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
+        """Submit cells, whose run folders exist; return the names of the accepted ones."""
+
+    def collect(self) -> Mapping[str, JobEnd]:
+        """Return the cells that have ended since the last call."""
+        found = {name: end for name, job in self.active.items() if (end := self.end_of(job))}
+        self.active = {name: job for name, job in self.active.items() if name not in found}
+        return found
+
+    @abstractmethod
+    def end_of(self, job: Any) -> JobEnd | None:
+        """Return the end of a job, None while it waits or runs."""
+
+    @abstractmethod
+    def stop(self, again: bool) -> None:
+        """Let all cells save a checkpoint and end, or, `again`, end at once; does not wait."""
+
+
+def open_launcher(study: StudyFolder, stored: StudyMetadata) -> Launcher:
+    """Return the launcher of a study; `ConfigError` if its package is missing."""
+    place = stored.place
+    module = f"{__name__}.{'ray_jobs' if place.launcher == 'ray' else 'submitit_jobs'}"
+    found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
+    launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
+    return launchers[place.launcher](study, stored)

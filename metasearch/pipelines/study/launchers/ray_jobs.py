@@ -7,11 +7,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from metasearch.config.launchers import LauncherConfig
 from metasearch.errors import ConfigError, first_line
 from metasearch.pipelines.study.cell import THREADS, CellJob
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.base import JobEnd, Launcher
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.pipelines.study.plan import Cell
 from metasearch.runs import signals
 
@@ -22,9 +21,10 @@ _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
 class Ray(Launcher):
     """Runs cells as tasks. Ray runs a task again whose node is lost, and the cell resumes from its checkpoint."""
 
-    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
-        super().__init__(place, study, stored)
-        asked, address = self.settings, self.settings.get("address", "auto")
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
+        asked = self.place.settings
+        address = asked.get("address", "auto")
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
         env = {"env_vars": {**passed, **dict.fromkeys(THREADS, str(self.threads))}}
         try:
@@ -35,7 +35,7 @@ class Ray(Launcher):
         # A worker runs one task: the next one finds no trace of it.
         self._remote = ray.remote(
             num_cpus=int(asked.get("cpus", self.threads)), num_gpus=int(asked.get("gpus", 0)),
-            memory=place.memory, max_calls=1, max_retries=-1,
+            memory=self.place.memory, max_calls=1, max_retries=-1,
         )(CellJob.__call__)  # fmt: skip
 
     def submit(self, cells: Sequence[Cell]) -> Collection[str]:

@@ -23,7 +23,7 @@ from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, THREADS, CellJob
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.base import JobEnd, Launcher
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.pipelines.study.plan import Cell
 
 _FRUITLESS = 3
@@ -86,8 +86,8 @@ class Local(_Submitit):
     tick = 0.25
     options = ("--until-eof",)
 
-    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
-        super().__init__(place, study, stored)
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
         # submitit hides all GPUs from local jobs that ask for none.
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
         shown = ["-u", "CUDA_VISIBLE_DEVICES"] if gpus is None else [f"CUDA_VISIBLE_DEVICES={gpus}"]
@@ -114,15 +114,15 @@ class Slurm(_Submitit):
 
     tick = 5.0
 
-    def __init__(self, place: LauncherConfig, study: StudyFolder, stored: StudyMetadata) -> None:
-        super().__init__(place, study, stored)
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
         try:
             self.executor = submitit.SlurmExecutor(study.jobs, max_num_timeout=_UNLIMITED, python=_python(self.threads))
         except RuntimeError:
             raise ConfigError(
                 "srun is not found: --launcher slurm needs Slurm's commands, as a login node has them"
             ) from None
-        self.executor.update_parameters(**slurm_parameters(place, self.threads))
+        self.executor.update_parameters(**slurm_parameters(self.place, self.threads))
         self.active = {name: submitit.SlurmJob(study.jobs, number) for name, number in study.queued().items()}
         self._polled = self._refused = -_POLL_SECONDS
         self._stopping = False
