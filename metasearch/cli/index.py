@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options, _settings
+from metasearch.cli import _options
 from metasearch.config.index import IndexSettings
 from metasearch.errors import quoted
 
@@ -24,11 +24,7 @@ from metasearch.errors import quoted
 @click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
 @click.option(
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write passages and vectors to a .parquet file, for another database.",
-)  # fmt: skip
-@click.option(
-    "--vectors-dtype", "precision", type=click.Choice(["float16", "float32"]), default="float16", show_default=True,
-    help="Precision of the vectors in FILE.",
+    help="Write passages and float16 vectors to a .parquet file, for another database.",
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
 @click.option(
@@ -51,8 +47,6 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --vectors help.parquet
     """
-    if asked["vectors"] is None:
-        _settings.reject_unused_options("precision", why="no vectors are written; give --vectors FILE")
     from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines.search import index_documents
 

@@ -13,16 +13,14 @@ from metasearch.config.run import Device
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.cross_encoder import open_reranker
-from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, EncoderError, quoted
 from metasearch.io import atomic_write_all
 from metasearch.pipelines import factory
 from metasearch.retrieval.index import qdrant
 from metasearch.retrieval.index.database import read_kind
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address
-from metasearch.retrieval.index.qdrant_copy import CopyResult, copy_to_qdrant
-from metasearch.retrieval.index.vectors_file import Precision, require_writable, write_vectors
+from metasearch.retrieval.index.qdrant import Address, QdrantStore, copy_to_qdrant, is_address
+from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
 from metasearch.retrieval.search.expansion import expand as give_expanded
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
@@ -46,7 +44,6 @@ def index_documents(
     to: str | None = None,
     expand: bool = False,
     vectors: Path | None = None,
-    precision: Precision = "float16",
 ) -> UpdateResult:
     """Make an index of exactly these documents; see `metasearch.retrieval.search.update`.
 
@@ -65,7 +62,6 @@ def index_documents(
         to: address of a collection of Qdrant, such as `qdrant://localhost:6333/help`.
         expand: copy expanded vectors to the collection, too, for `metasearch search --expand`.
         vectors: file that ends in `.parquet` (`metasearch.retrieval.index.vectors_file`).
-        precision: precision of the vectors in the file.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
@@ -95,19 +91,14 @@ def index_documents(
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback)
     if target or vectors:
         store = LocalStore.open(folder)
-        copied = _copy(store, target, loaded, expand, callback) if target else None
+        if expand:
+            give_expanded(store)
+        if target:
+            words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
+            result = replace(result, copied=copy_to_qdrant(store, target, words, expand, heard))
         if vectors:
-            write_vectors(store, vectors, precision, partial(callback.on_encode, "vectors"))
-        result = replace(result, copied=copied)
+            write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
     return result
-
-
-def _copy(store: LocalStore, target: Address, encoder: Encoder, expand: bool, callback: Callback) -> CopyResult:
-    if expand:
-        give_expanded(store)
-    return copy_to_qdrant(
-        store, target, Searcher(store, encoder).cut_words, expand, partial(callback.on_encode, "copied")
-    )
 
 
 def open_searcher(

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from metasearch.io import NEW, move, require_room, write_error
 from metasearch.retrieval.index.base import Keys, fields_to_json
 from metasearch.retrieval.index.local import LocalStore
 
-Precision = Literal["float16", "float32"]
 _ROWS = 2**14
 """Rows of a group, which is written before the next one is read."""
 
@@ -28,26 +27,22 @@ def require_writable(path: Path) -> None:
 
 
 def write_vectors(
-    store: LocalStore,
-    path: Path,
-    precision: Precision = "float16",
-    on_written: Callable[[int, int], None] = lambda done, total: None,
+    store: LocalStore, path: Path, on_written: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Write an index's passages with their vectors, group by group, atomically."""
+    """Write an index's passages with their vectors in float16, group by group, atomically."""
     require_writable(path)
     parquet = import_extra("pyarrow.parquet", "corpora", f"--vectors {path}")
-    width = np.dtype(precision).itemsize
     new = path.with_name(f"{path.name}{NEW}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        require_room(path, len(store) * store.kind.dimension * width, "vectors")
+        require_room(path, len(store) * store.kind.dimension * 2, "vectors")
         groups = [range(start, min(start + _ROWS, len(store))) for start in range(0, len(store), _ROWS)]
         keys = store.row_keys()
-        schema = _batch(store, groups[0][:1], keys, precision).schema
+        schema = _batch(store, groups[0][:1], keys).schema
         with new.open("wb") as file:
             with parquet.ParquetWriter(file, schema) as writer:
                 for rows in groups:
-                    writer.write_batch(_batch(store, rows, keys, precision))
+                    writer.write_batch(_batch(store, rows, keys))
                     on_written(rows.stop, len(store))
             os.fsync(file.fileno())
         move(new, path)
@@ -59,17 +54,15 @@ def write_vectors(
         raise
 
 
-def _batch(store: LocalStore, rows: range, keys: Keys, precision: Precision) -> Any:
+def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:
     """Return passages with their vectors as a batch of Arrow."""
     arrow = import_extra("pyarrow", "corpora", "--vectors")
     vectors = store.quantised.take(list(rows))
-    if precision == "float16" and np.abs(vectors).max() > np.finfo(np.float16).max:
-        raise ConfigError(
-            f"a number of a vector is {np.abs(vectors).max():g}, too large for float16; take --vectors-dtype float32"
-        )
+    if np.abs(vectors).max() > np.finfo(np.float16).max:
+        raise ConfigError(f"a number of a vector is {np.abs(vectors).max():g}, too large for float16")
     found = store.passages(rows)
     passages = [passage for passage, _ in found]
-    flat = arrow.array(vectors.astype(precision).ravel())
+    flat = arrow.array(vectors.astype(np.float16).ravel())
     columns = {
         "id": [keys[row].tobytes().hex() for row in rows],
         **{name: [getattr(each, name) for each in passages] for name in ("text", "language", "file")},

@@ -19,9 +19,12 @@ from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, estimate, 
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.search.passages import ROLE, encoding
-from metasearch.retrieval.search.plan import Sample
 from metasearch.runs.callbacks import Callback
 
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
 SAMPLE = 600
 """Passages of each language in the estimate, at most, as of `metasearch neutralise`."""
 

@@ -1,24 +1,40 @@
 """Update an index to some documents: encode new ones, remove missing ones, keep the rest."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
 from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.source import sources
+from metasearch.data.documents.passage import Notes, Passage, Problem
+from metasearch.data.documents.read import passages
+from metasearch.data.documents.source import Source, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
-from metasearch.errors import DataError
-from metasearch.retrieval.index.base import Kind, passage_keys
-from metasearch.retrieval.index.qdrant_copy import CopyResult
+from metasearch.errors import ConfigError, DataError
+from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.retrieval.index.qdrant import CopyResult
 from metasearch.retrieval.index.writer import IndexWriter, writing
-from metasearch.retrieval.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
+from metasearch.retrieval.search.neutral import (
+    SAMPLE,
+    Drawn,
+    Sample,
+    estimated,
+    of_arrays,
+    through,
+    to_arrays,
+    warn_of_outside,
+)
 from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
-from metasearch.retrieval.search.plan import Plan, new_passages, plan
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
@@ -26,37 +42,32 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 1024
 """Passages that are encoded, and then written, at a time."""
+_READ_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """An index's size and changes.
-
-    Attributes:
-        documents: there are.
-        passages: there are, each place counted.
-        languages: texts by language, most first; one that several places have is counted once.
-        encoded: texts that got a vector.
-        added: documents that are new.
-        changed: documents whose content is another than before.
-        dropped: documents that are gone.
-        skipped: documents and folders that cannot be read.
-        kept: documents that stay as indexed before because they cannot be read.
-        skipped_rows: rows that cannot be read, in documents that are new or changed.
-        copied: what a copy to a collection of Qdrant did.
-    """
+    """An index's size and changes."""
 
     documents: int
     passages: int
+    """Passages in the index, each place counted."""
     languages: dict[str, int]
+    """Texts by language, most first; one that several places have is counted once."""
     encoded: int
+    """Texts that got a vector."""
     added: int
     changed: int
     dropped: int
+    """Documents that are new, have other content than before, or are gone."""
     skipped: int
+    """Documents and folders that cannot be read."""
     kept: int
+    """Documents that stay as indexed before because they cannot be read."""
     skipped_rows: int
+    """Rows that cannot be read, in documents that are new or changed."""
     copied: CopyResult | None = None
+    """What a copy to a collection of Qdrant did."""
 
 
 def update(
@@ -89,16 +100,7 @@ def update(
         store.verify()
         before = store.files
         sampled = SAMPLE if settings.neutral and not store.arrays else 0
-        found = plan(
-            store,
-            documents,
-            cut,
-            unreadable=unreadable,
-            sampled=sampled,
-            drop=drop,
-            strict=strict,
-            heard=callback.on_read,
-        )
+        found = plan(store, documents, cut, unreadable, sampled, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
         neutral = _map(store, encoder, found, callback) if settings.neutral else None
@@ -120,7 +122,7 @@ def update(
     )
 
 
-def _map(store: IndexWriter, encoder: Encoder, found: Plan, callback: Callback) -> NeutralMap:
+def _map(store: IndexWriter, encoder: Encoder, found: "Plan", callback: Callback) -> NeutralMap:
     neutral = of_arrays(store.arrays)
     if neutral is None:
         neutral = estimated(encoder, found.sample, callback)
@@ -131,15 +133,187 @@ def _map(store: IndexWriter, encoder: Encoder, found: Plan, callback: Callback) 
 
 
 def _encode(
-    store: IndexWriter, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, callback: Callback
+    store: IndexWriter, encoder: Encoder, neutral: NeutralMap | None, found: "Plan", cut: Settings, callback: Callback
 ) -> None:
     done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
     try:
-        while passages := list(islice(new, _AT_ONCE)):
+        while some := list(islice(new, _AT_ONCE)):
             with encoding(encoder, "passages", callback, done, len(found.new)):
-                vectors = source.encode([passage.text for passage in passages], ROLE)
-            store.upsert(vectors, passages, passage_keys(passages))
-            done += len(passages)
+                vectors = source.encode([passage.text for passage in some], ROLE)
+            store.upsert(vectors, some, passage_keys(some))
+            done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
         raise interrupted(f"stopped; {kept}") from None
+
+
+# The plan: which documents are new, unchanged and missing.
+
+
+@dataclass
+class Plan:
+    """Changes that give an index some documents."""
+
+    files: list[FilePlaces] = field(default_factory=list)
+    """The documents with the keys of their passages, in their order."""
+    changed: list[tuple[Source, frozenset[bytes]]] = field(default_factory=list)
+    """New and changed documents, and their keys without a vector."""
+    new: set[bytes] = field(default_factory=set)
+    """Keys of all passages that have no vector."""
+    sample: Sample = field(default_factory=dict)
+    """Passages of each language for the estimate of the projection; empty without one."""
+    languages: Counter[str] = field(default_factory=Counter)
+    """Passages of the changed files by language."""
+    counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Note on dropped or changed content → its number in each file."""
+    problems: list[Problem] = field(default_factory=list)
+    skipped: int = 0
+    """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
+    kept: int = 0
+    rows: int = 0
+    """Rows that cannot be read."""
+
+
+def plan(
+    store: IndexWriter,
+    documents: Sequence[Source],
+    settings: Settings,
+    unreadable: Mapping[str, str],
+    sampled: int,
+    drop: bool,
+    strict: bool,
+    callback: Callback,
+) -> Plan:
+    """Return the changes that give an index these documents; nothing is encoded or written.
+
+    A document that cannot be read is skipped, with a warning. If the index has it, it stays there: it may be
+    readable again soon.
+    """
+    found = Plan()
+    named = {source.file for source in documents}
+    hidden = {
+        file: [path for path in store.files if path not in named and f"{path}/".startswith(f"{file}/")]
+        for file in unreadable
+    }
+    if not drop:
+        _require_named(store, documents, named.union(*hidden.values()))
+    errors: list[str] = []
+    for number, source in enumerate(documents, 1):
+        try:
+            before = store.files.get(source.file)
+            language = source.language if settings.names else ""
+            if before and not strict and (before.sha256, before.language) == (source.digest, language):
+                found.files.append(store.places_by_file[source.file])
+            else:
+                _read(found, store, source, settings, sampled)
+        except DataError as error:
+            _skip(found, store, [source.file] if source.file in store.files else [], str(error))
+            errors += [str(error)] * source.named
+        callback.on_read(number, len(documents))
+    for file, message in unreadable.items():
+        _skip(found, store, hidden[file], message)
+    if strict:
+        errors = [problem.message for problem in found.problems]
+    if errors:
+        raise DataError("\n".join(errors))
+    for problem in found.problems:
+        log.warning("%s", problem)
+    for what, places in found.counts.items():
+        log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
+    return found
+
+
+def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
+    """Skip an unreadable document or folder; its indexed documents stay unchanged."""
+    found.files += [store.places_by_file[path] for path in indexed]
+    found.kept += len(indexed)
+    found.skipped += not indexed
+    outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
+    found.problems.append(Problem(outcome, message))
+
+
+def _read(found: Plan, store: IndexWriter, source: Source, settings: Settings, sampled: int) -> None:
+    """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
+    file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
+    notes, languages, sample = Notes(), Counter[str](), Sample()
+    parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
+    while some := list(islice(cut, _READ_AT_ONCE)):
+        keys = passage_keys(some)
+        parts.append(keys)
+        lines += [passage.line for passage in some]
+        languages.update(passage.language for passage in some)
+        for passage, key in zip(some, keys, strict=True):
+            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text), sampled)
+    keys = np.concatenate(parts)
+    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
+    lacking = {key.tobytes() for key in keys[~store.known(keys)]}
+    found.changed.append((source, frozenset(lacking - found.new)))
+    found.new |= lacking
+    found.languages += languages
+    for language, drawn in sample.items():
+        for entry in drawn:
+            _draw(found.sample.setdefault(language, []), entry, sampled)
+    found.problems += notes.problems
+    found.rows += notes.rows
+    for what, times in notes.counts.items():
+        found.counts.setdefault(what, []).append((times, source.file))
+
+
+def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
+    """Keep distinct texts with the smallest keys: a sample independent of document order."""
+    # The first of a heap is its smallest, and an entry has the negative of its key.
+    if len(drawn) < count:
+        if entry not in drawn:
+            heappush(drawn, entry)
+    elif count and entry > drawn[0] and entry not in drawn:
+        heapreplace(drawn, entry)
+
+
+def new_passages(changed: Sequence[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
+    """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
+    for source, keys in changed:
+        left, cut = set(keys), passages(source, settings, Notes())
+        while left and (some := list(islice(cut, _READ_AT_ONCE))):
+            for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
+                if key in left:
+                    left.remove(key)
+                    yield passage
+        if left:
+            raise DataError(f"{source.file}: it changed while it was read; run metasearch index again")
+
+
+def _require_named(store: IndexWriter, documents: Sequence[Source], named: Set[str]) -> None:
+    others = [path for path in store.files if path not in named]
+    if forgotten := [path for path in others if _has_content(path)]:
+        raise ConfigError(
+            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
+            f"'{forgotten[0]}': name them too, or pass --prune to remove them"
+        )
+    # Names are as they were given: from another folder, documents that are there seem to be gone.
+    if others and len(others) == len(store.files) and not any(map(os.path.isabs, others)):
+        known = {file.sha256 for file in store.files.values()}
+        if not any(_digest(source) in known for source in documents):
+            raise ConfigError(
+                f"of the {len(others):,} documents of {store.folder}, such as '{others[0]}', none was named, under "
+                f"this name or another, and none is there as seen from {Path.cwd()}: call this in the folder that "
+                "their names begin in, or allow to --prune them"
+            )
+
+
+def _digest(source: Source) -> str:
+    """Return a document's hash; empty if it cannot be read."""
+    try:
+        return source.digest
+    except DataError:
+        return ""
+
+
+def _has_content(path: str) -> bool:
+    """Return whether a document exists and is not empty."""
+    try:
+        found = Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DataError(f"{path}: cannot be checked: {error.strerror or error}") from None
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0

@@ -11,7 +11,7 @@ from metasearch.retrieval.search import expansion
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
-from metasearch.retrieval.index.qdrant_copy import copy_to_qdrant  # noqa: E402
+from metasearch.retrieval.index.qdrant import copy_to_qdrant  # noqa: E402
 
 ADDRESS = Address.parse("qdrant://localhost:6333/help")
 
@@ -101,7 +101,7 @@ def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, 
         calls.append(1)
         return upsert(*args, **keys)
 
-    monkeypatch.setattr("metasearch.retrieval.index.qdrant_copy._AT_ONCE", 16)
+    monkeypatch.setattr("metasearch.retrieval.index.qdrant._AT_ONCE", 16)
     monkeypatch.setattr(client, "upsert", killed)
     with pytest.raises(KeyboardInterrupt):
         copied(client, tmp_path / "index", made(40))

@@ -13,7 +13,7 @@ from metasearch.retrieval.index.qdrant import KEY_VARIABLE, Address, QdrantStore
 
 pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
-from metasearch.retrieval.index.qdrant_copy import copy_to_qdrant
+from metasearch.retrieval.index.qdrant import copy_to_qdrant
 
 
 class Answers(BaseHTTPRequestHandler):

@@ -98,7 +98,7 @@ def test_a_field_that_is_unknown_or_holds_objects_alone_is_named(store):
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 def test_a_collection_of_qdrant_gives_conditions_the_same_meaning(content, store):
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    from metasearch.retrieval.index.qdrant_copy import copy_to_qdrant
+    from metasearch.retrieval.index.qdrant import copy_to_qdrant
 
     address = Address.parse("qdrant://localhost/help")
     copy_to_qdrant(store, address, lambda texts: [[1] for _ in texts], client=client)

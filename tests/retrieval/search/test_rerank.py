@@ -29,7 +29,7 @@ def store(request, tmp_path):
     if request.param == "folder":
         return local
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    from metasearch.retrieval.index.qdrant_copy import copy_to_qdrant
+    from metasearch.retrieval.index.qdrant import copy_to_qdrant
 
     address = Address.parse("qdrant://localhost:6333/help")
     copy_to_qdrant(local, address, lambda texts: [[1] for _ in texts], client=client)
