@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from helpers.documents import DOCUMENTS, blocks, commands, names, table
+from helpers.documents import DOCUMENTS, ROOT, blocks, commands, names, table
 from helpers.parallel import STAGES
 from helpers.studies import write_study
 from metasearch.algorithms.losses.base import losses_of
@@ -31,7 +31,9 @@ PRINTED = {
     'SentenceTransformer("runs/shop/model"': r"",
     # Where the key is, say the German and the Thai sentence; the Greek one is about bread.
     "semantic_search(": r"0\.\d\d Der Schlüssel liegt unter der Matte\.\n0\.\d\d กุญแจอยู่ใต้พรม\n",
-    "index_documents(": r"0\.\d\d de help-pages/home\.de\.txt:1 Der Schlüssel liegt unter der Matte\.\n",
+    'index_documents(["help-pages"]': r"0\.\d\d de help-pages/home\.de\.txt:1 Der Schlüssel liegt unter der Matte\.\n",
+    # The page about exchanges, in three languages.
+    'index_documents(["docs/example': r"(0\.\d\d (de|es|en) docs/example/help-pages/exchange\.\2\.txt:1\n){3}",
     # One question by two answers, of which the first is right.
     "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* +0\.[0-4]\d*\]\]\n",
     "ms.meta_train(": r"trained: map@20 \d+\.\d\d\n",
@@ -55,6 +57,7 @@ def run_block(text, folder, monkeypatch, capsys):
 def workplace(tmp_path_factory):
     """Return a folder with a trained model and a study at the paths that the documents name."""
     folder = tmp_path_factory.mktemp("documents")
+    (folder / "docs").symlink_to(ROOT / "docs")
     load_encoder("tiny").save(folder / "runs" / "shop" / "model")
     if all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
         # A graph is checked with texts as long as any that it is for, which are the ones that take long.
