@@ -10,7 +10,7 @@ from metasearch.episodes.episode import Episode
 from metasearch.errors import NonFiniteError
 from metasearch.training import optimizer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.step import clip, norm_of, rows_or_all
+from metasearch.training.trainer import clip, norm_of, rows_or_all
 
 
 class OuterStep:

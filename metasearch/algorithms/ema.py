@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.algorithms.base import OuterLoss, Outputs, Reading, TextLearner
@@ -63,7 +63,13 @@ class EMA(TextLearner):
         super().__init__(encoder, loss, options)
         # Without dropout for good: `train` does not reach it.
         self.teacher = deepcopy(encoder.embedder).eval().requires_grad_(False)
-        self.average = Average(encoder.embedder, self.teacher)
+        student, teacher = dict(self.named_parameters()), dict(self.teacher.named_parameters())
+        self._pairs = {name: (weight, teacher[name]) for name, weight in student.items()}
+        # In float64, as a share of 1e-5 of a small difference would be lost in float32. MPS has no float64.
+        self._exact = {
+            name: weight.detach().to("cpu" if weight.device.type == "mps" else weight.device, torch.float64, copy=True)
+            for name, weight in student.items()
+        }
         self.total = options.total
         self.step = 0
 
@@ -86,19 +92,27 @@ class EMA(TextLearner):
         loss = F.mse_loss(student, outputs["teacher"][[pair.source for pair in pairs]])
         return OuterLoss(loss, {"align": loss.item()})
 
+    @torch.no_grad()
     def after_step(self) -> None:
-        """Move the teacher towards the student."""
+        """Move the teacher towards the student: ξ becomes (1 − share) ξ + share θ."""
         self.step += 1
-        tau = 1 - share(self.step, self.total, self.options)
-        self.average.move(1 - tau)
+        moved = share(self.step, self.total, self.options)
+        # A share of 0, as with τ = 1, is not worth a pass over all weights.
+        for name, exact in self._exact.items() if moved else ():
+            # In parts, as a large table in float64 would be gigabytes.
+            parts = (torch.split(weight.detach().view(-1), _PART) for weight in (*self._pairs[name], exact))
+            for student, teacher, part in zip(*parts, strict=True):
+                teacher.copy_(part.lerp_(student.to(part), moved))
 
     def state(self) -> dict[str, Tensor]:
         """Return the teacher in float64, and k."""
-        return {**self.average.state(), "step": torch.tensor(self.step)}
+        return {f"teacher.{name}": exact for name, exact in self._exact.items()} | {"step": torch.tensor(self.step)}
 
+    @torch.no_grad()
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Put back what `state` returned."""
-        self.average.load_state(tensors)
+        for name, exact in self._exact.items():
+            self._pairs[name][1].copy_(exact.copy_(tensors[f"teacher.{name}"]))
         self.step = int(tensors["step"])
 
 
@@ -112,45 +126,6 @@ def share(step: int, total: int, options: EMA.Options) -> float:
         return base
     # Past K the cosine would rise again.
     return base * (math.cos(math.pi * min(step, total) / total) + 1) / 2
-
-
-class Average:
-    """A moving average over a module's trainable weights, held in float64 and rounded into a copy of the module.
-
-    A share of 1e-5 of a small difference would be lost in float32.
-    """
-
-    def __init__(self, source: nn.Module, average: nn.Module) -> None:
-        averaged = dict(average.named_parameters())
-        self._source = {name: weight for name, weight in source.named_parameters() if weight.requires_grad}
-        self._average = {name: averaged[name] for name in self._source}
-        # MPS has no float64.
-        self._exact = {
-            name: weight.detach().to("cpu" if weight.device.type == "mps" else weight.device, torch.float64, copy=True)
-            for name, weight in self._average.items()
-        }
-
-    @torch.no_grad()
-    def move(self, share: float) -> None:
-        """Replace the average ξ by (1 − share) ξ + share θ."""
-        # A share of 0, as with τ = 1, is not worth a pass over all weights.
-        if not share:
-            return
-        for name, exact in self._exact.items():
-            weights = self._source[name].detach(), self._average[name]
-            # In parts, as a large table in float64 would be gigabytes.
-            for new, average, part in zip(*(torch.split(w.view(-1), _PART) for w in (*weights, exact)), strict=True):
-                average.copy_(part.lerp_(new.to(part), share))
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the average in float64, by name."""
-        return {f"teacher.{name}": exact for name, exact in self._exact.items()}
-
-    @torch.no_grad()
-    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what `state` returned; other entries are ignored."""
-        for name, exact in self._exact.items():
-            self._average[name].copy_(exact.copy_(tensors[f"teacher.{name}"]))
 
 
 LEARNER = EMA

@@ -6,13 +6,14 @@
     loss(adapted(x), y)                         # differentiable in the weights of `network`
 
 `import learn2learn` loads gym, torchvision and text packages that MAML does not need, so an empty package with its path
-is put in its place first. Without learn2learn, `stand_in` serves.
+is put in its place first. Without learn2learn, `BuiltinMAML` serves.
 """
 
 import importlib.util
 import logging
 import sys
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -44,14 +45,12 @@ Rates = float | Fall | Sequence[Tensor]
 
 @cache
 def maml() -> tuple[Any, Any]:
-    """Return learn2learn's `MAML` and `maml_update`, or the stand-ins; log the choice."""
+    """Return learn2learn's `MAML` and `maml_update`, or the built-in ones; log the choice."""
     if "learn2learn" not in sys.modules:
         spec = importlib.util.find_spec("learn2learn")
         if spec is None:
-            from metasearch.algorithms import stand_in
-
             log.info("inner loop: built-in MAML (learn2learn is not installed; the results are the same)")
-            return stand_in.MAML, stand_in.maml_update
+            return BuiltinMAML, builtin_update
         sys.modules["learn2learn"] = importlib.util.module_from_spec(spec)  # this does not run its code
     from learn2learn.algorithms.maml import MAML, maml_update
 
@@ -128,3 +127,41 @@ def with_gradient(value: Tensor, weights: Sequence[Tensor], gradient: Sequence[T
     pairs = [(weight, g.detach()) for weight, g in zip(weights, gradient, strict=True) if g is not None]
     # Each term is 0: a value, and not what it is made of, is what counts beside its gradient.
     return value.detach() + sum(((weight - weight.detach()) * g).sum() for weight, g in pairs)
+
+
+class BuiltinMAML:
+    """A module whose clones learn by gradient descent and stay differentiable in the module's own weights.
+
+    It has the interface and the bits of learn2learn's MAML, and serves where learn2learn is not installed.
+    """
+
+    def __init__(self, model: nn.Module, lr: float, first_order: bool = False, **_: bool) -> None:
+        self.module, self.lr, self.first_order = model, lr, first_order
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the module."""
+        return self.module(*args)
+
+    def clone(self) -> "BuiltinMAML":
+        """Return a differentiable copy."""
+        return BuiltinMAML(
+            _replaced(self.module, {p: p.clone() for p in self.module.parameters()}), self.lr, self.first_order
+        )
+
+    def adapt(self, loss: Tensor) -> None:
+        """Take one gradient step; weights that the loss does not depend on keep their value."""
+        free, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
+        found = dict(zip(free, torch.autograd.grad(loss, free, None, graph, graph, allow_unused=True), strict=True))
+        self.module = builtin_update(self.module, self.lr, [found.get(p) for p in self.module.parameters()])
+
+
+def builtin_update(model: nn.Module, lr: float, grads: list[Tensor | None]) -> nn.Module:
+    """Return a copy of a module after one gradient step."""
+    return _replaced(model, {p: p if g is None else p - lr * g for p, g in zip(model.parameters(), grads, strict=True)})
+
+
+def _replaced(module: nn.Module, tensors: dict[Any, Tensor]) -> nn.Module:
+    made = copy(module)
+    made.__dict__["_parameters"] = {name: tensors.get(p, p) for name, p in module._parameters.items()}
+    made.__dict__["_modules"] = {name: m and _replaced(m, tensors) for name, m in module._modules.items()}
+    return made

@@ -1,19 +1,22 @@
 """MAML: adapt on the support set, and let the loss on the query set teach the initial weights.
 
 MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). An episode of three sets X→Y→Z counts as the two
-transfers X→Y and Y→Z.
+transfers X→Y and Y→Z. Meta-SGD learns the inner rates, too.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
 from metasearch.config.base import Fraction, FrozenConfig, Positive, Rate
+from metasearch.config.recipe import Loss
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 
 
@@ -43,10 +46,7 @@ class MAML(EpisodeLearner):
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
         """Yield the query loss of each transfer, at weights adapted on its support set."""
         for support, query in pairwise(sets):
-            adapted = model.clone()
-            for _ in range(self.options.inner_steps):
-                adapted.adapt(self.loss(adapted, support))
-            yield "task", self.loss(adapted, query)
+            yield "task", self.loss(self.adapted(model, support, self.options.inner_steps), query)
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the mean (or sum) over query losses."""
@@ -55,4 +55,26 @@ class MAML(EpisodeLearner):
         return OuterLoss(total, {"task": total.item()})
 
 
+class MetaSGD(MAML):
+    """MAML with a learned rate for every weight, starting from its option `inner_lr`."""
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: MAML.Options) -> None:
+        super().__init__(encoder, loss, options)
+        self.rates = {
+            name: nn.Parameter(torch.full_like(weight, options.inner_lr)) for name, weight in super().named_parameters()
+        }
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield the encoder's weights, then a rate for each."""
+        yield from super().named_parameters()
+        yield from ((f"rate.{name}", rate) for name, rate in self.rates.items())
+
+    @property
+    def inner_lr(self) -> Sequence[nn.Parameter]:
+        """The rates, in the order of the weights."""
+        return list(self.rates.values())
+
+
+LEARNER_META_SGD = MetaSGD
+"""Meta-SGD: MAML with a learned inner rate for each weight (Li et al., 2017)."""
 LEARNER = MAML

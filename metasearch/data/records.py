@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Example(Protocol):
     """A few texts that belong together: a triplet, a scored pair, a translation, or a pair with a label."""
 
-    roles: ClassVar[Mapping[str, Role]]
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """Role of each text, by the name of its column."""
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -22,71 +22,51 @@ class Triplet:
 
     Attributes:
         answers: texts of all that answer the question in the candidates' languages, which no loss takes for wrong.
+        translation: the question in another language, if drawn.
     """
 
     question: Question
     positive: Candidate
     negative: Candidate
     answers: tuple[str, ...] = ()
+    translation: Question | None = None
 
-    roles: ClassVar[Mapping[str, Role]] = {"question": "question", "positive": "candidate", "negative": "candidate"}
     score: ClassVar[None] = None
 
     @property
-    def texts(self) -> tuple[str, str, str]:
-        """Question, positive and negative."""
-        return self.question.text, self.positive.text, self.negative.text
-
-    @property
-    def languages(self) -> tuple[str, str, str]:
-        """Languages of question, positive and negative."""
-        return self.question.language, self.positive.language, self.negative.language
-
-    @property
-    def ids(self) -> tuple[str, str, str]:
-        """Ids for question, positive and negative."""
-        return self.question.id, self.positive.id, self.negative.id
-
-    def lines(self) -> tuple[str, ...]:
-        """Return the question, with the sentences of positive and negative below it."""
-        candidates = (("+", self.positive), ("-", self.negative))
-        return f"? {self.question.text}", *(f"  {mark} {c.language}: {c.shown}" for mark, c in candidates)
-
-
-@dataclass(frozen=True, slots=True)
-class TranslatedTriplet:
-    """A triplet, and its question in another language."""
-
-    triplet: Triplet
-    translation: Question
-
-    roles: ClassVar[Mapping[str, Role]] = {**Triplet.roles, "translation": "question"}
-    score: ClassVar[None] = None
+    def roles(self) -> Mapping[str, Role]:
+        """Role of each text."""
+        return TRIPLET_ROLES if self.translation is None else {**TRIPLET_ROLES, "translation": "question"}
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Question, positive, negative and the question's translation."""
-        return *self.triplet.texts, self.translation.text
+        """Question, positive and negative, and the question's translation."""
+        return tuple(each.text for each in self._parts)
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages of the texts."""
-        return *self.triplet.languages, self.translation.language
+        return tuple(each.language for each in self._parts)
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids for question, positive and negative, and the translation's language; its id is the question's."""
-        return *self.triplet.ids, self.translation.language
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """Texts of all answers to the question."""
-        return self.triplet.answers
+        ids = self.question.id, self.positive.id, self.negative.id
+        return ids if self.translation is None else (*ids, self.translation.language)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the triplet's lines, with the translation below the question."""
-        question, *candidates = self.triplet.lines()
-        return question, f"  = {self.translation.language}: {self.translation.text}", *candidates
+        """Return the question, with its translation and the sentences of positive and negative below it."""
+        said = [] if self.translation is None else [("=", self.translation.language, self.translation.text)]
+        candidates = [(mark, c.language, c.shown) for mark, c in (("+", self.positive), ("-", self.negative))]
+        return f"? {self.question.text}", *(f"  {mark} {code}: {text}" for mark, code, text in (*said, *candidates))
+
+    @property
+    def _parts(self) -> tuple[Question | Candidate, ...]:
+        parts = self.question, self.positive, self.negative
+        return parts if self.translation is None else (*parts, self.translation)
+
+
+TRIPLET_ROLES: Mapping[str, Role] = {"question": "question", "positive": "candidate", "negative": "candidate"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.run import Checkpointing
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData, ScoredPair
-from metasearch.episodes.episode import TranslatedTriplet, Triplet
+from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.errors import ConfigError, nearest
 from metasearch.pipelines.neutral import train_texts
 
@@ -92,7 +92,7 @@ def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
         raise ConfigError(
             f"{where}: the loss needs translated questions (loss.align); use --set episodes.translations=true"
         )
-    loss = fitting(losses, (TranslatedTriplet if drawn else Triplet).roles)
+    loss = fitting(losses, [*TRIPLET_ROLES, *(["translation"] if drawn else [])])
     if drawn and "translation" not in loss.needed:
         raise ConfigError(
             f"{where}: episodes.translations: no loss would read them; --set loss.name=infonce --set loss.align=jsd "

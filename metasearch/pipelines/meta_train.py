@@ -18,7 +18,7 @@ from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.episode import Triplet
+from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.evaluation.report.formats import duration
@@ -155,7 +155,7 @@ def _with_loss(loss: Any, recipe: Recipe) -> tuple[Loss | None, Recipe]:
     settings = _loss_settings(loss)
     if settings is not None:
         return None, recipe.model_copy(update={"loss": settings})
-    fitting((loss,), Triplet.roles)
+    fitting((loss,), TRIPLET_ROLES)
     return loss, recipe
 
 
@@ -186,7 +186,7 @@ def _known() -> dict[type[Loss], str]:
 
 
 def _fitting() -> list[str]:
-    return [f"metasearch.losses.{kind.__name__}" for kind in _known() if set(kind.columns) <= set(Triplet.roles)]
+    return [f"metasearch.losses.{kind.__name__}" for kind in _known() if set(kind.columns) <= set(TRIPLET_ROLES)]
 
 
 def _is_infonce(loss: Any) -> bool:

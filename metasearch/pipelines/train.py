@@ -31,8 +31,7 @@ from metasearch.runs.rows import MEAN
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
-from metasearch.training.step import save_failed_batch
-from metasearch.training.trainer import Outcome
+from metasearch.training.trainer import Outcome, save_failed_batch
 
 
 class TrainRun(Run[RunConfig]):

@@ -1,7 +1,11 @@
-"""The processes of a run, which exchange values and gradients through torch.distributed.
+"""Sums of gradients over shards, and the processes of a run, which exchange them through torch.distributed.
 
 Every process has all data and weights, computes its shards of an outer step, and takes the same step of the optimiser.
 The first process reads and writes the run folder, evaluates, and broadcasts to the others.
+
+Sums of floating-point numbers depend on their order. Gradients of shards are added along a balanced binary tree, and a
+process that has a block of 2^k shards, from a multiple of 2^k on, has a whole subtree: the bits are the same for any
+number of processes.
 """
 
 import time
@@ -21,7 +25,6 @@ from metasearch.algorithms.base import Values
 from metasearch.algorithms.inner_loop import Gradient
 from metasearch.errors import ProcessLost
 from metasearch.runs.torchrun_env import Rank, rank
-from metasearch.training.tree_reduce import added, of_rows, rows_of
 
 Made = TypeVar("Made")
 
@@ -29,6 +32,62 @@ _STEP = timedelta(minutes=30)
 """Longest that processes wait for each other within an outer step."""
 _WORK = timedelta(days=30)
 """Longest that others wait for the first process, which may encode a corpus; that of one that died ends at once."""
+
+
+class GradientSum:
+    """A sum of dense gradients with `count` tensors; a tensor without gradient is None."""
+
+    def __init__(self, count: int) -> None:
+        self.gradient: Gradient = [None] * count
+
+    def add(self, gradient: Sequence[Tensor | None], share: float = 1.0) -> None:
+        """Add part of a gradient, in place after the first."""
+        for i, one in enumerate(gradient):
+            if one is not None:
+                total = self.gradient[i]
+                # A product is a new tensor, so that what is added later is not written into the caller's gradient.
+                self.gradient[i] = one * share if total is None else total.add_(one, alpha=share)
+
+
+class TreeSum:
+    """The sum of 2^k successive gradients, holding at most k + 1."""
+
+    def __init__(self) -> None:
+        self._sums: list[tuple[int, Gradient]] = []
+
+    def add(self, gradient: Gradient) -> None:
+        """Add the next shard's gradient."""
+        count = 1
+        # As in a binary counter: two sums of as many shards become one.
+        while self._sums and self._sums[-1][0] == count:
+            _, before = self._sums.pop()
+            gradient, count = added(before, gradient), 2 * count
+        self._sums.append((count, gradient))
+
+    @property
+    def total(self) -> Gradient:
+        """The sum of all gradients; their number must be a power of two."""
+        ((_, total),) = self._sums
+        return total
+
+
+def added(first: Gradient, second: Gradient) -> Gradient:
+    """Return the sum of two gradients: dense, coalesced sparse rows, or None if both are."""
+    return [_added(one, other) for one, other in zip(first, second, strict=True)]
+
+
+def _added(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    if one is None or other is None:
+        return other if one is None else one
+    if one.is_sparse and other.is_sparse:
+        return (one + other).coalesce()
+    return one.to_dense() + other.to_dense()
+
+
+def of_rows(values: Tensor, rows: Tensor, shape: torch.Size) -> Tensor:
+    """Return a coalesced matrix gradient from ascending, distinct rows."""
+    # To sort and check them again would cost time.
+    return torch.sparse_coo_tensor(rows[None], values, shape, is_coalesced=True, check_invariants=False)
 
 
 class ProcessGroup:
@@ -125,7 +184,9 @@ class ProcessGroup:
     def _swapped(self, gradient: Gradient, parameters: Sequence[Tensor], other: int) -> Gradient:
         """Exchange gradients with another process; return its gradient."""
         # What it has of each parameter: some rows, all, or nothing.
-        kinds = self._each([one if one is None else rows_of(one).cpu() if one.is_sparse else "all" for one in gradient])
+        kinds = self._each(
+            [one if one is None else one.indices()[0].cpu() if one.is_sparse else "all" for one in gradient]
+        )
         theirs: Gradient = []
         for kind, parameter in zip(kinds[other], parameters, strict=True):
             shape = (len(kind), *parameter.shape[1:]) if isinstance(kind, Tensor) else parameter.shape

@@ -4,7 +4,7 @@ import logging
 import platform
 import resource
 import sys
-import time
+import timeit
 from typing import Any
 
 import torch
@@ -18,23 +18,14 @@ log = logging.getLogger(__name__)
 
 def warn_if_bf16_is_slow(device: torch.device) -> None:
     """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them."""
-    if device.type == "cpu" and (times := cpu_bf16_time()) > 1:
+    if device.type == "cpu" and (times := _seconds(torch.bfloat16) / _seconds(torch.float32)) > 1:
         log.warning("bf16: matrix products take %.1f times as long as in float32 on this CPU; use fp32", times)
-
-
-def cpu_bf16_time() -> float:
-    """Return how many times as long as in float32 matrix products in bfloat16 take on this processor, measured."""
-    return _seconds(torch.bfloat16) / _seconds(torch.float32)
 
 
 def _seconds(kind: torch.dtype) -> float:
     """Return the shortest of three times for multiplying 256 vectors by a square layer."""
-    vectors, layer, taken = torch.ones(256, 384, dtype=kind), torch.ones(384, 384, dtype=kind), []
-    for _ in range(3):
-        began = time.perf_counter()
-        vectors @ layer
-        taken.append(time.perf_counter() - began)
-    return min(taken)
+    vectors, layer = torch.ones(256, 384, dtype=kind), torch.ones(384, 384, dtype=kind)
+    return min(timeit.repeat(lambda: vectors @ layer, number=1, repeat=3))
 
 
 def used(seconds: float, device: torch.device) -> dict[str, Any]:
@@ -75,20 +66,14 @@ def device_of(name: str) -> torch.device:
             f"--device {name}: not available; available: {', '.join(k for k, v in available.items() if v)}"
         )
     own = rank()
-    if own.count > 1 and name == "mps":
+    if own.count == 1 or name == "cpu":
+        return torch.device(name)
+    if name == "mps":
         raise ConfigError("--device mps: supports one process; use --device cpu for several")
-    if own.count > 1 and name == "cuda":
-        return _own_gpu(own.local)
-    return torch.device(name)
-
-
-def _own_gpu(local: int) -> torch.device:
-    """Return the GPU for a process number on its machine."""
-    there = torch.cuda.device_count()
-    if local >= there:
+    if own.local >= (there := torch.cuda.device_count()):
         raise ConfigError(
-            f"--device cuda: process {local} of this machine has no GPU; there are {there}. Start torchrun with "
+            f"--device cuda: process {own.local} of this machine has no GPU; there are {there}. Start torchrun with "
             f"--nproc-per-node {there} at most, or take --device cpu"
         )
-    torch.cuda.set_device(local)
-    return torch.device("cuda", local)
+    torch.cuda.set_device(own.local)
+    return torch.device("cuda", own.local)

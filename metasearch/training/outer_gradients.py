@@ -33,9 +33,8 @@ from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import OutOfMemory, first_line
-from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
+from metasearch.training.distributed import SINGLE_PROCESS, GradientSum, ProcessGroup, TreeSum, added
 from metasearch.training.packing import Network, PackedBatch, PackedEncoder, PackedModule, Parts
-from metasearch.training.tree_reduce import GradientSum, TreeSum, added
 
 log = logging.getLogger(__name__)
 

@@ -15,17 +15,21 @@ Nothing else in the package steps an optimiser.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from metasearch.algorithms.base import Learner
+from metasearch.algorithms.base import Learner, OuterLoss
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
-from metasearch.errors import RunFolderError, first_line
+from metasearch.episodes.episode import Episode, brief, whole
+from metasearch.errors import NonFiniteError, RunFolderError, first_line
+from metasearch.io import atomic_write
 from metasearch.runs import signals
 from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
@@ -35,7 +39,6 @@ from metasearch.training.hardware import warn_if_bf16_is_slow
 from metasearch.training.optimizer import MOMENTS
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Schedule, rate
-from metasearch.training.step import StepGradient, clip, norm_of, rows_or_all
 
 log = logging.getLogger(__name__)
 Reason = Literal["finished", "patience", "interrupted"]
@@ -86,6 +89,84 @@ class Outcome:
         return {
             "patience": "the dev score stopped improving", "finished": "all steps done", "interrupted": "interrupted",
         }[self.reason]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StepGradient:
+    """An outer step's loss; its gradient is in `.grad` of the learner's parameters.
+
+    `number` counts from 1, `norm` is the Euclidean norm before clipping, and `rate` the learning rate as a term, where
+    it changes over time.
+    """
+
+    number: int
+    phase: str
+    episodes: Sequence[Episode]
+    loss: OuterLoss
+    norm: Tensor
+    rate: Mapping[str, float]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Loss, its terms, the norm and a rate that changes, as the log has them."""
+        return {"loss": self.loss.total.item(), **self.loss.terms, "grad": self.norm.item(), **self.rate}
+
+    def require_finite(self) -> None:
+        """Raise `NonFiniteStep`, which names the episodes, unless loss and gradient are finite."""
+        # A finite loss can have a gradient that is not.
+        for value, what in ((self.loss.total, "loss"), (self.norm, "gradient norm")):
+            if not torch.isfinite(value):
+                raise NonFiniteStep(self, f"{what} at outer step {self.number} is {value.item()}")
+
+
+class NonFiniteStep(NonFiniteError):
+    """The loss or the gradient of an outer step is not finite; the weights were not updated."""
+
+    def __init__(self, step: StepGradient, problem: str) -> None:
+        terms = ", ".join(f"{name} {term:.4g}" for name, term in step.loss.terms.items())
+        super().__init__(
+            f"the {step.phase} {problem} ({terms}), of episodes {brief(step.episodes)}; the weights were not updated. "
+            "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
+        )
+        self.step = step
+
+
+@contextmanager
+def save_failed_batch(folder: Path) -> Iterator[None]:
+    """Write the texts of a non-finite step to `nonfinite-step-N.txt` in a run folder; the error names it."""
+    try:
+        yield
+    except NonFiniteStep as error:
+        path = folder / f"nonfinite-step-{error.step.number}.txt"
+        atomic_write(path, "\n".join(_lines(error.step)) + "\n")
+        raise NonFiniteError(f"{error}. The texts of this step are in {path}") from error
+
+
+def _lines(step: StepGradient) -> Iterator[str]:
+    for number, episode in enumerate(step.episodes, 1):
+        yield f"episode {number} of {len(step.episodes)}: {episode.arrangement}"
+        yield from (f"  {line}" for line in whole(episode))
+
+
+def rows_or_all(parameter: Tensor) -> Tensor:
+    """Return a parameter's gradient, or the rows of a sparse one, in the same memory."""
+    assert parameter.grad is not None
+    if not parameter.grad.is_sparse:
+        return parameter.grad
+    parameter.grad = parameter.grad.coalesce()  # as it is already, unless two were added on a GPU
+    return parameter.grad.values()
+
+
+def norm_of(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the joint Euclidean norm of dense tensors."""
+    norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
+    return norm
+
+
+def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
+    """Scale tensors of this norm down to the longest one allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
+    # 1e-6 as in torch. Multiplied where the factor is 1, too: to ask for it first would wait for the GPU.
+    torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))
 
 
 @dataclass

@@ -20,13 +20,13 @@ from metasearch.algorithms.maml import MAML
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Candidate, Question
-from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
+from metasearch.episodes.episode import TRIPLET_ROLES, Episode, LabelledSet, Triplet
 from metasearch.training.outer_gradients import OuterGradients
 
 ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7}
 """Texts as angles on the unit circle, so that every cosine is that of a difference."""
 NUMBER = {text: i for i, text in enumerate(ANGLE)}
-HEAT, OWN_HEAT, WEIGHT = 0.5, 0.8, 0.7
+HEAT = 0.5
 ALIGNS = ("infonce", "jsd")
 
 
@@ -93,18 +93,15 @@ def test_jsd_is_that_of_the_shares_that_candidates_have_of_a_question_and_its_tr
 
 
 @pytest.mark.parametrize("align", ALIGNS)
-def test_the_term_is_added_with_its_weight_and_temperature_and_a_repeated_candidate_counts_once(align):
+def test_the_term_is_added_and_a_repeated_candidate_counts_once(align):
     columns = {"question": "qqr", "positive": "pps", "negative": "nnn", "translation": "tvu"}
     batch = EmbeddedSet({k: at(v) for k, v in columns.items()}, {k: number(v) for k, v in columns.items()})
 
     def loss(**options):
-        return InfoNCE(InfoNCE.Options(temperature=OWN_HEAT, **options))(batch).item()
+        return InfoNCE(InfoNCE.Options(temperature=HEAT, **options))(batch).item()
 
     term = {"infonce": contrasted("qqr", "tvu"), "jsd": divergence(at("qqr"), at("tvu"), at("psn"), HEAT).item()}[align]
-    added = loss(align=align, align_weight=WEIGHT, align_temperature=HEAT) - loss()
-    assert added == pytest.approx(WEIGHT * term, rel=1e-10)
-    assert loss(align=align) == loss(align=align, align_weight=1, align_temperature=OWN_HEAT)
-    assert loss(align=align) != loss(align=align, align_temperature=HEAT)
+    assert loss(align=align) - loss() == pytest.approx(term, rel=1e-10)
 
 
 VECTORS = st.integers(0, 2**32).map(lambda seed: np.random.default_rng(seed).normal(size=(3, 5, 4)))
@@ -147,10 +144,7 @@ def translated(name, size):
     sets = [
         LabelledSet(
             variant,
-            tuple(
-                TranslatedTriplet(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i]), said[i])
-                for i in range(size)
-            ),
+            tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i], said[i]) for i in range(size)),
         )
         for j in range(2)
     ]
@@ -168,17 +162,17 @@ def by_hand(encoder, weights, examples, align):
         return -torch.log(score[0] / sum(score))
 
     def likely(anchor):
-        score = torch.stack([torch.exp(cosine(anchor, other) / OWN_HEAT) for other in everything])
+        score = torch.stack([torch.exp(cosine(anchor, other) / HEAT) for other in everything])
         return score / score.sum()
 
     rows = [example.texts for example in examples.examples]
-    role = {text: role for row in rows for text, role in zip(row, TranslatedTriplet.roles.values(), strict=True)}
+    role = {text: role for row in rows for text, role in zip(row, [*TRIPLET_ROLES.values(), "question"], strict=True)}
     vector = {
         text: functional_call(encoder.embedder, weights, (encoder.features([text], kind),))[0]
         for text, kind in role.items()
     }
     everything = sorted({text for _, *answers, _ in rows for text in answers})
-    labelled = {example.triplet.question.text: set(example.answers) for example in reversed(examples.examples)}
+    labelled = {example.question.text: set(example.answers) for example in reversed(examples.examples)}
     total = 0.0
     for q, p, _, t in rows:
         wrong = set(everything) - {right for asked, right, _, _ in rows if asked == q} - labelled[q]
@@ -188,17 +182,17 @@ def by_hand(encoder, weights, examples, align):
         if align == "infonce":
             there = {said for *_, said in rows} - {said for asked, *_, said in rows if asked == q}
             back = {asked for asked, *_ in rows} - {asked for asked, *_, said in rows if said == t}
-            term = (cross_entropy(q, t, there, OWN_HEAT) + cross_entropy(t, q, back, OWN_HEAT)) / 2
+            term = (cross_entropy(q, t, there, HEAT) + cross_entropy(t, q, back, HEAT)) / 2
         else:
             first, second = likely(q), likely(t)
             middle = (first + second) / 2
             term = ((first * torch.log(first / middle)).sum() + (second * torch.log(second / middle)).sum()) / 2
-        total = total + WEIGHT * term
+        total = total + term
     return total / len(rows)
 
 
 def settings(align):
-    return Loss(name="infonce", temperature=HEAT, align=align, align_weight=WEIGHT, align_temperature=OWN_HEAT)
+    return Loss(name="infonce", temperature=HEAT, align=align)
 
 
 @pytest.mark.parametrize(("align", "first_order"), [("none", False), ("infonce", True), ("jsd", False)])
@@ -241,7 +235,7 @@ CASES = [
 @pytest.mark.parametrize(("case", "family", "align"), list(zip(CASES, FAMILIES, cycle(ALIGNS), strict=False)), ids=str)
 def test_every_learner_has_the_same_gradient_as_its_formula_also_in_shards(case, family, align):
     """To 1e-10 in float64, and not that of the loss without the term."""
-    learner = case.learn(encoder_of(family), Loss(name="infonce", align=align, align_weight=5), inner_steps=2)
+    learner = case.learn(encoder_of(family), Loss(name="infonce", align=align), inner_steps=2)
     episodes = case.episodes()
     plain, whole = on_both(learner, episodes)
     cut = outer(learner, episodes, partial(OuterGradients(learner.encoder), shards=2))

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from helpers.reference import assert_same, gradients, learned, weights_of
 from helpers.small import SmallEncoder, SmallNet
-from metasearch.algorithms.ema import EMA, Average, share
+from metasearch.algorithms.ema import EMA, share
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.data.translation import Translation
@@ -116,40 +116,44 @@ def test_scaled_down_the_teacher_moves_as_far_in_a_shorter_training(total):
     assert moved == pytest.approx(1 - 0.592, abs=2e-3)
 
 
-def line(values):
-    module = nn.Linear(len(values), 1, bias=False)
+class Lines:
+    """An encoder whose network is some weights."""
+
+    name, device = "lines", torch.device("cpu")
+
+    def __init__(self, values):
+        self.embedder = nn.Module()
+        self.embedder.weight = nn.Parameter(values.clone())
+
+
+def follow(begin, goal, steps, share):
+    """Return an EMA teacher's learner after steps with a share of a student that stands at the goal from the first."""
+    learner = EMA(Lines(begin), Loss(), EMA.Options(tau=1 - share, schedule="constant"))
     with torch.no_grad():
-        module.weight.copy_(torch.tensor([values]))
-    return module
+        learner.encoder.embedder.weight.copy_(goal)
+    for _ in range(steps):
+        learner.after_step()
+    return learner
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (7,), (2**20 + 5,), (1000, 131)])
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (2**20 + 5,), (1000, 131)])
 def test_weights_of_any_shape_are_averaged_whole(shape):
-    student, teacher = nn.Module(), nn.Module()
-    for module, seed in ((student, 0), (teacher, 1)):
-        module.weight = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(seed)))
-    expected = torch.lerp(teacher.weight.detach().double(), student.weight.detach().double(), 0.3)
-    Average(student, teacher).move(0.3)
-    assert torch.equal(teacher.weight.detach(), expected.float())
+    begin, goal = (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) for seed in (1, 0))
+    expected = torch.lerp(begin.double(), goal.double(), 0.25)
+    assert torch.equal(follow(begin, goal, 1, 0.25).teacher.weight, expected.float())
 
 
 def test_float32_loses_every_small_move_and_the_average_none():
     """A share of 1e-5 of a difference of 0.25 % is below half of the last bit of 1."""
-    begin, goal, steps, small = [1.0, -1.5, 0.75, 1e-3], [1.0025, -1.504, 0.7515, 1.003e-3], 5_000, 1e-5
-    student, teacher, naive = line(goal), line(begin), line(begin)
-    average = Average(student, teacher)
-    start, end = naive.weight.detach().clone().double(), student.weight.detach().double()
-    for _ in range(steps):
-        average.move(small)
-        with torch.no_grad():
-            naive.weight.lerp_(student.weight, small)
-    assert torch.equal(naive.weight.double(), start)
-    exact = end + (start - end) * (1 - small) ** steps
-    found = average.state()["teacher.weight"]
-    assert ((found - exact).abs() <= 1e-6 * (end - start).abs()).all()
+    start, end = torch.tensor([1.0, -1.5, 0.75, 1e-3]), torch.tensor([1.0025, -1.504, 0.7515, 1.003e-3])
+    steps, small = 5_000, 1e-5
+    assert torch.equal(torch.lerp(start, end, small), start)
+    learner = follow(start, end, steps, small)
+    exact = end.double() + (start.double() - end) * (1 - small) ** steps
+    assert ((learner.state()["teacher.weight"] - exact).abs() <= 1e-6 * (end - start).abs()).all()
     # The weights that the teacher runs on are that to the last bit.
-    assert ((teacher.weight.double() - exact).abs() <= 2**-24 * exact.abs()).all()
-    assert ((teacher.weight.double() - start).abs() > 0).all()
+    assert ((learner.teacher.weight.double() - exact).abs() <= 2**-24 * exact.abs()).all()
+    assert (learner.teacher.weight != start).all()
 
 
 def walked(encoder, steps, **options):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from helpers.small import UNUSED, SmallEncoder
-from metasearch.algorithms import inner_loop, stand_in
+from metasearch.algorithms import inner_loop
 from metasearch.algorithms.inner_loop import Fall, Model
 
 ORDERS = pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
@@ -94,7 +94,7 @@ def test_learn2learn_is_imported_late_and_without_what_it_loads_for_other_algori
 @pytest.mark.slow
 def test_without_learn2learn_the_stand_in_serves_and_a_line_says_so():
     line, last = lacking("learn2learn")
-    assert last == "metasearch.algorithms.stand_in learn2learn"
+    assert last == "metasearch.algorithms.inner_loop learn2learn"
     assert "built-in MAML (learn2learn is not installed" in line
 
 
@@ -103,7 +103,7 @@ def test_without_learn2learn_the_stand_in_serves_and_a_line_says_so():
 def test_the_stand_in_has_the_bits_of_learn2learn(first_order, net):
     """Two clones of one module, three steps, both functions that are used, and the outer gradient."""
     found = []
-    for maml, update in (inner_loop.maml(), (stand_in.MAML, stand_in.maml_update)):
+    for maml, update in (inner_loop.maml(), (inner_loop.BuiltinMAML, inner_loop.builtin_update)):
         module, losses = net(), []
         model = maml(module, lr=0.3, first_order=first_order, allow_unused=True, allow_nograd=True)
         for seed in (1, 2):

@@ -10,8 +10,7 @@ import torch
 from helpers.reference import Reference, assert_same, distance, gradients, learned, weights_of
 from helpers.small import UNUSED, SmallEncoder, episode
 from metasearch.algorithms.fine_tune import FineTune
-from metasearch.algorithms.maml import MAML
-from metasearch.algorithms.meta_sgd import MetaSGD
+from metasearch.algorithms.maml import MAML, MetaSGD
 from metasearch.algorithms.reptile import Reptile
 from metasearch.config.recipe import Loss
 

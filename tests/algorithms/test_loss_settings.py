@@ -17,8 +17,7 @@ from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.training.trainer import Trainer
 
-ALIGN = {"align": "none", "align_weight": 1.0, "align_temperature": None}
-INFONCE = {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05, **ALIGN}
+INFONCE = {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05, "align": "none"}
 
 
 def read(tmp_path, written):
@@ -36,10 +35,7 @@ def read(tmp_path, written):
         ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
         ("{name: infonce}", INFONCE),
         ("{name: infonce, temperature: 0.1, margin: 0.2}", {**INFONCE, "margin": 0.2, "temperature": 0.1}),
-        (
-            "{name: infonce, align: infonce, align_weight: 0.5, align_temperature: 0.1}",
-            {**INFONCE, "align": "infonce", "align_weight": 0.5, "align_temperature": 0.1},
-        ),
+        ("{name: infonce, align: infonce}", {**INFONCE, "align": "infonce"}),
         (
             "{name: [infonce, cosine-mse], temperature: 0.1}",
             {**INFONCE, "name": ["infonce", "cosine-mse"], "temperature": 0.1},

@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from metasearch.algorithms.losses.base import EmbeddedSet
-from metasearch.algorithms.losses.cosine_mse import CosineMSE
-from metasearch.algorithms.losses.triplet import Triplet
+from metasearch.algorithms.losses.paper import CosineMSE, Triplet
 
 EPS = 1e-6
 DISTANCES = ["euclidean", "cosine"]

@@ -91,7 +91,7 @@ def test_a_translation_of_a_labelled_question_is_there_though_it_has_no_label_it
     check_sizes(uneven, recipe, seed=1)
     sampler = samplers(uneven, recipe, seed=1)["meta-train"]
     drawn = [each for i in range(20) for labelled in sampler.episode(i).sets for each in labelled.examples]
-    assert all(each.translation.id == each.triplet.question.id for each in drawn)
+    assert all(each.translation.id == each.question.id for each in drawn)
 
 
 @pytest.mark.parametrize("mode", ["mono-mono", "mixt"])

@@ -7,7 +7,7 @@ import pytest
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.data.translation import Translation
-from metasearch.episodes.episode import TranslatedTriplet, Triplet
+from metasearch.episodes.episode import Triplet
 
 ASKED = Question("q", "el", "Where?", "article")
 NEAR = Candidate("p", "ar", "Here. A paragraph.", "article", ("q",), "Here.")
@@ -19,7 +19,7 @@ KINDS = {
         None,
         ["? Where?", "  + ar: Here.", "  - hi: There."],
     ),
-    TranslatedTriplet(Triplet(ASKED, NEAR, FAR), replace(ASKED, language="de", text="Wo?")): (
+    Triplet(ASKED, NEAR, FAR, translation=replace(ASKED, language="de", text="Wo?")): (
         {
             "question": ("question", "Where?"),
             "positive": ("candidate", NEAR.text),
@@ -61,6 +61,5 @@ def test_a_kind_of_examples_says_its_texts_roles_languages_score_and_lines(examp
 
 def test_kinds_with_a_question_say_which_texts_are_labelled_as_its_answers():
     triplet = Triplet(ASKED, NEAR, FAR, (NEAR.text, "Over there."))
-    translated = TranslatedTriplet(triplet, replace(ASKED, language="de", text="Wo?"))
-    assert triplet.answers == translated.answers == (NEAR.text, "Over there.")
-    assert {e.answers for e in KINDS if not isinstance(e, Triplet | TranslatedTriplet)} == {()}
+    assert triplet.answers == (NEAR.text, "Over there.")
+    assert {e.answers for e in KINDS} == {()}

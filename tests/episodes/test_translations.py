@@ -10,8 +10,7 @@ from helpers.corpus import LANGUAGES, FakeEncoder, episodes_of, retrieval
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library, load_recipe
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.pairs import QuestionTranslations
-from metasearch.episodes.samplers import check_sizes, samplers
+from metasearch.episodes.samplers import QuestionTranslations, check_sizes, samplers
 from metasearch.episodes.triplets import NearestCandidates
 from metasearch.errors import ConfigError, DataError
 
@@ -30,7 +29,7 @@ def translating(data, *arrangements, **settings):
 
 
 def plain(examples):
-    return tuple(example.triplet for example in examples.examples)
+    return tuple(replace(example, translation=None) for example in examples.examples)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -45,7 +44,7 @@ def test_every_translation_is_of_its_question_in_another_language_of_the_arrange
     for sampler in samplers(benchmark, recipe, seed=1).values():
         for episode in sampler.batch(0, 10):
             for example in (example for found in episode.sets for example in found.examples):
-                own = example.triplet.question
+                own = example.question
                 assert example.translation == asked[example.translation.language, own.id]
                 assert example.translation.language in episode.arrangement.languages - {own.language}
                 assert example.translation.language not in zero_shot
@@ -63,7 +62,7 @@ def test_languages_are_drawn_evenly_for_each_triplet():
     assert (of["hi"], of["de"]) == ({"de": 100 * 12}, {"hi": 100 * 12})
     questions = {}
     for example in drawn[0].examples + drawn[2].examples:
-        questions.setdefault(example.triplet.question.id, set()).add(example.translation.language)
+        questions.setdefault(example.question.id, set()).add(example.translation.language)
     assert {"ar", "hi"} in questions.values()
 
 

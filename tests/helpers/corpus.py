@@ -12,8 +12,7 @@ import numpy as np
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Episodes, Loss
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.episodes.pairs import PairSampler
-from metasearch.episodes.samplers import EpisodeSampler
+from metasearch.episodes.samplers import EpisodeSampler, PairSampler
 from metasearch.episodes.triplets import TripletSampler
 
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr")

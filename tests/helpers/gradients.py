@@ -1,7 +1,7 @@
 """Gradients of trainings and their reference: small encoders, batches of awkward texts, and whole outer gradients."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle, islice
 
@@ -26,7 +26,7 @@ from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.neutral import append, estimate
-from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
+from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.training.outer_gradients import OuterGradients
 
 FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "static", "neutral")
@@ -84,11 +84,11 @@ def triplets(texts: Iterator[str], size: int) -> list[Triplet]:
     return [Triplet(asked[i // 2], answers[i], answers[i + 1]) for i in range(size)]
 
 
-def translated(texts: Iterator[str], size: int) -> list[TranslatedTriplet]:
+def translated(texts: Iterator[str], size: int) -> list[Triplet]:
     """Return such triplets with translations; those of a question that two share are in two languages."""
     plain = triplets(texts, size)
     said = [Question(t.question.id, "ar" if i % 2 else "hi", next(texts), "article") for i, t in enumerate(plain)]
-    return [TranslatedTriplet(triplet, each) for triplet, each in zip(plain, said, strict=True)]
+    return [replace(triplet, translation=each) for triplet, each in zip(plain, said, strict=True)]
 
 
 def scored(texts: Iterator[str], size: int) -> list[ScoredPair]:

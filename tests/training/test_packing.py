@@ -1,7 +1,6 @@
 """Packed texts, groups of padded ones, slices of the word table: the same vectors, whatever stands beside a text."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.packing.encoder import Network
-from metasearch.training.packing.layout import attend, groups_of, lay_out, packed, packing_plan
+from metasearch.training.packing.layout import attend, lay_out, packed, packing_plan
 
 OUTPUTS = ["sentence", "pooled", "embedding", "tokens", "states"]
 EXACT = {"rtol": 1e-11, "atol": 1e-12}
@@ -135,21 +134,6 @@ def test_the_gradient_of_the_word_table_has_no_other_rows():
     assert table.sparse_dim() == 1
     assert table.indices()[0].tolist() == sorted(words | {0})
     assert all(g is None or not g.is_sparse for n, g in found.given.items() if "word_embeddings" not in n)
-
-
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=9), st.integers(0, 60))
-def test_groups_cost_least_of_all_cuts(lengths, call):
-    """A group costs its texts times the longest of them, and a call; every way to cut the sorted texts is tried."""
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-
-    def cost(groups):
-        return sum(len(group) * max(lengths[i] for i in group) + call for group in groups)
-
-    found = groups_of(order, lengths, call)
-    assert [i for group in found for i in group] == order
-    cuts = (c for size in range(len(order)) for c in combinations(range(1, len(order)), size))
-    best = min(cost([order[a:b] for a, b in zip((0, *cut), (*cut, len(order)), strict=True)]) for cut in cuts)
-    assert cost(found) == best
 
 
 def test_a_family_that_cannot_be_packed_is_padded_in_groups_of_similar_length():

@@ -5,7 +5,7 @@ Notation used for tensor shapes: B examples in a set, D dimensions of an embeddi
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -55,11 +55,6 @@ class Loss(ABC):
         """Columns needed with these options: the class's own, and maybe more."""
         return self.columns
 
-    @property
-    def idle(self) -> tuple[str, ...]:
-        """Options that were given and do nothing beside the others."""
-        return ()
-
     @abstractmethod
     def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the scalar loss of a set from vectors `(B, D)` for the columns `needed`."""
@@ -103,13 +98,9 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     if values:
         names = " or ".join(_names(settings))
         log.warning("loss '%s' ignores options of other losses: %s", names, ", ".join(values))
-    for name, loss in zip(_names(settings), losses, strict=True):
-        idle = [f"loss.{option}={getattr(loss.options, option)}" for option in loss.idle]
-        if idle:
-            log.warning("loss '%s': these options have no effect with the others: %s", name, ", ".join(idle))
 
 
-def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
+def fitting(losses: tuple[Loss, ...], columns: Collection[str]) -> Loss:
     """Return the loss that fits examples with these columns; `ConfigError` where none does."""
     for loss in losses:
         if set(loss.needed) <= set(columns):

@@ -15,7 +15,6 @@ from metasearch.algorithms.losses.base import (
     infonce,
     wrong_answers,
 )
-from metasearch.config.base import NonNegative, Rate
 
 # Terms that align questions with their translations, beside a loss of retrieval.
 #
@@ -59,8 +58,8 @@ class InfoNCE(Loss):
     """−1/B Σ_i log (exp(cos(q_i, p_i)/τ) / Σ_c exp(cos(q_i, c)/τ)), c = p_i and every wrong answer to question i.
 
     Wrong answers are the distinct texts among the positives of other questions and all negatives, less every text that
-    is labelled as an answer to the question. With `align`, λ times `contrast` or `divergence` is added, which aligns
-    questions with their translations.
+    is labelled as an answer to the question. `align` adds `contrast` or `divergence`, which align questions with their
+    translations.
     """
 
     class Options(Temperature):
@@ -69,13 +68,9 @@ class InfoNCE(Loss):
         Attributes:
             align: `infonce`: a question and its translation find each other in the set; `jsd`: the two have
                 the same distribution over the candidates of the set.
-            align_weight: λ.
-            align_temperature: temperature of that term; by default τ.
         """
 
         align: Literal["none", "infonce", "jsd"] = "none"
-        align_weight: NonNegative = 1.0
-        align_temperature: Rate | None = None
 
     options: Options
     columns = ("question", "positive")
@@ -84,13 +79,6 @@ class InfoNCE(Loss):
     def needed(self) -> tuple[str, ...]:
         """Columns that it needs: translations, too, where it aligns."""
         return self.columns if self.options.align == "none" else (*self.columns, "translation")
-
-    @property
-    def idle(self) -> tuple[str, ...]:
-        """Changed options of the alignment term although the term is off."""
-        fields = type(self).Options.model_fields
-        changed = (name for name in _ALIGNS if getattr(self.options, name) != fields[name].default)
-        return tuple(changed) if self.options.align == "none" else ()
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
         """Return the loss of `question`, `positive` and, if present, `negative` and `translation`, each `(B, D)`."""
@@ -101,16 +89,10 @@ class InfoNCE(Loss):
         loss = infonce(batch.vectors["question"], candidates, wrong, self.options.temperature)
         if self.options.align == "none":
             return loss
-        return loss + self.options.align_weight * self._aligned(batch, candidates[first_of_equal(texts)])
-
-    def _aligned(self, batch: EmbeddedSet, distinct: Tensor) -> Tensor:
-        """Return the alignment term; `distinct` are the vectors of different candidate texts `(C, D)`."""
-        question, translation = batch.vectors["question"], batch.vectors["translation"]
-        temperature = self.options.align_temperature or self.options.temperature
+        question, translation, tau = batch.vectors["question"], batch.vectors["translation"], self.options.temperature
         if self.options.align == "jsd":
-            return divergence(question, translation, distinct, temperature)
-        return contrast(question, translation, batch.texts["question"], batch.texts["translation"], temperature)
+            return loss + divergence(question, translation, candidates[first_of_equal(texts)], tau)
+        return loss + contrast(question, translation, batch.texts["question"], batch.texts["translation"], tau)
 
 
-_ALIGNS = ("align_temperature", "align_weight")
 LOSS = InfoNCE

@@ -25,8 +25,7 @@ from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.schedule import Phase, Schedule
-from metasearch.training.step import save_failed_batch
-from metasearch.training.trainer import Outcome, Trainer, log_memory
+from metasearch.training.trainer import Outcome, Trainer, log_memory, save_failed_batch
 
 log = logging.getLogger(__name__)
 

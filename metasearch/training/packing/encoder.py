@@ -3,7 +3,7 @@
 import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock
@@ -20,6 +20,7 @@ from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.inputs import input_of
+from metasearch.training.distributed import GradientSum, of_rows
 from metasearch.training.packing.layout import (
     ATTENTION,
     Group,
@@ -29,7 +30,6 @@ from metasearch.training.packing.layout import (
     packing_plan,
     token_rows,
 )
-from metasearch.training.tree_reduce import GradientSum
 
 
 class Checkpointed(nn.Module):
@@ -89,12 +89,12 @@ class Network:
     """
 
     def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: Checkpointing = "off") -> None:
-        shared: list[object] = list(encoder.embedder.parameters())
-        if model := getattr(encoder.embedder, "model", None):
-            shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
+        model = encoder.embedder.model
+        shared = [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
         # The copy shares what is in the memo: `run` replaces trained weights and only reads frozen ones.
-        self._module: nn.Module = copy.deepcopy(encoder.embedder, {id(part): part for part in shared})
-        if plan.packs and isinstance(self._module, Embedder):
+        memo = {id(part): part for part in (*encoder.embedder.parameters(), *shared)}
+        self._module: Embedder = copy.deepcopy(encoder.embedder, memo)
+        if plan.packs:
             # The copy has a configuration of its own; the encoder keeps its attention.
             input_of(self._module.model).attend_with(ATTENTION)
         if checkpointing == "layers":
@@ -168,7 +168,6 @@ class Workers:
     def __init__(self, make: Callable[[], Network]) -> None:
         self._make = make
         self._networks: list[Network] = [make()]
-        self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result], most: int) -> Iterator[Result]:
         """Yield the result of `work` on each job, in their order, by `most` threads; by the caller's own if it is 1."""
@@ -190,35 +189,27 @@ class Workers:
             finally:
                 free.put(network)
 
-        # Together they have as many threads of operations as the caller alone.
-        pool = self._pool(count, max(1, torch.get_num_threads() // count))
+        # Together they have as many threads of operations as the caller alone, whose own number is a setting of it.
+        threads = max(1, torch.get_num_threads() // count)
         waiting: deque[Future[Result]] = deque()
-        try:
-            for job in jobs:
-                # One more than there are threads: none is idle, and few results wait for their turn.
-                if len(waiting) > count:
+        # At its end the pool waits: a network that still runs must not be given to the next jobs.
+        with ThreadPoolExecutor(count, "metasearch-worker", torch.set_num_threads, (threads,)) as pool:
+            try:
+                for job in jobs:
+                    # One more than there are threads: none is idle, and few results wait for their turn.
+                    if len(waiting) > count:
+                        yield waiting.popleft().result()
+                    waiting.append(pool.submit(run, job))
+                while waiting:
                     yield waiting.popleft().result()
-                waiting.append(pool.submit(run, job))
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            # Also when a job failed, or the caller stopped half-way.
-            for future in waiting:
-                future.cancel()
-            wait(waiting)  # a network that still runs must not be given to the next jobs
+            finally:
+                # Also when a job failed, or the caller stopped half-way.
+                pool.shutdown(cancel_futures=True)
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""
         for network in self._networks:
             network.train(mode)
-
-    def _pool(self, count: int, threads: int) -> ThreadPoolExecutor:
-        if (count, threads) not in self._pools:
-            # The number of threads of an operation is a setting of the thread that calls it; the caller keeps its own.
-            self._pools[count, threads] = ThreadPoolExecutor(
-                count, "metasearch-worker", initializer=torch.set_num_threads, initargs=(threads,)
-            )
-        return self._pools[count, threads]
 
 
 _DEFAULT_WORKERS = 4
@@ -278,30 +269,26 @@ class PackedBatch:
 
     def cut(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Cut the embedding matrix to the slice, in one or several lists of all weights or their values."""
-        return [self._in_slice(i, value.detach()) for i, value in enumerate(values)]
+        return [value.detach()[self.rows] if self._is_sliced(i) else value.detach() for i, value in enumerate(values)]
 
     def spread(self, gradient: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Return a gradient of `cut` values for the whole tensors; the slice's is a sparse tensor of rows."""
-        return [None if one is None else self._in_whole(i, one) for i, one in enumerate(gradient)]
+        return [self._whole(one) if self._is_sliced(i) else one for i, one in enumerate(gradient)]
 
-    def _in_slice(self, place: int, value: Tensor) -> Tensor:
-        return value if self.rows is None or not self._is_table(place) else value[self.rows]
+    def _is_sliced(self, place: int) -> bool:
+        return self.rows is not None and place % len(self.packed.weights) == self.packed.plan.table
 
-    def _in_whole(self, place: int, gradient: Tensor) -> Tensor:
-        if self.rows is None or not self._is_table(place):
-            return gradient
-        return _in_table(gradient, self.packed.weights[place % len(self.packed.weights)], self.rows)
-
-    def _is_table(self, place: int) -> bool:
-        return place % len(self.packed.weights) == self.packed.plan.table
-
-
-def _in_table(of_rows: Tensor, table: Tensor, rows: Tensor) -> Tensor:
-    """Return a row gradient as a gradient of the matrix; sparse where devices support it."""
-    if table.device.type not in ("cpu", "cuda"):
-        return torch.zeros_like(table).index_copy_(0, rows, of_rows)
-    # Rows are ascending and distinct, so it is coalesced already; to sort and check them again would cost time.
-    return torch.sparse_coo_tensor(rows[None], of_rows, table.shape, is_coalesced=True, check_invariants=False)
+    def _whole(self, gradient: Tensor | None) -> Tensor | None:
+        """Return the gradient of the slice as one of the matrix; sparse where devices support it."""
+        if gradient is None:
+            return None
+        assert self.rows is not None
+        assert self.packed.plan.table is not None
+        table = self.packed.weights[self.packed.plan.table]
+        if table.device.type not in ("cpu", "cuda"):
+            return torch.zeros_like(table).index_copy_(0, self.rows, gradient)
+        # Rows are ascending and distinct.
+        return of_rows(gradient, self.rows, table.shape)
 
 
 def most_tokens(device: torch.device) -> int:
@@ -380,7 +367,7 @@ class Parts:
 
 def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST) -> list[list[int]]:
     """Return text numbers for up to `count` parts with about `least` tokens or more, in ascending length."""
-    if count < 2 or len(texts) < 2 or not isinstance(encoder.embedder, Embedder):
+    if count < 2 or len(texts) < 2:
         return [list(range(len(texts)))]
     lengths = encoder.lengths(texts, "text")
     # numpy's default sort may put equal lengths in any order, and so texts into other parts.

@@ -7,8 +7,9 @@ Token ids are renumbered within the slice of the embedding matrix that the texts
 has as many rows as the texts have different tokens. None of this changes a vector.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -82,61 +83,42 @@ def attend(
     longest)`, and `place`, the number of each token there `(N,)`. With a `sliding_window`, tokens see only nearer
     tokens.
     """
+    qkv = (query, key, value)
+    inner = partial(F.scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
     if inside is not None and place is not None:
-        return _at_once(query, key, value, dropout, scaling, inside, place, sliding_window), None
+        return _at_once(inner, qkv, inside, place, sliding_window), None
     if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            output = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans, sliding_window)
+            output = _in_runs(inner, [tensor.float() for tensor in qkv], spans, sliding_window)
         return output.to(query.dtype), None
-    return _in_runs(query, key, value, dropout, scaling, spans, sliding_window), None
+    return _in_runs(inner, qkv, spans, sliding_window), None
 
 
-def _in_runs(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout: float,
-    scaling: float | None,
-    spans: Spans,
-    window: int | None,
-) -> Tensor:
+def _in_runs(inner: Callable[..., Tensor], qkv: Sequence[Tensor], spans: Spans, window: int | None) -> Tensor:
     """Attend in one call per run of texts with equal length; only results are copied."""
     sizes = [count * length for count, length in spans]
-    parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
     outputs = []
-    for (count, length), q, k, v in zip(spans, *parts, strict=True):
+    for (count, length), *run in zip(spans, *(torch.split(tensor[0], sizes, dim=1) for tensor in qkv), strict=True):
         # (heads, count · length, d) → (count, heads, length, d)
-        runs = [tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in (q, k, v)]
-        near = _near(length, window, query.device)
-        out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], near, dropout_p=dropout, scale=scaling)
+        q, k, v = (tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in run)
         # (count, heads, length, d) → (count · length, heads, d)
-        outputs.append(out.transpose(1, 2).flatten(0, 1))
+        outputs.append(inner(q, k, v, _near(length, window, q.device)).transpose(1, 2).flatten(0, 1))
     return torch.cat(outputs)[None]
 
 
 def _at_once(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout: float,
-    scaling: float | None,
-    inside: Tensor,
-    place: Tensor,
-    window: int | None,
+    inner: Callable[..., Tensor], qkv: Sequence[Tensor], inside: Tensor, place: Tensor, window: int | None
 ) -> Tensor:
     """Attend in one call for all texts, put side by side for as long as it takes."""
     # Zeros, not empty memory: a NaN in a masked value would come through the product with its weight 0.
     # `shape[1::2]` is (heads, d).
     rows = [
         tensor.new_zeros(inside.numel(), *tensor.shape[1::2]).index_copy(0, place, tensor[0].transpose(0, 1))
-        for tensor in (query, key, value)
+        for tensor in qkv
     ]
     q, k, v = (tensor.view(*inside.shape, *tensor.shape[1:]).transpose(1, 2) for tensor in rows)
     near, seen = _near(inside.shape[1], window, inside.device), inside[:, None, None]
-    out = F.scaled_dot_product_attention(
-        q, k, v, seen if near is None else seen & near, dropout_p=dropout, scale=scaling
-    )
-    return out.transpose(1, 2).flatten(0, 1)[place][None]
+    return inner(q, k, v, seen if near is None else seen & near).transpose(1, 2).flatten(0, 1)[place][None]
 
 
 def _near(length: int, window: int | None, device: torch.device) -> Tensor | None:
@@ -199,9 +181,6 @@ class PackingPlan:
 
 def packing_plan(encoder: Encoder) -> PackingPlan:
     """Return how an encoder's texts can be laid out, decided by a probe: other vectors mean another layout."""
-    if not isinstance(encoder.embedder, Embedder):
-        note = "its network is not known: texts are padded, gradients are of all weights"
-        return PackingPlan(False, None, notes=(note,))
     read = encoder.input
     training = encoder.embedder.training
     encoder.embedder.eval()
@@ -290,8 +269,8 @@ def _why_numbered(embedder: Embedder, read: InputModule, table: str) -> str | No
 Group = Sequence[tuple[Role, str]]
 """Texts that are encoded together, each with its role."""
 
-_CALL = 64
-"""Cost of one more forward pass, in tokens."""
+_BUCKET = 16
+"""Padded texts share a pass where their lengths lie between the same multiples of this."""
 
 
 @dataclass(frozen=True)
@@ -324,8 +303,6 @@ def lay_out(
     With `most`, a pass has at most about so many tokens. Also returns the rows of the embedding matrix in the slice,
     ascending; None for all rows.
     """
-    if not isinstance(encoder.embedder, Embedder):
-        return [_padded_by_role(encoder, group) for group in groups], None
     tokens = _tokens(encoder, groups)
     batches = [_batches(encoder, plan, [tokens[text] for text in group], most) for group in groups]
     sliced = None
@@ -357,7 +334,7 @@ def _batches(
     if plan.packs:
         at_once, columns = encoder.device.type != "cpu", encoder.columns
         return [packed([rows[i] for i in run], columns, plan.first, plan.padding, at_once) for run in runs], order
-    parts = [part for run in runs for part in groups_of(run, lengths)]
+    parts = [list(part) for run in runs for _, part in groupby(run, key=lambda i: lengths[i] // _BUCKET)]
     return [encoder.padded([rows[i] for i in part]) for part in parts], order
 
 
@@ -372,28 +349,6 @@ def runs_of(order: Sequence[int], lengths: Sequence[int], most: int) -> list[Seq
         runs[-1].append(i)
         left -= lengths[i]
     return list(runs)
-
-
-def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -> list[Sequence[int]]:
-    """Cut texts, in `order` of ascending length, into groups that minimise the cost of padding and calls."""
-    if not order:
-        return []
-    # A border between texts of equal length would save nothing.
-    borders = [0, *(i for i in range(1, len(order)) if lengths[order[i]] > lengths[order[i - 1]]), len(order)]
-    # Dynamic programming: `cost[i]` is the least for the texts before `borders[i]`, with a last group from
-    # `borders[cut[i]]` on.
-    cost, cut = [0], [0]
-    for i, end in enumerate(borders[1:], start=1):
-        # Lengths ascend, so the last text of a group is what the others are padded to.
-        longest = lengths[order[end - 1]]
-        least = min((cost[j] + (end - borders[j]) * longest + call, j) for j in range(i))
-        cost.append(least[0])
-        cut.append(least[1])
-    groups, last = [], len(borders) - 1
-    while last:
-        groups.append(order[borders[cut[last]] : borders[last]])
-        last = cut[last]
-    return groups[::-1]
 
 
 def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> PackedTexts:
@@ -411,11 +366,3 @@ def _lengths(part: Mapping[str, Any]) -> Tensor:
         lengths: Tensor = part["cu_seq_lens_q"].diff()
         return lengths
     return part["attention_mask"].bool().sum(1)  # type: ignore[no-any-return]
-
-
-def _padded_by_role(encoder: Encoder, group: Group) -> PackedTexts:
-    """Return texts as the encoder itself pads them, one pass for each role."""
-    roles = list(dict.fromkeys(role for role, _ in group))
-    order = [i for role in roles for i, (own, _) in enumerate(group) if own == role]
-    parts = [encoder.features([text for own, text in group if own == role], role) for role in roles]
-    return _texts(parts, order, encoder.device)

@@ -1,7 +1,8 @@
-"""The triplet loss in the MAML-Align paper (appendix B), after Schroff et al. (2015).
+"""The losses in the MAML-Align paper (appendix B): triplets for retrieval, scored pairs for similarity.
 
-The paper calls d a dot product, which would push the answer away; its classes of negatives and its code use a
-distance. So the default is the Euclidean distance, and the cosine similarity is offered with the sign it needs.
+The paper calls the d of the triplet loss (Schroff et al. 2015) a dot product, which would push the answer away; its
+classes of negatives and its code use a distance. So the default is the Euclidean distance, and the cosine similarity is
+offered with the sign it needs.
 """
 
 from typing import Literal
@@ -37,4 +38,20 @@ class Triplet(Loss):
         return F.relu(gap + self.options.margin).mean()
 
 
-LOSS = Triplet
+LOSS_TRIPLET = Triplet
+"""The triplet loss in the MAML-Align paper (appendix B), after Schroff et al. (2015)."""
+
+
+class CosineMSE(Loss):
+    """Mean over pairs: (cos(u, v) − gold)²."""
+
+    columns = ("text1", "text2")
+
+    def __call__(self, batch: EmbeddedSet) -> Tensor:
+        """Return the loss of columns `text1` and `text2` `(B, D)` against gold `(B,)`."""
+        assert batch.gold is not None
+        return F.mse_loss(F.cosine_similarity(batch.vectors["text1"], batch.vectors["text2"]), batch.gold)
+
+
+LOSS_COSINE_MSE = CosineMSE
+"""The similarity loss in the MAML-Align paper (appendix B): squared error between cosine and gold score."""
