@@ -9,7 +9,6 @@ import numpy as np
 
 from benchmarks.common.rows import Row
 from benchmarks.speed import distillation_throughput as distilling
-from benchmarks.speed import gemm_limit
 from benchmarks.speed.memory import MIB
 from benchmarks.speed.race import Job, Race, race
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
@@ -65,19 +64,10 @@ class Session:
 
 
 def maml(session: Session) -> list[Row]:
-    """First-order MAML against the peers, and as a share of what the machine can do."""
+    """First-order MAML against the peers."""
     setting = session.setting("maml")
     jobs = session.jobs(setting, ("fast", "learn2learn", "authors"))
-    rates: list[float] = []
-    limit = _Limit(session, setting)
-    outcome = race(jobs, session.rounds, session.apart, session.folder, each=lambda: rates.append(limit.rate()))
-    rows = _raced("maml", session, setting, outcome)
-    for way, seconds in outcome.seconds.items():
-        shares = [work / (rate * s[0]) for work, rate, s in zip(limit.work, rates, seconds, strict=True)]
-        metric = "fraction of the GEMM limit" if way == "fast" else f"fraction of the GEMM limit, {way}"
-        facts = {"gflops_of_limit": round(float(np.median(rates)) / 1e9, 1), "tflop_of_step": _tera(limit.work)}
-        rows.append(_row("maml", session, metric, shares, tokens=limit.tokens, **facts))
-    return rows
+    return _raced("maml", session, setting, race(jobs, session.rounds, session.apart, session.folder))
 
 
 def maml_align(session: Session) -> list[Row]:
@@ -95,17 +85,6 @@ def second_order(session: Session) -> list[Row]:
     setting = session.setting("maml", assignments=assignments, batch=size.second_order_batch)
     jobs = session.jobs(setting, ("fast", "learn2learn"))
     return _raced("second-order", session, setting, race(jobs, session.rounds, session.apart, session.folder))
-
-
-def gemm(session: Session) -> list[Row]:
-    """The machine's rate of matrix products at the shapes of the model's linears, with one thread and with all."""
-    limit = _Limit(session, session.setting("maml"))
-    rows = []
-    for threads in sorted({1, session.threads}):
-        rates = [limit.rate(threads) / 1e9 for _ in range(session.rounds)]
-        metric = f"GFLOP/s, {threads} thread{'s' * (threads > 1)}"
-        rows.append(_row("gemm", session, metric, rates, tokens=limit.tokens) | {"threads": threads})
-    return rows
 
 
 def distillation(session: Session) -> list[Row]:
@@ -136,34 +115,11 @@ def distillation(session: Session) -> list[Row]:
 
 
 CASES: dict[str, Callable[[Session], list[Row]]] = {
-    "gemm": gemm,
     "maml": maml,
     "maml-align": maml_align,
     "second-order": second_order,
     "distillation": distillation,
 }
-
-
-class _Limit:
-    """The products of a setting's timed steps.
-
-    Attributes:
-        work: floating-point operations of each timed step.
-        tokens: distinct ones of the mean support set; as many rows have the products whose rate is taken.
-    """
-
-    def __init__(self, session: Session, setting: Setting) -> None:
-        self.session = session
-        self.encoder = setting.make_encoder()
-        batches = setting.episodes()
-        self.work = [gemm_limit.flops(self.encoder, setting.recipe, batch) for batch in batches[1:]]
-        supports = [episode.sets[0] for batch in batches for episode in batch]
-        self.tokens = round(float(np.mean([sum(gemm_limit.lengths_of(self.encoder, s)) for s in supports])))
-
-    def rate(self, threads: int | None = None) -> float:
-        """Return the operations per second of those products."""
-        repeats = SCALES[self.session.scale].repeats
-        return gemm_limit.rate(self.encoder, self.tokens, threads or self.session.threads, repeats)
 
 
 def _raced(case: str, session: Session, setting: Setting, outcome: Race) -> list[Row]:
@@ -192,7 +148,3 @@ def _row(case: str, session: Session, metric: str, values: Sequence[float], **fa
     rounded = {key: float(f"{value:.4g}") for key, value in found.items()}
     shared = {"rounds": session.rounds, "threads": session.threads, "scale": session.scale}
     return {"case": case, "shape": session.shape, "metric": metric, **rounded, **shared, **facts}
-
-
-def _tera(work: Sequence[float]) -> float:
-    return float(f"{np.median(work) / 1e12:.4g}")

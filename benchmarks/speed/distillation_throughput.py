@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.clock import Seconds, clock
-from benchmarks.speed.outer_step import OuterStep
+from benchmarks.speed.loops import OuterStep
 from benchmarks.speed.sentence_transformers_loop import Peer
 from metasearch.config.distillation import Stage
 from metasearch.data.translation import Translation

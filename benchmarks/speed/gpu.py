@@ -1,4 +1,4 @@
-"""Outer steps on a GPU: their share of its rate of matrix products, beside learn2learn and sentence-transformers.
+"""Outer steps on a GPU, beside learn2learn and sentence-transformers.
 
     python -m benchmarks.speed.gpu --data ~/data
     python -m benchmarks.speed.gpu --data ~/data --encoder e5 --rounds 9
@@ -7,8 +7,7 @@
 First-order MAML of the paper's sets in bfloat16 (autocast), with layers kept and computed again on the way back, beside
 learn2learn's plain loop in bfloat16; and fine-tuning on the same triplets beside the step of sentence-transformers'
 Trainer with its TripletLoss, in bfloat16 and with the fused AdamW. Ways take turns on the same meta-batches; medians
-of the rounds. `share` is the rate of the floating-point operations of `gemm_limit.flops`, over the rate of the device
-on the matrix products of the same layers in bfloat16.
+of the rounds.
 """
 
 import tempfile
@@ -26,7 +25,6 @@ from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
-from benchmarks.speed.gemm_limit import flops, lengths_of, rate
 from benchmarks.speed.race import WAYS, Job, Runner
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from metasearch.encoders.encoder import Encoder
@@ -35,7 +33,7 @@ from metasearch.pipelines.factory import device_of
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
 
-SHOWN = ("case", "way", "seconds", "times", "share", "memory_mib")
+SHOWN = ("case", "way", "seconds", "times", "memory_mib")
 
 
 class TripletTrainer:
@@ -96,7 +94,7 @@ def main(
 
 
 def measured(case: str, setting: Setting) -> list[Row]:
-    """Return a row for each way of a case: seconds a step, times those of ours, share, and the device's peak memory."""
+    """Return a row for each way of a case: seconds a step, times those of ours, and the device's peak memory."""
     ready, memory, seconds = {}, {}, {way: list[Seconds]() for way in CASES[case]}
     cuda = setting.device == "cuda"
     for way in CASES[case]:
@@ -115,24 +113,12 @@ def measured(case: str, setting: Setting) -> list[Row]:
             "way": way,
             "seconds": round(median(wall for wall, _ in seconds[way]), 4),
             "times": round(median(a[0] / b[0] for a, b in zip(seconds[way], seconds["bf16"], strict=True)), 3),
-            "share": None if way in PEERS else share(setting, ready[way].encoder, [wall for wall, _ in seconds[way]]),
             "memory_mib": memory[way] and round(memory[way]),
             "device": torch.cuda.get_device_name() if cuda else "cpu",
             "rounds": setting.batches - 1,
         }
         for way in CASES[case]
     ]
-
-
-def share(setting: Setting, encoder: Encoder, seconds: Sequence[float]) -> float | None:
-    """Return the median share of the rate of matrix products, of MAML."""
-    if setting.recipe.learner != "maml":
-        return None
-    batches = setting.episodes()
-    tokens = sum(lengths_of(encoder, batches[0][0].sets[0]))
-    limit = rate(encoder, tokens, torch.get_num_threads(), 9, setting.device, torch.bfloat16)
-    done = [flops(encoder, setting.recipe, batch) / wall for batch, wall in zip(batches[1:], seconds, strict=True)]
-    return round(median(done) / limit, 3)
 
 
 def _step(runner: Runner, way: str) -> Seconds:

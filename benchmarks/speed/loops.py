@@ -13,18 +13,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
-from metasearch.algorithms.base import EpisodeLearner, OuterLoss
+from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss
 from metasearch.algorithms.inner_loop import Model, maml
 from metasearch.algorithms.losses.base import EmbeddedSet, losses_of
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.recipe import Role
+from metasearch.config.recipe import Outer, Role
 from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import NonFiniteError
 from metasearch.pipelines.factory import make_learner
+from metasearch.training import optimizer
 from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.trainer import clip, norm_of, rows_or_all
 
 Towers = tuple[Features, Features, Features]
 """Questions, positives and negatives of a set, each padded to the limit of its role."""
@@ -39,6 +41,32 @@ class Loop(Protocol):
 
     def step(self, number: int) -> None:
         """Take the step of a meta-batch, optimiser included."""
+
+
+class OuterStep:
+    """Takes outer steps: the gradient, the checks of loss and norm, clipping, and the optimiser.
+
+    The rate stays the recipe's, without warm-up or decay, which take no time. `begin` of the learner was called.
+    """
+
+    def __init__(self, learner: Learner, gradients: OuterGradients, outer: Outer, dropout: bool) -> None:
+        self.learner, self.gradients, self.dropout, self.clip = learner, gradients, dropout, outer.clip
+        self.parameters = dict(learner.named_parameters())
+        self.optimizer = optimizer.build(self.parameters, outer)
+
+    def __call__(self, episodes: Sequence[Episode]) -> None:
+        """Take the step of a meta-batch."""
+        self.learner.train(self.dropout)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.gradients(self.learner, list(episodes))
+        gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
+        norm = norm_of(gradients)
+        if not torch.isfinite(loss.total) or not torch.isfinite(norm):
+            raise NonFiniteError(f"loss {loss.total.item()}, gradient norm {norm.item()}")
+        if self.clip:
+            clip(gradients, self.clip, norm)
+        self.optimizer.step()
+        self.learner.after_step()
 
 
 class Ours:

@@ -72,7 +72,6 @@ class Scale:
         second_order_batch: the same in second order, where the peer is slow.
         assignments: settings of the recipes.
         apart: run each way in its own process.
-        repeats: measurements of each matrix product.
     """
 
     task: str
@@ -81,7 +80,6 @@ class Scale:
     second_order_batch: int
     assignments: tuple[str, ...] = ()
     apart: bool = True
-    repeats: int = 9
 
 
 SCALES = {
@@ -110,7 +108,6 @@ SCALES = {
         second_order_batch=1,
         assignments=("episodes.k=3", "episodes.q=2", "episodes.n_neg=2", "options.inner_steps=2"),
         apart=False,
-        repeats=2,
     ),
 }
 

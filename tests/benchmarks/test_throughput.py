@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.speed import gemm_limit, race, shapes
+from benchmarks.speed import race
 
 
 @pytest.fixture(autouse=True)
@@ -15,33 +15,6 @@ def _without_published_data(monkeypatch):
 def _no_garbage_collection(monkeypatch):
     # With all of torch loaded it takes a second, which matters to what is timed only.
     monkeypatch.setattr(race.gc, "collect", lambda: 0)
-
-
-def small(learner, shape="B", rounds=1):
-    """Return what a learner computes on a small shape."""
-    return shapes.Setting.of("small", shape, "tiny", learner, rounds)
-
-
-def test_the_operations_of_a_step_are_those_of_its_distinct_texts_without_padding():
-    wanted = small("maml")
-    encoder, (batch, _) = wanted.make_encoder(), wanted.episodes()
-    config = encoder.model[0].auto_model.config
-    h, i, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
-
-    def forward(examples):
-        texts = {(t.question.text, "question") for t in examples.examples}
-        texts |= {(c.text, "candidate") for t in examples.examples for c in (t.positive, t.negative)}
-        tokens = [int(encoder.features([text], role)["attention_mask"].sum()) for text, role in texts]
-        return layers * sum(2 * n * (4 * h * h + 2 * h * i) + 4 * n * n * h for n in tokens)
-
-    steps = wanted.recipe.options["inner_steps"]
-    assert gemm_limit.flops(encoder, wanted.recipe, batch) == pytest.approx(
-        sum(3 * (steps * forward(e.sets[0]) + forward(e.sets[1])) for e in batch)
-    )
-    align = small("maml-align")
-    assert gemm_limit.flops(encoder, align.recipe, align.episodes()[0]) == pytest.approx(
-        sum(3 * (steps * forward(x) + 2 * forward(y) + forward(z)) for x, y, z in (e.sets for e in align.episodes()[0]))
-    )
 
 
 def test_gradients_are_compared_as_a_whole_where_one_is_sparse_or_missing():
