@@ -118,6 +118,7 @@ def trained(dimensions=(), steps=15, output="pooled"):
     return student, torch.from_numpy(student.encode(texts, "text", "pooled"))
 
 
+@pytest.mark.slow
 def test_the_encoder_notes_to_what_its_vectors_may_be_cut():
     assert trained_dimensions(trained((4, 8))[0].model) == (4, 8)
     assert trained_dimensions(trained(())[0].model) == ()

@@ -60,10 +60,18 @@ def runs():
 
 
 RUNS = runs()
+QUICK = {learner: run for *run, learner in reversed(RUNS)}
+"""One run of each learner."""
 MISFITS = [(mode, learner) for mode in LIBRARY.names("mode") for learner in LEARNERS if not fits(learner, mode)]
 
 
-@pytest.fixture(params=RUNS, ids="-".join)
+def tier(run):
+    """Return a run as a parameter, slow where its learner has a quick one."""
+    marks = () if QUICK[run[-1]] == [*run[:-1]] else pytest.mark.slow
+    return pytest.param(run, id="-".join(run), marks=marks)
+
+
+@pytest.fixture(params=[tier(run) for run in RUNS])
 def made(request):
     """Return a learner and a meta-batch of an episode of each phase."""
     task, mode, name = request.param

@@ -43,6 +43,7 @@ def test_languages_of_no_episode_are_zero_shot():
     assert groups_of(stsb, stsb.pairs) == {}  # episodes are drawn in all of its pairs
 
 
+@pytest.mark.slow
 def test_a_row_has_the_means_over_folds_of_each_language_and_group(study, rows):
     found = row(rows, "maml", "trans")
     folds = [each.values("map@20", "multilingual") for each in study.of(study.arm("maml (trans)"))]

@@ -93,6 +93,7 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
             assert any(each["about"] in line and line[2:5].strip() in ("ok", "-") for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "title", "about"),
     [

@@ -23,6 +23,7 @@ def weights(path):
     return open_checkpoint(str(path)).model.state_dict()
 
 
+@pytest.mark.slow
 def test_half_way_between_two_encoders(models, tmp_path):
     done = metasearch("merge", models / "0", models / "1", "--alpha", 0.25, "-o", tmp_path / "made")
     first, second, made = weights(models / "0"), weights(models / "1"), weights(tmp_path / "made")

@@ -28,6 +28,7 @@ def made(corpus, tmp_path_factory):
     return folder, metasearch("neutralise", "tiny", *flags, "-o", folder).stdout
 
 
+@pytest.mark.slow
 def test_it_prints_scores_bias_and_variance_before_and_after(made):
     folder, printed = made
     facts = json.loads((folder / "neutral.json").read_text(encoding="utf-8"))

@@ -38,6 +38,7 @@ def hits(output):
     return [(hit["file"], hit["text"]) for hit in json.loads(output.splitlines()[-1])["hits"]]
 
 
+@pytest.mark.slow
 def test_a_collection_is_searched_as_its_folder_is(run, tmp_path, monkeypatch):
     index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS, "--expand"]
     loads, load = [], factory.load_encoder

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from helpers.studies import Made, write_run
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
@@ -20,6 +22,7 @@ LOOKING_UP = [
 ]
 
 
+@pytest.mark.slow
 def test_looking_things_up_and_reporting_import_no_torch(tmp_path):
     """One process does everything; what it has loaded by then is listed after each command."""
     run = write_run(tmp_path / "run", Made(1.0, learner="maml"))

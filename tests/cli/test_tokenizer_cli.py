@@ -59,6 +59,7 @@ def rows_of(result):
     return [line for line in result.stdout.splitlines() if line.startswith("| ") and "---" not in line]
 
 
+@pytest.mark.slow
 def test_an_encoder_is_written_with_its_new_vocabulary(corpus, tmp_path):
     initial = "random"
     args = ["--encoder", "tiny", "--init", initial, "--seed", 5, "-o", tmp_path / "out"]

@@ -212,6 +212,7 @@ def test_tsv_lines_are_read_back_and_damage_is_counted_exactly(tmp_path_factory,
     assert len(corpus) == corpus.report.kept == corpus.parts[0].pairs
 
 
+@pytest.mark.slow
 def test_the_published_corpora_are_read_whole(real_data):
     corpus = read(real_data / "parallel")
     lines = {p.stem[3:]: p.read_text(encoding="utf-8").count("\n") for p in (real_data / "parallel").glob("*.tsv")}

@@ -142,6 +142,7 @@ EDITS = {
 }
 
 
+@pytest.mark.slow
 def test_it_changes_exactly_with_what_changes_vectors(encoder):
     texts = ["the key", "where is the key under the mat? " * 9]
 

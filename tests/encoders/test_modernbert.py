@@ -76,6 +76,7 @@ class Same:
             return self.encoder.embedder({name: torch.from_numpy(each) for name, each in columns.items()}).numpy()
 
 
+@pytest.mark.slow
 def test_a_graph_is_checked_up_to_512_tokens_as_no_table_of_positions_ends():
     encoder = make("modernbert", layers=1)
     config_of(encoder).max_position_embeddings = 8192

@@ -49,6 +49,7 @@ def text_of(model):
     return (model / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_header_are_those_of_the_results_with_zero_shot_beside_them(run):
     found = {
         (each.metric_type, each.dataset_config): (each.metric_value, each.metric_args["before"])

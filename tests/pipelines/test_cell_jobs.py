@@ -5,6 +5,8 @@ import pickle
 import subprocess
 import sys
 
+import pytest
+
 from helpers import slurm
 from helpers.commands import metasearch
 from helpers.configs import nested
@@ -16,6 +18,7 @@ from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell, slurm_parameters
 
 
+@pytest.mark.slow
 def test_a_job_ends_with_the_exit_code_of_its_first_failed_run_and_its_log_has_all_output(tmp_path):
     study = StudyFolder(tmp_path)
     runs = [study.at("a/seed-0"), study.at("a/fold-0-seed-0")]

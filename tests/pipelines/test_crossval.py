@@ -45,6 +45,7 @@ def test_a_study_can_be_read_back_and_its_table_is_printed(whole):
     assert {row["arm"] for row in scores(folder)} == {"zero-shot", "fine-tune"}
 
 
+@pytest.mark.slow
 def test_what_is_trained_takes_zero_shot_over_to_the_bit(whole):
     zero, tuned = (whole[0] / "cells" / name for name in (ZERO, TUNED))
     rows = [read_rows(at / "results.jsonl") for at in (zero, tuned)]

@@ -25,6 +25,7 @@ def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path):
     assert weights(tmp_path / "run") == weights(tmp_path / "run" / ran[-1])
 
 
+@pytest.mark.slow
 def test_the_second_stage_can_compare_every_token_and_leaves_the_layers_as_they_were(place, tmp_path):
     chosen = small("embedding", options__output="tokens", monitor="loss", outer__weight_decay=0)
     distill(*flags(place, "--stages=2", *chosen, steps=1), "-o", tmp_path / "run")

@@ -40,6 +40,7 @@ def test_prompts_change_scores_as_they_change_vectors():
     assert values[0] != values[1]
 
 
+@pytest.mark.slow
 def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
     few, all_of_them, whole = trimmed("el"), trimmed("task"), factory.load_encoder("tiny", device="cpu")
     assert few.parameter_count < all_of_them.parameter_count < whole.parameter_count

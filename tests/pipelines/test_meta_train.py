@@ -53,6 +53,7 @@ def weights(model):
     return {name: weight.clone() for name, weight in model.state_dict().items()}
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_in_place_as_the_parts_of_train_would_and_can_be_saved(data, tmp_path):
     mine, reference = model(), ms.Encoder(model())
     before = weights(mine)

@@ -17,10 +17,11 @@ from metasearch.training.packing.encoder import Checkpointed, Network, PackedEnc
 from metasearch.training.packing.layout import runs_of
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-QUICK = [(STEPPING[0], True, "student"), (STEPPING[2], False, "bert"), (PLAIN[2], True, "mpnet")]
+QUICK = [(STEPPING[0], True, "student")]
 PLACES = [
     *QUICK,
-    *[(STEPPING[0], False, "modernbert"), (STEPPING[1], False, "distilbert"), (REPTILE, True, "tiny")],
+    *[(STEPPING[2], False, "bert"), (PLAIN[2], True, "mpnet"), (STEPPING[0], False, "modernbert")],
+    *[(STEPPING[1], False, "distilbert"), (REPTILE, True, "tiny")],
     *[(PLAIN[0], True, "xlm-roberta"), (PLAIN[5], True, "neutral")],
 ]
 """Every kind of learner, and every family with layers."""

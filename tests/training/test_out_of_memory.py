@@ -30,6 +30,7 @@ def failing(monkeypatch, times, raised=ON_A_CPU, name="PackedModule"):
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raised", [torch.OutOfMemoryError("CUDA out of memory"), ON_A_CPU], ids=["gpu", "cpu"])
 def test_layers_are_recomputed_and_a_line_says_so(monkeypatch, caplog, raised):
     """In the second episode: what the first one has added is no part of the gradient."""
@@ -59,6 +60,7 @@ def test_episodes_are_computed_one_at_a_time_before_anything_is_recomputed(monke
     assert gradients.checkpointing == "auto"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [MAML, DISTILL], ids=str)
 def test_dropout_is_that_of_the_step_however_often_it_is_begun(monkeypatch, caplog, case):
     """The second episode does not fit, or the loss of all texts: what was drawn before is drawn again."""

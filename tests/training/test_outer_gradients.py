@@ -72,6 +72,7 @@ def test_second_order_of_static_embeddings_where_support_and_query_share_words()
     assert_same(found, plain, torch.float64)
 
 
+@pytest.mark.slow
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize(("case", "family", "dtype"), rotate_families(PLAIN, list(EXACT)))
 def test_without_inner_steps(case, family, dtype, device):

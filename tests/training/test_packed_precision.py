@@ -23,6 +23,7 @@ def in_bf16(learner, episodes):
         return outer(learner, episodes, OuterGradients(learner.encoder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "family"), [*zip(CASES, ["bert", "mpnet", "tiny"], strict=True)])
 def test_the_gradient_is_near_that_of_float32(case, family):
     encoder = encoder_of(family, torch.float32)

@@ -49,6 +49,7 @@ def off(found, expected):
     return (sum((a - b).square().sum() for a, b in pairs) / sum(b.square().sum() for _, b in pairs)).sqrt().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("output", "order", "workers"),
     [("pooled", "as they come", 2), ("embedding", "longest first", 3)],
@@ -68,6 +69,7 @@ def output_of(encoder, text):
         return encoder.embedder(encoder.features([text], "text"), "pooled")[0].numpy()
 
 
+@pytest.mark.slow
 def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(encoder):
     encoder.embedder.train()
     try:

@@ -52,6 +52,7 @@ def assert_equal(found, expected):
     torch.testing.assert_close(found.detach(), expected.detach(), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("block", "decay", "shape"),
     [(1, 0.1, "linear"), (32 * H, 0.1, "cosine"), (2**18, 0.0, "none")],

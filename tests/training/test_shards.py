@@ -40,6 +40,7 @@ def test_every_learner_is_here():
     assert {case.learner for case in CASES} == set(registry.names("learners"))
 
 
+@pytest.mark.slow
 def test_the_mean_of_the_gradients_of_shards_is_not_that_of_maml_align():
     """Its L_kd squares a sum over all episodes: so its gap is gathered first."""
     case = next(case for case in CASES if case.learner == "maml-align")

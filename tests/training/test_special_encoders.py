@@ -77,12 +77,14 @@ def test_a_frozen_word_table_has_no_gradient(bert):
     assert not [name for name in found.given if "word_embeddings" in name]
 
 
+@pytest.mark.slow
 def test_a_frozen_embedding_block_and_a_frozen_layer(deep):
     deep.model[0].auto_model.embeddings.requires_grad_(False)
     deep.model[0].auto_model.encoder.layer[0].requires_grad_(False)
     assert_same(deep)
 
 
+@pytest.mark.slow
 def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
     words = words_of(bert)
     dense = Dense(HIDDEN, words.num_embeddings, bias=False)
@@ -107,6 +109,7 @@ def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert
     assert table[0].any()
 
 
+@pytest.mark.slow
 def test_a_backbone_that_no_list_names_is_packed_and_sliced():
     config = AlbertConfig(
         vocab_size=6000, embedding_size=8, hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=2,
@@ -159,6 +162,7 @@ SPECIAL = {
 """The class of the first module, the modules behind it, and the notes that are expected."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECIAL)
 def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, name):
     first, behind, expected = SPECIAL[name]
@@ -167,6 +171,7 @@ def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, 
     assert {word for note in notes for word in ("padded", "rows") if word in note} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["max", "weightedmean", "lasttoken"])
 def test_every_way_of_pooling_is_packed(bert, mode):
     pooled = altered(bert, [Pooling(HIDDEN, pooling_mode=mode)])
@@ -174,6 +179,7 @@ def test_every_way_of_pooling_is_packed(bert, mode):
     assert notes == ()
 
 
+@pytest.mark.slow
 def test_a_text_may_have_no_token_at_all(bert):
     """An empty one, where the tokenizer adds none of its own; its vector is zero, which has no second derivative."""
     bert.model.prompts = {}
@@ -182,6 +188,7 @@ def test_a_text_may_have_no_token_at_all(bert):
     assert_same(bert, first_order=True)
 
 
+@pytest.mark.slow
 def test_a_dense_layer_behind_the_pooling_is_packed(bert):
     notes, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
     assert notes == ()

@@ -130,6 +130,7 @@ def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
         assert all(torch.equal(found[3].dense[name], value) for name, value in found[1].dense.items())
 
 
+@pytest.mark.slow
 def test_with_dropout_there_is_one_worker_and_a_seed_decides():
     encoder, case = encoder_of("bert", torch.float32), Case("maml")
     learner, gradients = case.learn(encoder, inner_steps=2), OuterGradients(encoder, workers=2)

@@ -41,6 +41,7 @@ def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_static_encoder_is_a_graph_and_a_text_of_no_word_has_no_direction(encoder, folder):
     exported = OnnxEncoder(folder)
     assert exported.inputs == ("input_ids", "attention_mask")

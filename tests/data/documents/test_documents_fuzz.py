@@ -54,6 +54,7 @@ CONTENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".txt", ".md", ".html", ".jsonl", ".csv", ".tsv", ".txt.gz"])
 @given(content=CONTENTS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

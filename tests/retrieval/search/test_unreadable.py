@@ -51,6 +51,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["not UTF-8", "a broken link"])
 def test_a_document_that_cannot_be_read_stays_as_it_was_indexed_until_it_can(kind, docs, tmp_path, caplog):
     index()
@@ -117,6 +118,7 @@ def test_a_folder_that_cannot_be_read_keeps_its_documents(docs, tmp_path, caplog
     assert index().dropped == 2
 
 
+@pytest.mark.slow
 def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_change(docs, tmp_path, caplog):
     (docs / "c.md").write_text(MATTER, encoding="utf-8")
     (docs / "d.jsonl").write_text(f'{EN}half\n{{"text": "a", "language": "german"}}\n', encoding="utf-8")
@@ -153,6 +155,7 @@ def test_rows_that_cannot_be_read_are_counted_and_named(docs, caplog):
     assert "rows skipped: docs/d.jsonl: 11 more" in caplog.messages
 
 
+@pytest.mark.slow
 def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, monkeypatch):
     monkeypatch.setattr("metasearch.data.documents.readers.text._SIZE", 99)
     (docs / "long.txt").write_bytes(b"A sentence that is long enough.\n" * 9 + b"\xff")

@@ -136,6 +136,7 @@ def test_no_passage_has_more_tokens_than_was_asked(docs):
     assert lengths.max() <= 12 < lengths.sum()
 
 
+@pytest.mark.slow
 def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, monkeypatch):
     monkeypatch.setattr("metasearch.retrieval.search.update._AT_ONCE", 2)
     encode, calls = encoder().encode, []
@@ -159,6 +160,7 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
     assert everything(docs) == everything(docs, "whole")
 
 
+@pytest.mark.slow
 def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(docs):
     index(docs)
     before = everything(docs)

@@ -26,15 +26,18 @@ def answers(port, *parts):
         return b"".join(iter(lambda: connection.recv(9999), b""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [(), (HEAD[:9], HEAD[9:20], HEAD[20:])], ids=["silence", "slow"])
 def test_a_connection_without_a_whole_head_is_closed_without_an_answer(port, parts):
     assert answers(port, *parts) == b""
 
 
+@pytest.mark.slow
 def test_half_a_second_request_is_closed_after_the_answer_to_the_first(port):
     assert answers(port, HEAD + b"\r\n", HEAD).count(b"HTTP/1.1 200") == 1
 
 
+@pytest.mark.slow
 def test_a_client_that_asks_again_and_again_stays_connected(port):
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         for _ in range(5):  # more than once the timeout

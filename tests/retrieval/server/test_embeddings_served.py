@@ -4,6 +4,7 @@ import base64
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from helpers.serving import running
 
@@ -16,6 +17,7 @@ def vectors(answer):
     return np.array([row["embedding"] for row in answer["data"]], np.float32)
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_the_encoder_in_the_role_of_documents(served, searcher):
     status, answer = served.post("/v1/embeddings", {"input": TEXTS, "model": "mini"})
     assert status == 200
@@ -23,6 +25,7 @@ def test_vectors_are_those_of_the_encoder_in_the_role_of_documents(served, searc
     np.testing.assert_allclose(vectors(answer), searcher.encoder.encode(TEXTS, "candidate"), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_input_type_is_the_role(searcher):
     encoder = PromptedEncoder(searcher.encoder)
     with running(Of(encoder)) as server:
@@ -60,6 +63,7 @@ def test_base64_is_little_endian_float32(served):
     np.testing.assert_allclose(read, vectors(floats), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_text_has_the_same_vector_whoever_asks_at_the_same_time(served, searcher):
     texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
     with ThreadPoolExecutor(8) as pool:
@@ -77,6 +81,7 @@ def test_requests_at_the_same_time_are_batched(searcher):
     assert float(batches.split()[1]) <= 2
 
 
+@pytest.mark.slow
 def test_tokens_are_counted_and_what_was_cut_is_named(served, searcher):
     limit = searcher.encoder.limit("candidate")
     long = "word " * 2 * limit
@@ -86,6 +91,7 @@ def test_tokens_are_counted_and_what_was_cut_is_named(served, searcher):
     assert (answer["truncated"], answer["max_tokens"]) == ([1], limit)
 
 
+@pytest.mark.slow
 def test_who_wants_nothing_cut_is_told_so(served):
     status, answer = served.post("/v1/embeddings", {"input": ["short", "word " * 999], "truncate": False})
     assert (status, answer["error"]["code"]) == (422, "input_too_long")

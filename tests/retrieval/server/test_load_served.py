@@ -100,6 +100,7 @@ def test_a_bug_is_told_to_the_one_who_met_it_and_to_the_log(held, monkeypatch):
     assert "test_load_served.py" in line
 
 
+@pytest.mark.slow
 def test_answers_texts_and_time_are_counted(searcher):
     with running(searcher) as server:
         for path, content in (("/search", {"query": "bees " * 300}), ("/v1/embeddings", {"input": ["a", "b", "c"]})):

@@ -21,6 +21,7 @@ def add(folder, name, text):
     index_documents([*folder.glob("*.txt")], folder / "index", device="cpu")
 
 
+@pytest.mark.slow
 def test_new_passages_are_found_without_a_restart(folder):
     with running(open_searcher(folder / "index", device="cpu"), reload=0.05) as server:
         assert server.get("/index")[1]["passages"] == 1
