@@ -1,8 +1,6 @@
 """Terms that align questions with translations: worked out, written by hand, and by every learner and both engines."""
 
 import math
-from functools import partial
-from itertools import cycle
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call
 
-from helpers.gradients import FAMILIES, Case, encoder_of, error, on_both, outer
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
 from helpers.small import SmallEncoder
 from metasearch.algorithms.losses.base import EmbeddedSet
@@ -21,7 +18,6 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Candidate, Question
 from metasearch.episodes.episode import TRIPLET_ROLES, Episode, LabelledSet, Triplet
-from metasearch.training.outer_gradients import OuterGradients
 
 ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7}
 """Texts as angles on the unit circle, so that every cosine is that of a difference."""
@@ -218,29 +214,3 @@ def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_or
     assert total == pytest.approx(by_hand_outer(first_order).item(), rel=1e-10)
     assert_same(gradient, gradients(by_hand_outer(first_order), start), 1e-10)
     assert distance(gradient, gradients(by_hand_outer(not first_order), start)) > 1e-3
-
-
-THREE = (3, 2, 2)
-CASES = [
-    Case("fine-tune", "translated", THREE),
-    Case("maml", "translated", THREE),
-    Case("maml", "translated", THREE, (("first_order", False),)),
-    Case("meta-sgd", "translated", THREE),
-    Case("maml-align", "translated", THREE),
-    Case("reptile", "translated", THREE),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("case", "family", "align"), list(zip(CASES, FAMILIES, cycle(ALIGNS), strict=False)), ids=str)
-def test_every_learner_has_the_same_gradient_as_its_formula_also_in_shards(case, family, align):
-    """To 1e-10 in float64, and not that of the loss without the term."""
-    learner = case.learn(encoder_of(family), Loss(name="infonce", align=align), inner_steps=2)
-    episodes = case.episodes()
-    plain, whole = on_both(learner, episodes)
-    cut = outer(learner, episodes, partial(OuterGradients(learner.encoder), shards=2))
-    for found in (whole, cut):
-        assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-10)
-        assert error(found, plain) < 1e-10
-    without = outer(case.learn(encoder_of(family), Loss(name="infonce"), inner_steps=2), episodes)
-    assert error(without, plain) > 1e-3

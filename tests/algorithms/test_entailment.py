@@ -6,7 +6,6 @@ import torch
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 
 from helpers.padded import PaddedGradients
-from helpers.training import same, weights
 from metasearch.algorithms.entailment import Entailment
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Budget, Loss, Outer
@@ -14,7 +13,6 @@ from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.runs.callbacks import Callback
-from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Trainer
 
@@ -111,7 +109,7 @@ class Same:
         return [episode(*PAIRS), episode(*OTHER)]
 
 
-def trained(folder, steps, resume=False):
+def trained(steps):
     made = learner()
     budget = Budget(meta_batch=1, meta_train=6, meta_valid=0, epochs=1, eval_every=3, patience=0)
     trainer = Trainer(
@@ -122,24 +120,16 @@ def trained(folder, steps, resume=False):
         budget,
         dev=lambda: -made.outer_loss(Same().batch(0, 1)).total.item(),
         callback=Callback(),
-        store=CheckpointStore(folder),
     )
-    trainer.fit(resume)
+    trainer.fit()
     return made
 
 
 def test_training_learns_the_labels_and_the_encoder_is_saved_without_the_head(tmp_path):
-    made = trained(tmp_path, 6)
+    made = trained(6)
     fresh = learner()
     before, after = (m.outer_loss(Same().batch(0, 1)).total.item() for m in (fresh, made))
     assert after < before
     assert not torch.equal(made.head, fresh.head)
     made.encoder.save(tmp_path / "model")
     assert not any("head" in name for name in made.encoder.model.state_dict())
-
-
-def test_training_resumes_with_the_head_to_the_same_bits(tmp_path):
-    whole = trained(tmp_path / "whole", 6)
-    trained(tmp_path / "stopped", 3)
-    resumed = trained(tmp_path / "stopped", 6, resume=True)
-    assert same(weights(resumed), weights(whole))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables
+from benchmarks.paper import ablation_arms, ablation_scores
 from metasearch.cli.distill import command, configure
 from metasearch.errors import DataError
 from metasearch.runs.per_query_results import QueryResults
@@ -87,22 +87,6 @@ def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them
     assert (zero.value, zero.interval().low, zero.interval().high) == (0, 0, 0)
     with pytest.raises(DataError, match="other test data"):
         found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other", 100))
-
-
-def test_the_table_has_differences_from_the_baseline_of_each_arm():
-    def figures(low, high):
-        figure = ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d")
-        return dict.fromkeys(ablation_arms.TESTS, figure)
-
-    found = {"assistant": figures(0.7, 0.7), "full": figures(0.5, 0.5), "three-stages": figures(0.3, 0.4)}
-    rows = ablation_rows.arm_rows(found, {"full": {"parameters": 9_810_000}})
-    rows += ablation_rows.difference_rows(found, ablation_arms.STUDIES["e5"].against)
-    table = ablation_tables.ablation_table(rows, "e5")
-    _, full, three_stages = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")[2:])
-    assert full[2:6] == ["50.00", "50.00", "50.00", "-20.0 (-20.0 to -20.0)"]
-    assert full[-3:] == ["9.81", "", ""]
-    assert three_stages[1] == "the same before stage 4; baseline full"
-    assert three_stages[5] == "-15.0 (-19.8 to -10.2)"  # 95 % of 0.3 to 0.4, less 0.5
 
 
 def flat(tree, prefix=""):

@@ -29,22 +29,3 @@ def test_sets_are_as_large_as_the_labels_and_no_label_of_dev_is_read(tmp_path):
     # All else is that of the recipe.
     best = Library().recipe("best")
     assert (few.loss, few.outer, few.episodes.negatives) == (best.loss, best.outer, best.episodes.negatives)
-
-
-def test_a_line_has_the_gain_over_no_labels_on_the_same_folds():
-    rows = [
-        row(0, 8, 0.5),
-        row(1, 8, 0.7),
-        row(0, 8, 0.6, "expanded"),
-        row(1, 8, 0.8, "expanded"),
-        row(0, 8, 0.65, "balanced"),
-    ]
-    known = [whole(0, 0.4), whole(1, 0.5), whole(0, 0.7, "fine-tune", "best"), whole(1, 0.8, "fine-tune", "best")]
-    table = labels.table(rows, known, "lareqa-sentences").splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-    assert [line[:2] for line in cells] == [["aligned", "0"], ["aligned", "8"], ["aligned", "all"]]
-    # Two folds 10 apart deviate by 10 / √2, twenty by 20 / √2.
-    assert [line[2] for line in cells] == ["45.00 ± 7.07", "60.00 ± 14.14", "75.00 ± 7.07"]
-    # Of gains 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
-    assert [line[3] for line in cells][:2] == ["", "+15.00 [-48.53, +78.53]"]
-    assert cells[1][4:] == ["60.00", "60.00", "70.00 ± 14.14", "65.00"]

@@ -39,15 +39,3 @@ def test_a_rival_changes_one_respect_of_a_recipe_of_e5(name, tmp_path):
     changed = {key.partition("=")[0].partition(".")[0] for key in rival.settings}
     assert all(getattr(recipe, key) == getattr(base, key) for key in fields if key not in changed)
     assert changed, "a rival that changes nothing"
-
-
-def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_folds():
-    rows = [row("align", 0, 0.5), row("align", 1, 0.7), row("align", 0, 0.6, "expanded"), row("mined", 0, 0.9)]
-    arms = [cell(0, 0.4, "fine-tune"), cell(1, 0.5, "fine-tune"), cell(0, 0.1, "fine-tune", mode="mixt")]
-    lines = rivals.table(rows, arms).splitlines()[2:]
-    # `mined` is on one fold alone.
-    assert len(lines) == 1
-    columns = [column.strip() for column in lines[0].strip("|").split("|")]
-    # Of differences 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
-    assert columns[2:6] == ["2", "60.00 ± 14.14", "neutral+fine-tune:trans", "+15.00 [-48.53, +78.53]"]
-    assert columns[6:] == ["60.00", "60.00", "60.00"]

@@ -138,13 +138,6 @@ def test_memory_that_does_not_suffice_in_the_backward_pass_is_said_so(shards, mo
         in_shards(learner, case.episodes(2), shards)
 
 
-def test_second_order_in_shards_has_the_same_gradient_where_layers_are_recomputed():
-    case = Case("maml")
-    learner = case.learn(encoder_of("bert"), first_order=False, inner_steps=1)
-    episodes = case.episodes(2)
-    assert_same(in_shards(learner, episodes, 2, checkpointing="layers"), outer(learner, episodes))
-
-
 def test_rows_and_a_whole_table_make_a_whole_table():
     table = numbers(6)
     (total,) = added([rows([1], numbers(1, seed=1))], [table])
