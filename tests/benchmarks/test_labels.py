@@ -15,10 +15,6 @@ def whole(fold, value, learner="zero-shot", recipe=None, pool="multilingual"):
     }
 
 
-def row(fold, count, value, pool="multilingual"):
-    return labels.row_of(whole(fold, value, "fine-tune", "best", pool), count)
-
-
 def test_sets_are_as_large_as_the_labels_and_no_label_of_dev_is_read(tmp_path):
     names = [labels.declare(tmp_path, count, start) for start in ("aligned", "neutral") for count in (8, 128)]
     assert names == ["best-aligned-8", "best-aligned-128", "best-neutral-8", "best-neutral-128"]

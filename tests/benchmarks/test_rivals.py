@@ -21,10 +21,6 @@ def cell(fold, value, learner="zero-shot", recipe=None, pool="multilingual", mod
     }
 
 
-def row(name, fold, value, pool="multilingual"):
-    return rivals.row_of(cell(fold, value, "fine-tune", f"rival-{name}", pool))
-
-
 @pytest.mark.parametrize("name", RIVALS)
 def test_a_rival_changes_one_respect_of_a_recipe_of_e5(name, tmp_path):
     rival = RIVALS[name]
