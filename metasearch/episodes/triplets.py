@@ -26,12 +26,6 @@ Class = Literal["easy", "semi-hard", "hard"]
 log = logging.getLogger(__name__)
 
 
-def distances(anchor: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the Euclidean distances from a vector `(D,)` to vectors `(n, D)`, shape `(n,)`."""
-    away: NDArray[np.float32] = np.linalg.norm(others - anchor, axis=1)
-    return away
-
-
 def choose(
     kind: Class,
     to_positive: float,
@@ -243,7 +237,7 @@ class TripletSampler:
         pool = self._random_negatives(question, variant, size, rng)
         anchor = self.embed([question.text], "question")[0]
         vectors = self.embed([positive.text, *(candidate.text for candidate in pool)], "candidate")
-        away = distances(anchor, vectors)
+        away = np.linalg.norm(vectors - anchor, axis=1)
         chosen = choose(self.settings.negatives, float(away[0]), away[1:], self.margin, self.settings.n_neg, rng)
         return [pool[i] for i in chosen]
 

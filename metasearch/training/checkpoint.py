@@ -59,7 +59,8 @@ class CheckpointStore:
             self._swap()
         except Exception as error:  # safetensors raises its own error type for a full disk
             shutil.rmtree(self._new, ignore_errors=True)
-            raise write_error(self.folder, error, _size(checkpoint)) from error
+            size = sum(tensor.nbytes for name in _FILES for tensor in getattr(checkpoint, name).values())
+            raise write_error(self.folder, error, size) from error
 
     def load(self) -> Checkpoint | None:
         """Return the latest complete checkpoint, or None; a line says so if it is not the newest.
@@ -69,17 +70,15 @@ class CheckpointStore:
         problems: dict[Path, str] = {}
         for folder, found in self.found():
             if isinstance(found, Checkpoint):
-                if problems:
-                    step = found.state.get("step")
-                    log.warning("%s; continuing from the previous one, at outer step %s", *problems.values(), step)
+                for problem in problems.values():
+                    log.warning("%s; continuing from the previous one, at outer step %s", problem, found.state["step"])
                 return found
             problems[folder] = found
-        if problems:
-            newest, *more = problems.values()
-            which = "and so is the one before it. " if more else ""
-            folders = " and ".join(map(quoted, problems))
-            raise RunFolderError(f"{newest}. {which.capitalize()}To start again without it, delete {folders}")
-        return None
+        if not problems:
+            return None
+        which = "And so is the one before it. " if len(problems) > 1 else ""
+        folders = " and ".join(map(quoted, problems))
+        raise RunFolderError(f"{next(iter(problems.values()))}. {which}To start again without it, delete {folders}")
 
     def found(self) -> Iterator[tuple[Path, Checkpoint | str]]:
         """Yield checkpoint folders, newest first, each with its content or its error."""
@@ -144,8 +143,3 @@ def _hash_of(content: Mapping[str, Any]) -> str:
     # By way of JSON, in which a tuple is a list and every key a text.
     text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _size(checkpoint: Checkpoint) -> int:
-    """Return the bytes of a checkpoint's tensors."""
-    return sum(tensor.nbytes for name in _FILES for tensor in getattr(checkpoint, name).values())

@@ -16,7 +16,7 @@ until ∂L/∂v is known, or recomputed with `--checkpointing gradcache`.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss, Reading, TextLearner, Values
 from metasearch.algorithms.inner_loop import Gradient, Model
-from metasearch.algorithms.sets import Prepared, numbered, prepare, texts_of
+from metasearch.algorithms.sets import numbered, prepare, texts_of
 from metasearch.config.run import Checkpointing
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder
@@ -42,25 +42,6 @@ Result = TypeVar("Result")
 Losses = dict[str, list[Tensor]]
 Pulled = Mapping[str, Tensor | None]
 """∂L/∂v of the values of a shard, by name; None where L does not depend on them."""
-
-
-# Out of memory: which errors say so, and how a step is begun again.
-
-
-def out_of_memory(error: RuntimeError) -> bool:
-    """Return whether a torch error means out of memory."""
-    # On a CPU it has no type of its own.
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) -> OutOfMemory:
-    """Return the out-of-memory error with advice; `texts` may be recomputed a few at a time."""
-    again = "--checkpointing gradcache, " if texts else ""
-    return OutOfMemory(
-        f"out of memory on {device} in an outer step ({first_line(error)}). Less is needed with smaller "
-        "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
-        f"shorter max_length, {again}or options.first_order=true"
-    )
 
 
 @dataclass(frozen=True)
@@ -108,8 +89,10 @@ class OuterGradients:
         bf16 = torch.is_autocast_enabled(device.type)
 
         def take() -> tuple[OuterLoss, Gradient]:
+            # Fused kernels of attention have no second derivative.
+            kernel = sdpa_kernel(SDPBackend.MATH) if learner.second_order else nullcontext()
             # The network alone runs in bfloat16, see `Network.run`.
-            with _kernel(learner), torch.autocast(device.type, enabled=False):
+            with kernel, torch.autocast(device.type, enabled=False):
                 return self._take(learner, episodes, shards, processes, bf16)
 
         # What several processes do together, one alone cannot begin again.
@@ -159,11 +142,17 @@ class OuterGradients:
             try:
                 return work()
             except RuntimeError as error:
-                if not out_of_memory(error):
+                # On a CPU it has no type of its own.
+                if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
                     raise
                 less = self._need_less(learner) if again else None
                 if less is None:
-                    raise not_enough(device, error, self.checkpointing != "gradcache") from error
+                    recompute = "" if self.checkpointing == "gradcache" else "--checkpointing gradcache, "
+                    raise OutOfMemory(
+                        f"out of memory on {device} in an outer step ({first_line(error)}). Less is needed with "
+                        "smaller budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, shorter "
+                        f"max_length, {recompute}or options.first_order=true"
+                    ) from error
             log.warning("out of memory on %s: %s", device, less)
             torch.manual_seed(seed)
             # Outside of `except`, whose error holds on to the graph.
@@ -214,7 +203,8 @@ def _of_episodes(
         return losses, gradients
 
     # Longest first, so that no thread begins the longest episode when others are done.
-    order = sorted(range(len(episodes)), key=lambda number: -sum(map(_tokens, episodes[number])))
+    tokens = [sum(tower.tokens for examples in episode for tower in examples.towers) for episode in episodes]
+    order = sorted(range(len(episodes)), key=lambda number: -tokens[number])
     found: list[Losses] = [{} for _ in episodes]
     sums: dict[str, GradientSum] = {}
     for number, (losses, gradients) in zip(order, packed.each(order, work), strict=True):
@@ -277,10 +267,6 @@ def _finish(
     return finish
 
 
-def _tokens(examples: Prepared) -> int:
-    return sum(tower.tokens for tower in examples.towers)
-
-
 def _factor(learner: Learner, name: str, pulled: Tensor | None) -> float:
     """Return ∂L/∂v, which must be equal for all losses v with one name, as their gradients share a sum."""
     if pulled is None:
@@ -337,8 +323,3 @@ def _by_parameter(learner: Learner, parameters: Sequence[Tensor], gradient: Grad
     """Return a gradient in the order of the learner's parameters, None for the others."""
     found = {id(parameter): one for parameter, one in zip(parameters, gradient, strict=True)}
     return [found.get(id(parameter)) for _, parameter in learner.named_parameters()]
-
-
-def _kernel(learner: Learner) -> AbstractContextManager[None]:
-    """Return what attention runs on: fused kernels have no second derivative, the plain one has."""
-    return sdpa_kernel(SDPBackend.MATH) if learner.second_order else nullcontext()
