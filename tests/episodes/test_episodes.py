@@ -176,6 +176,7 @@ def test_every_set_of_every_corpus_keeps_its_promises(drawn):
     assert max(questions) - min(questions) <= len(candidates)
 
 
+@pytest.mark.slow
 def test_an_episode_is_the_same_in_another_process_with_another_hash_seed():
     code = (
         "from helpers.corpus import episodes_of, retrieval;"
