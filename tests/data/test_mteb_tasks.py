@@ -10,18 +10,11 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError, HubError
 
-mteb = pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")
-datasets = pytest.importorskip("datasets")
-
-from mteb.abstasks import AbsTaskBitextMining, AbsTaskRetrieval, AbsTaskSTS  # noqa: E402
-from mteb.abstasks.task_metadata import TaskMetadata  # noqa: E402
-
-KINDS = {"Retrieval": AbsTaskRetrieval, "STS": AbsTaskSTS, "BitextMining": AbsTaskBitextMining}
 EN, DE = ["The keeper lives in a house by the sea.", "Bees dance."], ["Der Wärter wohnt am Meer.", "Bienen tanzen."]
 
 
 def rows(**columns):
-    return datasets.Dataset.from_dict(columns)
+    return pytest.importorskip("datasets").Dataset.from_dict(columns)
 
 
 def part(texts, queries, relevant):
@@ -36,7 +29,12 @@ def part(texts, queries, relevant):
 
 @pytest.fixture
 def task(monkeypatch):
-    """Make a task that mteb knows."""
+    """Make a task that mteb knows; to import mteb takes long, so that only the process of these tests does."""
+    mteb = pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")
+    from mteb.abstasks import AbsTaskBitextMining, AbsTaskRetrieval, AbsTaskSTS
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    kinds = {"Retrieval": AbsTaskRetrieval, "STS": AbsTaskSTS, "BitextMining": AbsTaskBitextMining}
 
     def make(kind, languages, data, **more):
         metadata = TaskMetadata(
@@ -48,7 +46,7 @@ def task(monkeypatch):
         def load(self, **keys):
             self.dataset = data
 
-        made = type("Mine", (KINDS.get(kind, AbsTaskSTS),), {"metadata": metadata, "load_data": load, **more})
+        made = type("Mine", (kinds.get(kind, AbsTaskSTS),), {"metadata": metadata, "load_data": load, **more})
 
         def get_task(name, **keys):
             if name != "Mine":
