@@ -161,7 +161,8 @@ class EpisodeLearner(Learner):
         Losses of one name must count alike: the training keeps one sum of gradients for each name.
         """
         means = {name: losses.mean() for name, losses in values.items()}
-        return OuterLoss(reduce(list(means.values()), "sum"), {name: mean.item() for name, mean in means.items()})
+        first, *others = means.values()
+        return OuterLoss(sum(others, start=first), {name: mean.item() for name, mean in means.items()})
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the outer loss of a meta-batch on the encoder itself."""
@@ -204,12 +205,6 @@ class EpisodeLearner(Learner):
 def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
     """Return items in `count` stretches, as long as each other or by one item longer."""
     return [items[i * len(items) // count : (i + 1) * len(items) // count] for i in range(count)]
-
-
-def reduce(losses: Sequence[Tensor], how: str) -> Tensor:
-    """Return the sum or mean of scalars."""
-    total = sum(losses[1:], start=losses[0])
-    return total / len(losses) if how == "mean" else total
 
 
 @dataclass(frozen=True)

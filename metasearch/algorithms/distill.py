@@ -146,13 +146,16 @@ class Distill(TextLearner):
             match = match + options.source_share * F.mse_loss(vectors["source"], taught[1])
         terms = {"match": (1.0, match)}
         if self.contrast:
-            # A translation of the same source is no negative.
-            term = self.contrast(base.EmbeddedSet(vectors, {"source": _numbers(sources, target)}))
+            # Equal texts have equal numbers, as a translation of the same source is no negative.
+            number = numbered(sources)
+            texts = {"source": torch.tensor([number[text] for text in sources], device=target.device)}
+            term = self.contrast(base.EmbeddedSet(vectors, texts))
             terms["contrast"] = (options.contrast_weight, term)
         if options.dimensions:
             made = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
             terms["matryoshka"] = (1.0, matryoshka(torch.cat(taught), made, options.dimensions))
-        return _weighted(terms)
+        first, *others = (weight * term for weight, term in terms.values())
+        return OuterLoss(sum(others, start=first), {name: term.item() for name, (_, term) in terms.items()})
 
     def _read(self, pairs: Sequence[Translation]) -> list[int]:
         """Return the indices of pairs whose source is read, evenly spread."""
@@ -190,25 +193,9 @@ def _require_whole_texts(options: DistillOptions) -> None:
         raise ConfigError(
             f"options.output: {options.output} of a translation have no counterpart; set options.target: own"
         )
-    of_texts = {
-        f"options.contrast: '{options.contrast}'": options.contrast != "none",
-        f"options.dimensions: {list(options.dimensions)}": bool(options.dimensions),
-    }
-    for what, asked in of_texts.items():
-        if asked:
-            raise ConfigError(f"{what} is over sentences, options.output is not")
-
-
-def _weighted(terms: dict[str, tuple[float, Tensor]]) -> OuterLoss:
-    """Return the weighted sum of terms, added in their order, with the terms themselves for logs."""
-    first, *others = (weight * term for weight, term in terms.values())
-    return OuterLoss(sum(others, start=first), {name: term.item() for name, (_, term) in terms.items()})
-
-
-def _numbers(texts: Sequence[str], like: Tensor) -> Tensor:
-    """Return a number for each text, equal ones for equal texts, `(n,)`."""
-    number = numbered(texts)
-    return torch.tensor([number[text] for text in texts], device=like.device)
+    for name, value in (("contrast", options.contrast), ("dimensions", list(options.dimensions))):
+        if value not in ("none", []):
+            raise ConfigError(f"options.{name}: {value!r} is over sentences, options.output is not")
 
 
 # Similarities of truncated embeddings (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).

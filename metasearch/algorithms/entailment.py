@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from metasearch.algorithms.base import OuterLoss, Outputs, TextLearner
@@ -54,15 +54,10 @@ class Entailment(TextLearner):
         """Return the mean over all pairs; `accuracy` is the share whose label has the highest logit."""
         first, second = (outputs["student"][[pair.texts[side] for pair in pairs]] for side in (0, 1))
         labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=first.device)
-        logits = entailment_logits(first, second, self.head)
+        logits = F.linear(torch.cat([first, second, (first - second).abs()], dim=-1), self.head)
         loss = F.cross_entropy(logits, labels)
         right = (logits.argmax(dim=-1) == labels).float().mean()
         return OuterLoss(loss, {"task": loss.item(), "accuracy": right.item()})
-
-
-def entailment_logits(first: Tensor, second: Tensor, head: Tensor) -> Tensor:
-    """Return W (u, v, |u − v|), logits `(B, classes)`, of sentence vectors u and v `(B, D)`, with W `(classes, 3D)`."""
-    return F.linear(torch.cat([first, second, (first - second).abs()], dim=-1), head)
 
 
 LEARNER = Entailment

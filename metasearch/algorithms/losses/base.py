@@ -70,20 +70,18 @@ def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
     if unknown := sorted(set(settings.model_extra or ()).difference(*known)):
         hint = f"{nearest(unknown[0], set().union(*known))} null leaves it out: --set loss.{unknown[0]}=null"
         raise ConfigError(f"{where}: {unknown[0]}: loss {' or '.join(_names(settings))} has no such option.{hint}")
-    return tuple(
-        kind(yaml.check(_own(settings.options(own), set().union(*known) - own), kind.Options, where))
-        for kind, own in zip(kinds, known, strict=True)
-    )
+    losses = []
+    for kind, own in zip(kinds, known, strict=True):
+        of_others = set().union(*known) - own
+        options = {name: value for name, value in settings.options(own).items() if name not in of_others}
+        losses.append(kind(yaml.check(options, kind.Options, where)))
+    return tuple(losses)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
     if settings.name is None:
         return "triplet", "cosine-mse"
     return (settings.name,) if isinstance(settings.name, str) else settings.name
-
-
-def _own(options: Mapping[str, Any], of_others: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in of_others}
 
 
 def warn_of_unused(settings: Settings, graded: bool = False) -> None:
