@@ -203,7 +203,7 @@ def _arms(config: StudyConfig) -> yaml.Tree:
 
 
 def _settings(config: StudyConfig, arms: Collection[str]) -> yaml.Tree:
-    """Return the shared settings, each named as its flag, and those of some arms, by dotted key."""
+    """Return the shared settings, each named as its flag, and the settings of some arms, by dotted key."""
     shared = {key: value for key, value in flat(config.model_dump(mode="json")).items() if key not in _GROWING}
     own = {arm: value for arm, value in _arms(config).items() if arm in arms}
     return {key: value for key, value in yaml.flatten(shared | own).items() if ".sources." not in key}
