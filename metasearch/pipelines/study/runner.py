@@ -128,7 +128,7 @@ def _stored(
     jobs: int | None,
     weights: Mapping[str, str],
 ) -> StudyMetadata:
-    """Return and store the metadata of a study; `weights` are those of a new one."""
+    """Return and store the metadata of a study; `weights` belong to a new one."""
     old, config = _configured(study, asked)
     place = _place(study, old.place if old else LauncherConfig(), place)
     # The fingerprint is of all data, so any fold will do.
