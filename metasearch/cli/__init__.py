@@ -64,7 +64,7 @@ SECTIONS = {
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
 its name; the commands in `_SHARED` are in another module, under their own names."""
-_SHARED = {"report": "compare", "show": "ls", "validate": "ls", "push": "card"}
+_SHARED = {"demo": "train", "push": "card", "report": "compare", "show": "ls", "validate": "ls"}
 _SUMMARIES = {name: summary for commands in SECTIONS.values() for name, summary in commands.items()}
 
 _IN_PROCESSES = ("distill", "resume", "train")
@@ -180,25 +180,18 @@ class Commands(click.Group):
         except click.UsageError as error:
             if wants_help:
                 raise
-            raise _usage_failure(error, "metasearch") from error
+            raise _failure(error, "metasearch") from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
         signals.note(0)  # a process may run several commands
         try:
             return super().invoke(ctx)
-        except click.UsageError as error:
-            raise _usage_failure(error, f"{ctx.command_path} {ctx.invoked_subcommand or ''}".rstrip()) from error
         # Click ends these by itself; it is silent about an output that its reader, such as `head`, has closed.
-        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except MetasearchError as error:
-            # In the log of a study's cell, an error that a user can act on is one line.
-            raise _failure(error, traced="--debug" in sys.argv) from error
-        except KeyboardInterrupt:
-            raise _failure(interrupted("stopped")) from None
-        except Exception as error:
-            raise _unexpected(error) from error
+        except (Exception, KeyboardInterrupt) as error:
+            raise _failure(error, f"{ctx.command_path} {ctx.invoked_subcommand or ''}".rstrip()) from error
 
 
 def own_rank() -> Rank:
@@ -209,30 +202,27 @@ def own_rank() -> Rank:
         return Rank()
 
 
-def _unexpected(error: Exception) -> click.ClickException:
-    """Return the exit for an unexpected error, a bug."""
-    # Libraries may turn a `KeyboardInterrupt` into an error of their own.
-    if signals.received():
-        return _failure(interrupted("stopped"))
-    # The log of a study's cell has the traceback of a bug.
-    traced = not {"--debug", "--cell", "--until-eof"}.isdisjoint(sys.argv)
-    if isinstance(error, OSError) and error.strerror:
-        return _failure(RunFolderError(f"{error.filename or 'the output'}: {error.strerror}"), traced)
-    hint = "" if traced else "; --debug shows where"
-    return _failure(MetasearchError(f"a bug in metasearch: {type(error).__name__}: {error}{hint}"), traced)
-
-
-def _failure(error: MetasearchError, traced: bool = False) -> _Failure:
-    """Return the exit for an error; print the traceback with `--debug`."""
+def _failure(error: BaseException, command: str) -> click.ClickException:
+    """Return the exit for an error of `command`; print the traceback with `--debug`, and of a bug in a study's log."""
+    if isinstance(error, click.UsageError):  # click would print three lines
+        says = " ".join(error.format_message().split()).rstrip(".")
+        return _Failure(f"{says}; see {error.ctx.command_path if error.ctx else command} --help", error.exit_code)
+    if isinstance(error, click.ClickException):
+        return error
+    traced = "--debug" in sys.argv
+    if not isinstance(error, MetasearchError):
+        traced = not {"--debug", "--cell", "--until-eof"}.isdisjoint(sys.argv)
+        # Libraries may turn a `KeyboardInterrupt` into an error of their own.
+        if isinstance(error, KeyboardInterrupt) or signals.received():
+            error, traced = interrupted("stopped"), False
+        elif isinstance(error, OSError) and error.strerror:
+            error = RunFolderError(f"{error.filename or 'the output'}: {error.strerror}")
+        else:
+            hint = "" if traced else "; --debug shows where"
+            error = MetasearchError(f"a bug in metasearch: {type(error).__name__}: {error}{hint}")
     if traced:
         traceback.print_exc()
     return _Failure(str(error), error.exit_code)
-
-
-def _usage_failure(error: click.UsageError, command: str) -> _Failure:
-    """Return a usage error as one line that names the command's help; click would print three."""
-    says = " ".join(error.format_message().split()).rstrip(".")
-    return _Failure(f"{says}; see {error.ctx.command_path if error.ctx else command} --help", error.exit_code)
 
 
 @click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

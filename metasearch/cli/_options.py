@@ -15,9 +15,9 @@ from pydantic.fields import FieldInfo
 from metasearch.config import library, registry, yaml
 from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
-from metasearch.config.launchers import SETTINGS
 from metasearch.config.recipe import ROLE_NAMES, Role, public_name
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
+from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode
 from metasearch.errors import ConfigError, MetasearchError, nearest
 

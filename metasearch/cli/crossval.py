@@ -12,8 +12,7 @@ from metasearch.cli import _options, _settings
 from metasearch.cli._options import listed
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.distillation import RoleName
-from metasearch.config.launchers import LauncherConfig, place_of
-from metasearch.config.study import StudyConfig
+from metasearch.config.study import LauncherConfig, StudyConfig, place_of
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import execute
-from metasearch.config.launchers import place_of
+from metasearch.config.study import place_of
 from metasearch.errors import ConfigError
 
 

@@ -1,5 +1,9 @@
-"""Settings of a study; `study.yaml`."""
+"""Settings of a study, `study.yaml`: its arms, folds and seeds, and the launcher of its cells."""
 
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -9,6 +13,7 @@ from metasearch.config.distill_run import DistillConfig
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, TaskConfig
+from metasearch.errors import ConfigError, require_known
 
 
 class TrainedArm(FrozenConfig):
@@ -56,3 +61,90 @@ class StudyConfig(Settings):
                 raise Contradiction(f"two arms are called '{name}'; rename a recipe", "trained")
             seen.add(name)
         return self
+
+
+# Where the cells of a study run.
+
+LOCAL = "local"
+
+SBATCH = (
+    "account", "begin", "comment", "constraint", "exclude", "gres", "licenses", "mail-type", "mail-user", "nice",
+    "nodelist", "partition", "prefer", "priority", "qos", "reservation", "time", "tmp", "wckey",
+)  # fmt: skip
+"""Options passed to `sbatch` unchanged."""
+
+_RESOURCES = ("cpus", "gpus", "memory")
+SETTINGS: Mapping[str, Sequence[str]] = {
+    LOCAL: (),
+    "slurm": (*_RESOURCES, *SBATCH, "before"),
+    "ray": (*_RESOURCES, "address"),
+}
+"""Keys of `--launcher-set KEY=VALUE`, by launcher; docs/clusters.md explains them."""
+
+_FORMS = {
+    "cpus": (r"[1-9]\d*", "a number of cores such as 4"),
+    "gpus": (r"\d+", "a number such as 1; --launcher-set gres=gpu:a100:1 names a type"),
+    "memory": (r"[1-9]\d*[MGT]", "a number with M, G or T, such as 8G"),
+    "before": (r"\d+", "seconds such as 300"),
+}
+
+
+@dataclass(frozen=True)
+class LauncherConfig:
+    """Where cells run: a launcher and its settings, as written, by the keys of `SETTINGS`."""
+
+    launcher: str = LOCAL
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check names and values; `ConfigError` names the nearest right one."""
+        require_known("launcher", self.launcher, SETTINGS)
+        known = SETTINGS[self.launcher]
+        for key, value in self.settings.items():
+            said = f"--launcher-set {key}={value}"
+            if not known:
+                raise ConfigError(
+                    f"{said}: the launcher '{self.launcher}' has no settings; name another with --launcher"
+                )
+            require_known(f"setting of the launcher '{self.launcher}'", key, known)
+            form, expected = _FORMS.get(key, (r"\S|\S.*\S", "a value without line breaks"))
+            if not re.fullmatch(form, value, re.ASCII if key in _FORMS else 0):
+                raise ConfigError(f"{said}: expected {expected}")
+        if {"gpus", "gres"} <= self.settings.keys():
+            raise ConfigError("--launcher-set gpus and gres both request GPUs; omit one")
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes of memory per job, or None."""
+        written = self.settings.get("memory")
+        return None if written is None else int(written[:-1]) * {"M": 2**20, "G": 2**30, "T": 2**40}[written[-1]]
+
+    def threads(self, jobs: int) -> int:
+        """Return the threads per job: the requested cores, or an equal share of this machine's cores."""
+        if self.launcher != LOCAL:
+            return int(self.settings.get("cpus", 1))
+        # The cores that this process may use, which `taskset` or a container may limit; macOS does not tell.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, cores // jobs)
+
+    @property
+    def jobs(self) -> int:
+        """How many cells are begun at a time, unless the user says so; on a cluster its scheduler decides what runs."""
+        return 1 if self.launcher == LOCAL else 1000
+
+
+def place_of(launcher: str | None, assignments: Sequence[str]) -> LauncherConfig | None:
+    """Return where cells run, from a launcher and `KEY=VALUE` words, separated by spaces; None without either."""
+    if launcher is None:
+        if assignments:
+            raise ConfigError(f"--launcher-set {assignments[0]} goes with --launcher slurm or ray")
+        return None
+    settings: dict[str, str] = {}
+    for assignment in assignments:
+        # A value may have spaces, such as a comment: only what looks like the next key parts two of them.
+        for each in re.split(r"\s+(?=[a-z-]+=)", assignment.strip()):
+            key, equals, value = each.partition("=")
+            if not equals:
+                raise ConfigError(f"--launcher-set {each}: expected KEY=VALUE, such as cpus=4")
+            settings[key.strip()] = value.strip()
+    return LauncherConfig(launcher, settings)

@@ -12,7 +12,7 @@ from metasearch.config.run import DataConfig
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.data.folds import Split
-from metasearch.data.records import RetrievalData, SimilarityData
+from metasearch.data.records import SimilarityData
 from metasearch.data.translate.train import described
 from metasearch.data.translation import grouped
 from metasearch.encoders.open import check_name
@@ -32,8 +32,6 @@ def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
     yield f"encoder: {_encoder(declared)}"
     benchmark = load_benchmark(ref)
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
-    if isinstance(benchmark.data, RetrievalData) and (partial := _not_parallel(benchmark.data)):
-        yield f"parallel: {partial}"
     if declared.evaluation_only:
         yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
         encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
@@ -98,17 +96,3 @@ def _encoder(task: Task) -> str:
     if task.evaluation_only and is_exported(Path(name)):
         return f"{name}, an export to ONNX"
     return f"{name}, a local folder" if check_name(name) else f"{name}, of a model hub, which is not asked here"
-
-
-def _not_parallel(data: RetrievalData) -> str:
-    """Return how many questions some languages lack, with an example; empty if none does."""
-    languages = sorted(data.questions_by_language)
-    stand: dict[str, list[str]] = {}
-    for question in data.questions:
-        stand.setdefault(question.id, []).append(question.language)
-    lacking = {name: found for name, found in stand.items() if len(found) < len(languages)}
-    if not lacking:
-        return ""
-    name, found = min(lacking.items(), key=lambda item: len(item[1]))
-    where = f"'{name}' in {', '.join(found)} alone"
-    return f"{len(lacking)} of {len(stand)} questions are not in all of {', '.join(languages)}, such as {where}"

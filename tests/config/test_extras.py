@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
-from metasearch.config.launchers import LauncherConfig
+from metasearch.config.study import LauncherConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats import text_files
 from metasearch.data.formats.rows import read_rows

@@ -2,7 +2,7 @@
 
 from helpers.crossval import FLAGS, run
 from helpers.documents import DOCUMENTS
-from metasearch.config.launchers import SETTINGS, LauncherConfig, place_of
+from metasearch.config.study import SETTINGS, LauncherConfig, place_of
 
 
 def test_settings_may_stand_alone_or_together_and_values_may_have_spaces():

@@ -11,8 +11,7 @@ from helpers import slurm
 from helpers.commands import metasearch
 from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, attempts, run
-from metasearch.config.launchers import LauncherConfig
-from metasearch.config.study import StudyConfig
+from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.pipelines.study.cell import CellJob, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell, slurm_parameters

@@ -1,7 +1,6 @@
 """`validate` says of a user's own data how much is there, and what would be enough."""
 
 import json
-from itertools import islice
 
 import pytest
 
@@ -57,15 +56,6 @@ def test_scores_of_a_part_that_are_all_the_same_are_refused(tmp_path):
     similar = TASK.replace("retrieval", "similarity\npairs: [en-de]").replace("map@20", "pearson")
     with pytest.raises(DataError, match=r"the scores of en-de in (dev|test) are all 3 \(2 rows\)"):
         list(validate_own(tmp_path, similar.replace("data: own", "data: .")))
-
-
-def test_questions_that_do_not_stand_in_all_languages_are_counted(tmp_path):
-    for i, language in enumerate(("en", "de")):
-        rows = [{"id": f"q{n + (n == 7) * i}", "question": f"{n}?", "answer": f"{n}."} for n in range(8)]
-        (tmp_path / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    lines = validate_own(tmp_path, TASK.replace("data: own", "data: ."))
-    says = "2 of 9 questions are not in all of de, en, such as 'q7' in en alone"
-    assert list(islice(lines, 4))[-1] == f"parallel: {says}"
 
 
 IDS = {

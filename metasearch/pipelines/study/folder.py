@@ -17,8 +17,7 @@ from pathlib import Path
 
 from metasearch.config import yaml
 from metasearch.config.base import FrozenConfig
-from metasearch.config.launchers import LauncherConfig
-from metasearch.config.study import StudyConfig
+from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import atomic_write, held, read_bytes, taken

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.library import Library
-from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.config.run import ComputeConfig, RunConfig, ScoreConfig
+from metasearch.config.run import ComputeConfig, EncoderConfig, RunConfig, ScoreConfig
 from metasearch.config.study import StudyConfig
 
 CellConfig = ScoreConfig | RunConfig | DistillConfig
@@ -37,59 +37,45 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
 
     Untrained encoders and distillations come first, then all arms of a fold, so that an unfinished study is comparable.
     """
-    untrained = [*_untrained(config, ZERO_SHOT)]
-    if config.neutral:
-        untrained += _untrained(config, NEUTRAL, config.neutral)
-    return [*untrained, *_distillations(config, folder), *_trainings(config)]
+    return [*_untrained(config), *_distillations(config, folder), *_trainings(config)]
 
 
-def _untrained(config: StudyConfig, label: str, neutralise: NeutralSettings | None = None) -> Iterator[Cell]:
-    for seed, fold in _folds_by_seed(config):
-        settings = _scoring(config, fold, seed, label).model_copy(update={"neutralise": neutralise})
-        name = _run_name(label, fold, seed)
-        yield Cell(name, "score", label, {name: settings})
+def _untrained(config: StudyConfig) -> Iterator[Cell]:
+    labels = {ZERO_SHOT: None, **({NEUTRAL: config.neutral} if config.neutral else {})}
+    for label, neutralise in labels.items():
+        for seed, fold in product(config.seeds, config.folds):
+            settings = _scoring(config, fold, seed, label, config.encoder)
+            name = _run_name(label, fold, seed)
+            yield Cell(name, "score", label, {name: settings.model_copy(update={"neutralise": neutralise})})
 
 
-def _scoring(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
+def _scoring(config: StudyConfig, fold: int, seed: int, label: str, encoder: EncoderConfig) -> ScoreConfig:
     # Scores are computed in float32, so precision and checkpointing do not matter.
     compute = ComputeConfig(device=config.compute.device)
-    return ScoreConfig(data=config.on(fold), encoder=config.encoder, compute=compute, label=label, seed=seed)
+    return ScoreConfig(data=config.on(fold), encoder=encoder, compute=compute, label=label, seed=seed)
 
 
 def _distillations(config: StudyConfig, folder: Path) -> Iterator[Cell]:
-    for seed in config.seeds:
-        for each in config.distilled:
-            # One for all folds: a distillation learns from corpora, which the folds of the task do not touch.
-            arm = each.recipe.recipe
-            name = f"{arm}/seed-{seed}"
-            runs: dict[str, CellConfig] = {name: each.model_copy(update={"seed": seed, "compute": config.compute})}
-            student = config.encoder.model_copy(update={"name": str(folder.resolve() / "cells" / name / "model")})
-            for fold in config.folds:
-                scoring = _scoring(config, fold, seed, arm).model_copy(update={"encoder": student})
-                runs[_run_name(arm, fold, seed)] = scoring
-            yield Cell(name, "distill", arm, runs)
+    for seed, each in product(config.seeds, config.distilled):
+        # One for all folds: a distillation learns from corpora, which the folds of the task do not touch.
+        arm = each.recipe.recipe
+        name = f"{arm}/seed-{seed}"
+        runs: dict[str, CellConfig] = {name: each.model_copy(update={"seed": seed, "compute": config.compute})}
+        student = config.encoder.model_copy(update={"name": str(folder.resolve() / "cells" / name / "model")})
+        runs |= {_run_name(arm, fold, seed): _scoring(config, fold, seed, arm, student) for fold in config.folds}
+        yield Cell(name, "distill", arm, runs)
 
 
 def _trainings(config: StudyConfig) -> Iterator[Cell]:
     library = Library(config.data.include)
     modes = {arm.arm: library.mode(arm.mode) for arm in config.trained}
-    for seed, fold in _folds_by_seed(config):
-        for arm in config.trained:
-            run = RunConfig(
-                data=config.on(fold),
-                encoder=config.encoder,
-                compute=config.compute,
-                mode=modes[arm.arm],
-                recipe=arm.recipe,
-                seed=seed,
-                max_steps=config.max_steps,
-            )
-            name = _run_name(arm.arm, fold, seed)
-            yield Cell(name, "train", arm.arm, {name: run})
-
-
-def _folds_by_seed(config: StudyConfig) -> Iterator[tuple[int, int]]:
-    return ((seed, fold) for seed in config.seeds for fold in config.folds)
+    for seed, fold, arm in product(config.seeds, config.folds, config.trained):
+        run = RunConfig(
+            data=config.on(fold), encoder=config.encoder, compute=config.compute, mode=modes[arm.arm],
+            recipe=arm.recipe, seed=seed, max_steps=config.max_steps,
+        )  # fmt: skip
+        name = _run_name(arm.arm, fold, seed)
+        yield Cell(name, "train", arm.arm, {name: run})
 
 
 def _run_name(arm: str, fold: int, seed: int) -> str:

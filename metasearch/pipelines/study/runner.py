@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from metasearch.config.launchers import LauncherConfig
-from metasearch.config.study import StudyConfig
+from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import CellsFailed, ConfigError, to_resume
 from metasearch.evaluation.report.formats import markdown

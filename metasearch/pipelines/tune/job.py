@@ -132,7 +132,13 @@ class TuneRun(Run[TuneConfig]):
         files, config = self.files, self.config
         with open_callback("tune") as callback:
             choice = self._climb(callback) if self.labels.benchmark else None
-            encoder = self._train(choice, callback) if choice else self._project_alone(callback)
+            if choice:
+                log.info("%s", choice)
+                step = self.steps[choice.kept.step]
+                progress = _PrefixedProgress(callback, f"all labels, {step}")
+                encoder = self.workshop.make(step, self.labels.train_on_all(), progress)
+            else:
+                encoder = self._project_alone(callback)
             files.save_model(encoder)
             if config.documents:
                 asked = self._index.model_dump(exclude_defaults=True)
@@ -141,9 +147,12 @@ class TuneRun(Run[TuneConfig]):
                     config.encoder.trust_remote_code, callback=callback,
                 )  # fmt: skip
         result = str(choice) if choice else self.notes[-1]
-        sentences = [result, *self._commands(choice)]
+        sentences = [result]
         if choice and self.steps[choice.kept.step].learner:
-            sentences.insert(1, f"The model in model/ is trained on all {len(self.labels.data.questions)} labels.")
+            sentences.append(f"The model in model/ is trained on all {len(self.labels.data.questions)} labels.")
+        if config.documents:
+            option = OPTIONS.get(choice.kept.pool, "") if choice else ""
+            sentences.append(f'Search: metasearch search {quoted(files.path / "index")} "..."{option}')
         texts = build_report(sentences, self._facts(), choice, self.notes)
         card = files.model / CARD
         source = find_base("base", config.encoder.name, self.encoder.origin)
@@ -203,11 +212,6 @@ class TuneRun(Run[TuneConfig]):
         log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
         return True
 
-    def _train(self, choice: Choice, callback: Callback) -> Encoder:
-        log.info("%s", choice)
-        step = self.steps[choice.kept.step]
-        return self.workshop.make(step, self.labels.train_on_all(), _PrefixedProgress(callback, f"all labels, {step}"))
-
     def _project_alone(self, callback: Callback) -> Encoder:
         """Return the encoder without language bias, which takes no label, or unchanged."""
         languages = projectable([self.labels.everything])
@@ -265,14 +269,6 @@ class TuneRun(Run[TuneConfig]):
         """Log something that the report says, too."""
         log.info("%s", note)
         self.notes.append(note)
-
-    # The reported result.
-
-    def _commands(self, choice: Choice | None) -> list[str]:
-        if not self.config.documents:
-            return []
-        index, option = quoted(self.files.path / "index"), OPTIONS.get(choice.kept.pool, "") if choice else ""
-        return [f'Search: metasearch search {index} "..."{option}']
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -404,14 +400,11 @@ def tune(
 def _open_tuning(config: TuneConfig, folder: Path, labels: Given | None, limit: float | None) -> TuneRun:
     """Return a new tuning, or the one in the folder; `RunFolderError` if that one has other settings."""
     run = TuneRun(config, folder, labels, limit)
-    if not (folder / CONFIG).is_file():
-        return run
-    _, begun = RunFolder.open(folder, TuneConfig)
-    before, now = begun.config.model_dump(mode="json"), config.model_dump(mode="json")
-    differing = [f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]]
-    if differing:
-        raise RunFolderError(f"{folder} holds a tuning with other settings ({'; '.join(differing)}); choose another -o")
-    run.began = begun
+    if (folder / CONFIG).is_file():
+        _, run.began = RunFolder.open(folder, TuneConfig)
+        before, now = run.began.config.model_dump(mode="json"), config.model_dump(mode="json")
+        if other := [f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]]:
+            raise RunFolderError(f"{folder} holds a tuning with other settings ({'; '.join(other)}); choose another -o")
     return run
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import submitit
 from submitit.helpers import DelayedSubmission, clean_env
 
-from metasearch.config.launchers import SBATCH, LauncherConfig
+from metasearch.config.study import SBATCH, LauncherConfig
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, THREADS, CellJob
