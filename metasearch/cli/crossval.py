@@ -4,14 +4,12 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from metasearch.cli import _options, _settings
 from metasearch.cli._options import listed
-from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
-from metasearch.config.distillation import RoleName
 from metasearch.config.study import LauncherConfig, StudyConfig, place_of
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
@@ -51,12 +49,6 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     "--set", "assignments", multiple=True, metavar="[NAME:]KEY=VALUE",
     help="Override a value of all recipes, or of one learner or recipe; repeatable.",
 )  # fmt: skip
-@click.option(
-    "--distill", metavar="RECIPES", shell_complete=_options.complete("distillation"),
-    help="Distillation recipes; each runs once with each seed and is scored on each fold.",
-)  # fmt: skip
-@_options.settings(RolesConfig, without=("trust_remote_code",))
-@_options.settings(TextsConfig)
 @click.option("--dry-run", is_flag=True, help="List the runs and do nothing.")
 @_options.output("Folder of the study: a new one, or one to continue.", required=True, metavar="STUDY")
 @_options.as_json()
@@ -95,12 +87,12 @@ def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
 
     cells = listed_cells(config, folder)
     if as_json:
-        rows = [{"name": cell.name, "kind": cell.kind, "runs": [*cell.runs], "done": done} for cell, done in cells]
+        rows = [{"name": cell.name, "kind": cell.config.kind, "done": done} for cell, done in cells]
         click.echo(json.dumps({"cells": rows}))
         return
     width = max(len(cell.name) for cell, _ in cells)
     for cell, done in cells:
-        click.echo(f"{cell.name.ljust(width)}  {cell.kind:7}  {'done' if done else 'to do'}")
+        click.echo(f"{cell.name.ljust(width)}  {cell.config.kind:5}  {'done' if done else 'to do'}")
     click.echo(f"{sum(not done for _, done in cells)} of {len(cells)} runs to do")
 
 
@@ -126,7 +118,7 @@ def run(
 
 def configure(
     folder: Path, learner: str | None, recipe: str | None, folds: str | None, seeds: str | None,
-    assignments: Sequence[str], mode: str | None, distill: str | None, **flags: Any,
+    assignments: Sequence[str], mode: str | None, **flags: Any,
 ) -> StudyConfig:  # fmt: skip
     """Return the settings of a study, with all names checked."""
     from metasearch.config.library import Library
@@ -135,43 +127,20 @@ def configure(
     from metasearch.pipelines.study.resolve import build_arms, parse_folds, parse_seeds, resolve_neutral
 
     task = Library(flags["include"]).task(flags["task"])
-    stages = _stages(flags, distill)
-    # Named recipes and distillations stand alone: the default learners are not trained beside them.
-    trains = not (task.evaluation_only or recipe or distill)
-    learners = listed("learner", (LEARNERS if trains else ZERO_SHOT) if learner is None else learner)
-    recipes, distillations = listed("recipe", recipe), listed("distill", distill)
-    changes = _changes(assignments, [*learners, *recipes, *distillations])
+    # Named recipes stand alone: the default learners are not trained beside them.
+    default = ZERO_SHOT if task.evaluation_only or recipe else LEARNERS
+    learners, recipes = listed("learner", default if learner is None else learner), listed("recipe", recipe)
+    changes = _changes(assignments, [*learners, *recipes])
     flags["encoder"] = flags["encoder"] or task.encoder
-    trained = bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})
+    trained = bool(recipes or {*learners} - {ZERO_SHOT, NEUTRAL})
     runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(seeds, folder, trains=trained)}
     config = _settings.configure(StudyConfig, flags, beside=bool(task.data), threads=flags["threads"], **runs)
     arms = build_arms(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
-    asked = {**flags, **stages, "data": config.data.data}
-    distilled = tuple(_distillation(name, changes.get(name, ()), asked) for name in distillations)
-    own = {"trained": arms, "distilled": distilled, "neutral": resolve_neutral(learners, changes, config)}
     for key in ("max_steps", "keep_models"):
-        if getattr(config, key) and not (arms or distilled or StudyFolder(folder).reached):
+        if getattr(config, key) and not (arms or StudyFolder(folder).reached):
             log.warning("--%s has no effect: nothing is trained", key.replace("_", "-"))
+    own = {"trained": arms, "neutral": resolve_neutral(learners, changes, config)}
     return StudyConfig.model_validate({**config.model_dump(), **own})
-
-
-def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
-    """Remove the flags of distillations from all flags, and return them."""
-    names = [*TextsConfig.model_fields, *get_args(RoleName)]
-    stages = {name: flags.pop(name) for name in names}
-    if distill is None and any(stages.values()):
-        raise ConfigError(f"--{next(name for name, value in stages.items() if value)} goes with --distill RECIPE")
-    return stages
-
-
-def _distillation(name: str, assignments: Sequence[str], flags: dict[str, Any]) -> DistillConfig:
-    from metasearch.cli import distill
-    from metasearch.pipelines.distill.checks import load_benchmarks, resolved
-
-    asked = {**flags, "evaluate": (), "teacher_cache": None}
-    distillation = resolved(distill.configure(name, None, assignments, **asked))
-    load_benchmarks(distillation)
-    return distillation
 
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:

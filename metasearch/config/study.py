@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from metasearch.config.base import Contradiction, Count, FrozenConfig, Positive, Settings
-from metasearch.config.distill_run import DistillConfig
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, TaskConfig
@@ -29,7 +28,6 @@ class StudyConfig(Settings):
 
     Attributes:
         trained: arms, in the order of the tables.
-        distilled: distillations; each is run once with each seed of the study.
         neutral: settings of the arm `neutral`; None omits the arm.
         threads: threads of each cell's process, which decide the last bits of a result; None before the study begins.
     """
@@ -39,7 +37,6 @@ class StudyConfig(Settings):
     encoder: EncoderConfig
     compute: ComputeConfig = ComputeConfig()
     trained: tuple[TrainedArm, ...] = ()
-    distilled: tuple[DistillConfig, ...] = ()
     neutral: NeutralSettings | None = None
     folds: Annotated[tuple[Count, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Count, ...], Field(min_length=1)] = (0,)
@@ -56,7 +53,7 @@ class StudyConfig(Settings):
     @model_validator(mode="after")
     def _names_once(self) -> "StudyConfig":
         seen = {ZERO_SHOT, NEUTRAL}
-        for name in (*(arm.arm for arm in self.trained), *(each.recipe.recipe for each in self.distilled)):
+        for name in (arm.arm for arm in self.trained):
             if name in seen:
                 raise Contradiction(f"two arms are called '{name}'; rename a recipe", "trained")
             seen.add(name)

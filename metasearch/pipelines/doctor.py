@@ -94,8 +94,7 @@ def _files(files: RunFolder) -> str:
 
 def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     study = StudyFolder(folder)
-    stored = study.stored()
-    cells = [*stored.made, *stored.cells]
+    cells = study.stored().cells
     yield Finding(STUDY_FILE, f"readable, {len(cells)} runs")
     for name in cells:
         if (study.at(name) / CONFIG).is_file():

@@ -31,7 +31,6 @@ def offered(line, kind="plain"):
         ("train --recipe ", Library().names("recipe")),
         ("train --learner ", registry.names("learners")),
         ("distill --recipe ", Library().names("distillation")),
-        ("crossval --distill ", Library().names("distillation")),
         ("ls ", list(KINDS)),
         ("show tat", ["tatoeba"]),
         ("crossval --learner maml,fi", ["maml,fine-tune"]),

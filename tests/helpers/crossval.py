@@ -34,8 +34,7 @@ class Inline:
             self.begun.append(cell.name)
             self.active[cell.name] = JobEnd(0)
             try:
-                for run in cell.runs:
-                    open_run(self.study.at(run)).execute(trust_remote_code=self.trust)
+                open_run(self.study.at(cell.name)).execute(trust_remote_code=self.trust)
             except MetasearchError as error:
                 begin_attempt(self.study.log(cell.name), str(error))
                 self.active[cell.name] = JobEnd(error.exit_code)

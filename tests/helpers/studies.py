@@ -87,7 +87,7 @@ def write_study(
         if name not in unfinished:
             write_run(folder / "cells" / name, ways[arm], fold, seed, start, **setting)
     folder.mkdir(parents=True, exist_ok=True)
-    tree = {"cells": names, "made": [], "config": {"task": Setting(**setting).task, "folds": list(folds)}}
+    tree = {"cells": names, "config": {"task": Setting(**setting).task, "folds": list(folds)}}
     (folder / "study.yaml").write_text(yaml.dump(tree), encoding="utf-8")
     return folder
 

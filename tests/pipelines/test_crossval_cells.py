@@ -11,10 +11,8 @@ import pytest
 
 from helpers.configs import nested
 from helpers.crossval import FLAGS, ZERO, inline, run, scores
-from helpers.parallel import write_corpus
 from metasearch.config.study import StudyConfig
 from metasearch.errors import Interrupted
-from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines import factory, scorer
 from metasearch.pipelines.study import pool, runner
 from metasearch.pipelines.study.launchers import JobEnd
@@ -35,7 +33,6 @@ def begun(monkeypatch):
         (["--encoder=nobody/no-such-model"], 6, "cannot be loaded from the model hub"),
         (["--trim-vocab=xx"], 2, "unknown language to trim to 'xx'. Known: "),
         (["--prompt=passage=x"], 2, "no role 'passage'. Known: document, query, text"),
-        (["--distill=ema-small", "--student=tinny", "--corpus=CORPUS"], 6, "unknown encoder 'tinny'. Did you mean"),
     ],
 )
 def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_written(
@@ -43,8 +40,7 @@ def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_writte
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (tmp_path / "empty").mkdir()
-    corpus = write_corpus(tmp_path / "corpus")
-    wrong = [each.replace("EMPTY", str(tmp_path / "empty")).replace("CORPUS", str(corpus)) for each in wrong]
+    wrong = [each.replace("EMPTY", str(tmp_path / "empty")) for each in wrong]
     assert says in run(*FLAGS, *wrong, "-o", tmp_path / "study", code=code).stderr
     assert not (tmp_path / "study").exists()
     assert begun == []
@@ -55,14 +51,14 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
     names = ["zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"]
     wanted = [*FLAGS, "--learner", "zero-shot,fine-tune:mono-bi", "--folds", "1", "--seeds", "0", "-o", folder]
     assert run(*wanted, "--dry-run").stdout.splitlines() == [
-        f"{names[0].ljust(31)}  score    to do",
-        f"{names[1].ljust(31)}  train    to do",
+        f"{names[0].ljust(31)}  score  to do",
+        f"{names[1].ljust(31)}  train  to do",
         "2 of 2 runs to do",
     ]
     found = json.loads(run(*wanted, "--dry-run", "--json").stdout)["cells"]
-    assert [(cell["name"], cell["runs"], cell["done"]) for cell in found] == [
-        (names[0], [names[0]], False),
-        (names[1], [names[1]], False),
+    assert [(cell["name"], cell["kind"], cell["done"]) for cell in found] == [
+        (names[0], "score", False),
+        (names[1], "train", False),
     ]
     assert not folder.exists()
 
@@ -193,15 +189,3 @@ def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp
     with pytest.raises(Interrupted, match="stopped; progress is saved"):
         crossval(config, tmp_path / "study", jobs=2)
     assert Busy.heard == []
-
-
-@pytest.mark.slow
-def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
-    corpus = write_corpus(tmp_path / "corpus")
-    sizes = [f"--set=ema-small:stages.align.{value}" for value in ("corpus.dev=5", "budget.batch=8")]
-    flags = ["--task=demo-sts", "--encoder=tiny", "--distill=ema-small", "--student=tiny", f"--corpus={corpus}"]
-    run(*flags, *sizes, "--max-steps=2", "--folds=2", "--seeds=0", "--threads=1", "-o", tmp_path / "study")
-    assert begun[2:] == ["ema-small/seed-0"]
-    study = read_study([tmp_path / "study"])
-    assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
-    assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()

@@ -1,8 +1,6 @@
 """The cells of a study: which there are, and in which order."""
 
 from helpers.configs import nested
-from metasearch.config.distill_run import DistillConfig
-from metasearch.config.distillation import Distillation
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
@@ -10,12 +8,6 @@ from metasearch.config.study import StudyConfig, TrainedArm
 from metasearch.pipelines.study.plan import plan
 
 RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
-STAGES = {
-    "one": {
-        "trains": "student", "against": "teacher", "data": "parallel", "learner": "distill", "outer": {"lr": 1e-3},
-        "description": "",
-    }
-}  # fmt: skip
 
 
 def study(**more):
@@ -26,47 +18,34 @@ def study(**more):
     )
 
 
-def distillation():
-    recipe = Distillation.model_validate({"recipe": "small", "description": "", "stages": STAGES})
-    return nested(DistillConfig, recipe=recipe, teacher="tiny", student="tiny", corpus=("corpus",))
-
-
 def named(cells):
     return {cell.name: cell for cell in cells}
 
 
-def test_there_is_a_cell_for_every_arm_fold_and_seed_zero_shot_first(tmp_path):
-    assert [cell.name for cell in plan(study(), tmp_path)] == [
+def test_there_is_a_cell_for_every_arm_fold_and_seed_zero_shot_first():
+    assert [cell.name for cell in plan(study())] == [
         f"{arm}/fold-{fold}-seed-{seed}" for arm in ("zero-shot", "maml-trans") for seed in (4, 5) for fold in (0, 1)
     ]
 
 
-def test_the_neutral_encoder_is_scored_after_zero_shot(tmp_path):
+def test_the_neutral_encoder_is_scored_after_zero_shot():
     settings = NeutralSettings(rank=2)
-    cells = plan(study(neutral=settings), tmp_path)
-    assert [cell.arm for cell in cells] == [arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)]
+    cells = plan(study(neutral=settings))
+    assert [cell.name.partition("/")[0] for cell in cells] == [
+        arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)
+    ]
     cell = named(cells)["neutral/fold-1-seed-4"]
     settings = nested(ScoreConfig, task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
-    assert (cell.kind, cell.runs) == ("score", {cell.name: settings})
-
-
-def test_a_distillation_and_the_scores_of_its_student_on_each_fold_are_one_cell_a_seed(tmp_path):
-    cells = plan(study(trained=(), distilled=(distillation(),)), tmp_path)
-    made = [cell for cell in cells if cell.kind == "distill"]
-    assert [(cell.name, cell.runs[cell.name].seed) for cell in made] == [("small/seed-4", 4), ("small/seed-5", 5)]
-    assert [*made[1].runs] == ["small/seed-5", "small/fold-0-seed-5", "small/fold-1-seed-5"]
-    model = str(tmp_path.resolve() / "cells" / "small" / "seed-5" / "model")
-    expected = nested(ScoreConfig, task="demo", encoder=model, label="small", fold=1, seed=5)
-    assert made[1].runs["small/fold-1-seed-5"] == expected
+    assert cell.config == settings
 
 
 def test_what_the_cells_share_comes_from_the_study(tmp_path):
     shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
     config = study(**shared, max_steps=3, precision="bf16", include=(str(tmp_path),))
-    for cell in plan(config, tmp_path):
-        settings = flat(cell.runs[cell.name].model_dump())
+    for cell in plan(config):
+        settings = flat(cell.config.model_dump())
         assert {key: settings[key] for key in shared} == shared
         assert settings["include"] == (str(tmp_path),)
-    run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].runs["maml-trans/fold-0-seed-4"]
+    run = named(plan(config))["maml-trans/fold-0-seed-4"].config
     assert isinstance(run, RunConfig)
     assert (run.max_steps, run.compute.precision, str(run.mode), run.recipe) == (3, "bf16", "trans", RECIPE)

@@ -19,8 +19,7 @@ def asked(**more):
     flags = {
         "folder": Path("no-study"),
         "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
-        "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
-        "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (), "threads": None,
+        "assignments": (), "encoder": "tiny", "include": (), "data": None, "threads": None,
     }  # fmt: skip
     return configure(**{**flags, **more})
 
@@ -55,7 +54,7 @@ def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one(caplog):
 def test_a_study_that_is_there_keeps_its_seeds_unless_others_are_named(tmp_path):
     with StudyFolder(tmp_path).held():
         config = asked(seeds="0", folder=tmp_path)
-        parts = {"data_fingerprint": "d", "versions": {}, "cells": [], "made": []}
+        parts = {"data_fingerprint": "d", "versions": {}, "cells": []}
         StudyFolder(tmp_path).store(StudyMetadata(config=config, **parts))
     assert asked(folder=tmp_path).seeds == (0, 1, 2)  # it has come to nothing yet, and is configured anew
     (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "checkpoint").mkdir(parents=True)
@@ -140,9 +139,7 @@ def test_values_are_put_over_all_recipes_or_one():
         ({"learner": "zero-shot", "assignments": ("outer.lr=3",)}, "--set outer.lr=3 changes nothing"),
         ({"seeds": ""}, "'' is not a seed; expected whole numbers such as 1,2,3"),
         ({"seeds": "1,x"}, "--seeds 1,x: 'x' is not a seed"),
-        ({"teacher": "tiny"}, "--teacher goes with --distill RECIPE"),
         ({"task": "tatoeba"}, "for evaluation only"),
-        ({"learner": None, "recipe": None, "distill": "compres"}, "Did you mean 'compress'"),
     ],
 )
 def test_what_is_wrong_is_named(flags, message):

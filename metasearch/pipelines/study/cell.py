@@ -1,4 +1,4 @@
-"""A job: the command `metasearch resume RUN` for each of its runs, in one process with one log.
+"""A job: the command `metasearch resume RUN` in one process with one log.
 
 A study thus gives the bits of `metasearch train`. This module imports little, since a job loads it first.
 """
@@ -25,9 +25,9 @@ _ERROR = "metasearch: error: "
 
 @dataclass
 class CellJob:
-    """A callable that runs the runs of a cell in order and returns its exit code; all output goes to `log`."""
+    """A callable that resumes the run of a cell and returns its exit code; all output goes to `log`."""
 
-    runs: Sequence[Path]
+    run: Path
     log: Path
     options: Sequence[str]
     _time_limit: bool = field(default=False, init=False)
@@ -37,15 +37,13 @@ class CellJob:
         requeue: Any = signal.getsignal(signal.SIGUSR2)
         signal.signal(signal.SIGUSR2, self._stop_before_time_limit)
         with _output_to(self.log):
-            code = next((code for run in self.runs if (code := self._resume(run))), 0)
+            code = self._resume()
         if self._time_limit and code in STOPPED:
             requeue(signal.SIGUSR2, None)
         return code
 
-    def _resume(self, run: Path) -> int:
-        if self._time_limit:
-            return STOPPED[1]
-        sys.argv = ["metasearch", "resume", str(run), *self.options]
+    def _resume(self) -> int:
+        sys.argv = ["metasearch", "resume", str(self.run), *self.options]
         try:
             runpy.run_module("metasearch", run_name="__main__", alter_sys=True)
         except SystemExit as end:

@@ -21,7 +21,6 @@ from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import atomic_write, held, read_bytes, taken
-from metasearch.pipelines.study.plan import Cell
 from metasearch.runs.folder import RunFolder
 
 
@@ -32,7 +31,7 @@ class StudyMetadata(FrozenConfig):
         versions: of metasearch and its libraries, with which the study was begun.
         weights: fingerprint of the encoder that all arms start from; empty if its weights are drawn from each seed.
         place: where its cells ran last.
-        cells: names of the runs that have scores on the task; `made` are distillations.
+        cells: names of all cells.
     """
 
     data_fingerprint: str
@@ -40,7 +39,6 @@ class StudyMetadata(FrozenConfig):
     weights: Mapping[str, str] = {}
     place: LauncherConfig = LauncherConfig()
     cells: list[str]
-    made: list[str]
     config: StudyConfig
 
 
@@ -99,23 +97,17 @@ class StudyFolder:
         """Return a run's folder."""
         return self.path / "cells" / name
 
-    def runs(self, cell: Cell) -> list[Path]:
-        """Return the folders of a cell's runs, in order."""
-        return [self.at(name) for name in cell.runs]
-
     def log(self, name: str) -> Path:
         """Return a job's log, beside its folder, which may be deleted and made again."""
         return self.path / "cells" / f"{name}.log"
 
-    def done(self, cell: Cell) -> bool:
-        """Whether all runs of a cell are finished."""
-        return all(RunFolder(path).finished for path in self.runs(cell))
+    def done(self, name: str) -> bool:
+        """Whether the run of a cell is finished."""
+        return RunFolder(self.at(name)).finished
 
-    def tidy(self, cell: Cell, keep_models: bool) -> None:
-        """Delete a finished job's checkpoints, and its trained model unless models are kept."""
-        for path in self.runs(cell):
-            # A process that was killed right after its report has left its checkpoint.
-            RunFolder(path).remove_checkpoint()
-        # The model of a distillation stays.
-        if cell.kind == "train" and not keep_models:
-            shutil.rmtree(self.at(cell.name) / "model", ignore_errors=True)
+    def tidy(self, name: str, keep_models: bool) -> None:
+        """Delete a finished cell's checkpoints, and its model unless models are kept."""
+        # A process that was killed right after its report has left its checkpoint.
+        RunFolder(self.at(name)).remove_checkpoint()
+        if not keep_models:
+            shutil.rmtree(self.at(name) / "model", ignore_errors=True)

@@ -6,17 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 from typing import Literal, get_args
 
-from metasearch.config.distill_run import DistillConfig
-from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.config.run import ScoreConfig
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import held
 from metasearch.pipelines import factory
-from metasearch.pipelines.distill.checks import resolved as resolved_distillation
 from metasearch.pipelines.run import WAIT_SECONDS, stopped
 from metasearch.pipelines.study.cell import begin_attempt, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
@@ -130,10 +127,10 @@ class Pool:
     def _end(self, status: _Status, end: JobEnd) -> None:
         name, seconds = status.cell.name, time.monotonic() - status.began
         # The exit code alone does not do: a run is finished when its report, written last, is there.
-        if end.code == 0 and self.study.done(status.cell):
-            self.study.tidy(status.cell, self.stored.config.keep_models)
+        if end.code == 0 and self.study.done(name):
+            self.study.tidy(name, self.stored.config.keep_models)
             status.state, said = "done", f"done in {duration(seconds)}"
-            self._seconds.setdefault(status.cell.kind, []).append(seconds)
+            self._seconds.setdefault(status.cell.config.kind, []).append(seconds)
         elif self._stopping:
             status.state = said = "stopped"
         else:
@@ -149,8 +146,8 @@ class Pool:
         shown += [f"{counts[state]} {state}" for state in get_args(State)[1:4] if counts[state]]
         left = self._within("waiting", "queued", "running")
         # By the mean duration of finished cells of the same kind, once there is one of each.
-        if left and all(status.cell.kind in self._seconds for status in left):
-            seconds = sum(mean(self._seconds[status.cell.kind]) for status in left)
+        if left and all(status.cell.config.kind in self._seconds for status in left):
+            seconds = sum(mean(self._seconds[status.cell.config.kind]) for status in left)
             shown.append(f"about {duration(seconds / max(1, len(self.launcher.active)))} left")
         return ", ".join(shown)
 
@@ -170,19 +167,13 @@ class Pool:
 
 
 def prepare(study: StudyFolder, cell: Cell, stored: StudyMetadata) -> None:
-    """Make the run folders of a cell that are not there with its settings."""
-    for name, config in cell.runs.items():
-        path = study.at(name)
-        if path.is_dir():
-            # The process of a killed runner saves its checkpoint first. A process on another machine is waited for by
-            # the cell itself.
-            with held(path, f"{path}: another process is at work in this folder; wait for it to end", WAIT_SECONDS):
-                pass
-        _make_folder(path, _resolved(config), stored)
-
-
-def _make_folder(path: Path, config: CellConfig, stored: StudyMetadata) -> None:
-    """Make a run folder; one that is damaged or has reached nothing is made anew."""
+    """Make the run folder of a cell; one that is damaged or has reached nothing is made anew."""
+    path, config = study.at(cell.name), _resolved(cell.config)
+    if path.is_dir():
+        # The process of a killed runner saves its checkpoint first. A process on another machine is waited for by the
+        # cell itself.
+        with held(path, f"{path}: another process is at work in this folder; wait for it to end", WAIT_SECONDS):
+            pass
     try:
         files, began = RunFolder.open(path, type(config))
         known = _resolved(began.config)
@@ -193,19 +184,15 @@ def _make_folder(path: Path, config: CellConfig, stored: StudyMetadata) -> None:
         known = None
     if known == config:
         return
-    # Where the study was moved, and with it a distilled model, its scores are soon computed again.
-    if known is not None and files.begun and not isinstance(config, ScoreConfig):
+    if known is not None and files.begun:
         raise RunFolderError(f"{path}: this run was made with other settings than the study")
     # `create` refuses a folder that holds anything.
     shutil.rmtree(path, ignore_errors=True)
-    # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.
-    data = "" if isinstance(config, DistillConfig) else stored.data_fingerprint
-    starts = not isinstance(config, DistillConfig) and config.encoder.name == stored.config.encoder.name
-    RunFolder.create(path, config, data, stored.weights if starts else None)
+    RunFolder.create(path, config, stored.data_fingerprint, stored.weights)
 
 
 def _resolved(config: CellConfig) -> CellConfig:
-    """Return a configuration with all options of its learners spelt out."""
-    if isinstance(config, RunConfig):
-        return config.model_copy(update={"recipe": factory.resolved(config.recipe)})
-    return resolved_distillation(config) if isinstance(config, DistillConfig) else config
+    """Return a configuration with all options of its learner spelt out."""
+    if isinstance(config, ScoreConfig):
+        return config
+    return config.model_copy(update={"recipe": factory.resolved(config.recipe)})

@@ -17,7 +17,6 @@ from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines import factory
 from metasearch.pipelines.compatibility import check_fit, learner_class
-from metasearch.pipelines.distill.checks import resolved as resolved_distillation
 from metasearch.pipelines.neutral import train_texts
 from metasearch.pipelines.study.folder import StudyFolder
 
@@ -111,7 +110,7 @@ def build_arms(
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
         first = changes[""][0]
-        raise ConfigError(f"--set {first} changes nothing: no learner is trained; for --distill use --set NAME:")
+        raise ConfigError(f"--set {first} changes nothing: no learner is trained")
     return tuple(arms.values())
 
 
@@ -162,50 +161,41 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
 
 # Additions to a study. Its cells share all settings except these, and none of the others may change.
 
-_GROWING = ("trained", "distilled", "folds", "seeds")
+_GROWING = ("trained", "folds", "seeds")
 
 
 def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
     """Return a study with the additions of another configuration; every arm gets all folds and seeds of both."""
     unset = {key: getattr(old, key) for key in ("threads", "neutral") if getattr(new, key) is None}
     # With defaults spelt out, an option that is written and one that is left at the same value are equal.
-    new = resolved(new.model_copy(update=unset))
-    old = resolved(old.model_copy(update={"neutral": old.neutral or new.neutral}))
-    arms = _arms(old).keys() & _arms(new).keys()
-    before, now = _settings(old, arms), _settings(new, arms)
+    new = _resolved(new.model_copy(update=unset))
+    old = _resolved(old.model_copy(update={"neutral": old.neutral or new.neutral}))
+    both = {arm.arm for arm in old.trained} & {arm.arm for arm in new.trained}
+    before, now = _settings(old, both), _settings(new, both)
     for key in before | now:
         if before.get(key) != now.get(key):
             stored, given = _format_value(before.get(key)), _format_value(now.get(key))
             raise ConfigError(f"{path}: the study has {key} {stored}, not {given}; choose another folder with -o")
     return old.model_copy(
         update={
-            "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in arms)),
-            "distilled": (*old.distilled, *(each for each in new.distilled if each.recipe.recipe not in arms)),
+            "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in both)),
             "folds": tuple(sorted({*old.folds, *new.folds})),
             "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),  # those of the study first
         }
     )
 
 
-def resolved(config: StudyConfig) -> StudyConfig:
+def _resolved(config: StudyConfig) -> StudyConfig:
     """Return a configuration with all options of all learners spelt out; `ConfigError` if one is wrong."""
     trained = tuple(arm.model_copy(update={"recipe": factory.resolved(arm.recipe)}) for arm in config.trained)
-    distilled = tuple(resolved_distillation(each) for each in config.distilled)
-    return config.model_copy(update={"trained": trained, "distilled": distilled})
-
-
-def _arms(config: StudyConfig) -> yaml.Tree:
-    """Return the settings of all arms by name."""
-    tree = config.model_dump(mode="json")
-    # The cells of a distillation have seed and compute from the study.
-    distilled = [{key: each[key] for key in each if key not in ("seed", "compute")} for each in tree["distilled"]]
-    return {arm["arm"]: arm for arm in tree["trained"]} | {each["recipe"]["recipe"]: each for each in distilled}
+    return config.model_copy(update={"trained": trained})
 
 
 def _settings(config: StudyConfig, arms: Collection[str]) -> yaml.Tree:
     """Return the shared settings, each named as its flag, and the settings of some arms, by dotted key."""
-    shared = {key: value for key, value in flat(config.model_dump(mode="json")).items() if key not in _GROWING}
-    own = {arm: value for arm, value in _arms(config).items() if arm in arms}
+    tree = config.model_dump(mode="json")
+    shared = {key: value for key, value in flat(tree).items() if key not in _GROWING}
+    own = {arm["arm"]: arm for arm in tree["trained"] if arm["arm"] in arms}
     return {key: value for key, value in yaml.flatten(shared | own).items() if ".sources." not in key}
 
 

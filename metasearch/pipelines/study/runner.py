@@ -15,7 +15,6 @@ from metasearch.evaluation.study.read import read_study
 from metasearch.evaluation.study.study import ScoreSelection, Study
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
-from metasearch.pipelines.distill.checks import load_roles
 from metasearch.pipelines.run import ENCODER, require_same_data, require_trust, resumable
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import open_launcher
@@ -47,7 +46,7 @@ def begin(
         ConfigError: the configuration contradicts the study, other versions began it, or its cells cannot run at the
             place, or are still at work at another one.
         DataError: the data is not what the study began with.
-        EncoderError: the encoder of a new study, or one of its distillations, cannot be loaded.
+        EncoderError: the encoder of a new study cannot be loaded.
         Interrupted: what was reached is saved.
         RunFolderError: another runner is at work in the folder, it cannot be written, or there is no study.
     """
@@ -57,45 +56,42 @@ def begin(
     if config is None:
         study.stored()
     elif not (study.begun and study.reached):
-        weights = require_encoders(config)
+        weights = require_encoder(config)
     with resumable(study.path), study.held():
         stored = _stored(study, config, place, jobs, weights)
         require_trust(study.path, stored.config.encoder.trust_remote_code, trust_remote_code, "study")
-        cells = plan(stored.config, study.path)
-        done = [cell for cell in cells if study.done(cell)]
+        cells = plan(stored.config)
+        done = {cell.name for cell in cells if study.done(cell.name)}
         # A runner that was killed may have left checkpoints and models of finished cells.
-        for cell in done:
-            study.tidy(cell, stored.config.keep_models)
+        for name in done:
+            study.tidy(name, stored.config.keep_models)
         failed: Mapping[str, str] = {}
         # A finished study is only read, which another version may do.
         if len(done) < len(cells):
             _require_versions(study, stored)
-            launcher, names = open_launcher(study, stored), {cell.name for cell in done}
-            failed = Pool(study, stored, cells, names, launcher, jobs or stored.place.jobs).run()
+            launcher = open_launcher(study, stored)
+            failed = Pool(study, stored, cells, done, launcher, jobs or stored.place.jobs).run()
         if not failed:
             shutil.rmtree(study.jobs, ignore_errors=True)
         return _report(study, failed, none=len(failed) == len(cells))
 
 
-def require_encoders(config: StudyConfig) -> dict[str, str]:
-    """Load the encoders of a study once, on the CPU, so that no cell fails for what all have in common.
+def require_encoder(config: StudyConfig) -> dict[str, str]:
+    """Load the encoder of a study once, on the CPU, so that no cell fails for what all have in common.
 
-    Returns the fingerprint of the encoder that it starts from; nothing if weights are drawn from each seed.
+    Returns its fingerprint; nothing if weights are drawn from each seed.
     """
-    benchmark = load_benchmark(config.on(config.folds[0]))
     device_of(config.compute.device)
+    benchmark = load_benchmark(config.on(config.folds[0]))
     # A GPU would keep some memory for this process as long as the study runs.
-    cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
     encoder = factory.load_task_encoder(config.encoder, benchmark, "cpu", config.seeds[0])
-    for each in config.distilled:
-        load_roles(each.model_copy(update=cpu))
     return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 
 def listed_cells(config: StudyConfig, folder: Path) -> list[tuple[Cell, bool]]:
     """Return the cells that `begin` would have, and whether each is done; writes nothing."""
     study = StudyFolder(folder)
-    return [(cell, study.done(cell)) for cell in plan(_configured(study, config)[1], study.path)]
+    return [(cell, study.done(cell.name)) for cell in plan(_configured(study, config)[1])]
 
 
 def _configured(study: StudyFolder, asked: StudyConfig | None) -> tuple[StudyMetadata | None, StudyConfig]:
@@ -136,14 +132,12 @@ def _stored(
         require_same_data(study.path, old.data_fingerprint, data, "study")
     # Written down for good: the number of threads can change the last bits of a result.
     config = config.model_copy(update={"threads": config.threads or place.threads(jobs or place.jobs)})
-    runs = {name: run.kind for cell in plan(config, study.path) for name, run in cell.runs.items()}
     stored = StudyMetadata(
         data_fingerprint=data,
         versions=old.versions if old else versions(),
         weights=old.weights if old else weights,
         place=place,
-        cells=[name for name, kind in runs.items() if kind != "distill"],
-        made=[name for name, kind in runs.items() if kind == "distill"],
+        cells=[cell.name for cell in plan(config)],
         config=config,
     )
     if stored != old:

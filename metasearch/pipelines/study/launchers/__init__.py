@@ -39,7 +39,7 @@ class Launcher(ABC):
 
     def make_job(self, cell: Cell) -> CellJob:
         """Return the job of a cell."""
-        return self.job(self.study.runs(cell), self.study.log(cell.name), (*self.options, *self._trust))
+        return self.job(self.study.at(cell.name), self.study.log(cell.name), (*self.options, *self._trust))
 
     @abstractmethod
     def submit(self, cells: Sequence[Cell]) -> Collection[str]:

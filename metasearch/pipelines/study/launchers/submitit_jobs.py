@@ -53,7 +53,7 @@ class RequeuedCell(CellJob):
 
     def checkpoint(self) -> DelayedSubmission | None:
         """Return what the next job is to run, or None where the cell makes no progress."""
-        written = sum(path.stat().st_size for run in self.runs for path in run.glob("**/*.jsonl"))
+        written = sum(path.stat().st_size for path in self.run.glob("*.jsonl"))
         fruitless = 0 if written > self.written else self.fruitless + 1
         again = replace(self, written=written, fruitless=fruitless)
         return DelayedSubmission(again) if fruitless < _FRUITLESS else None
