@@ -97,7 +97,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
     """Read a YAML file into a model, following `include:`; `overrides` win, and problems name them `--set`."""
     tree, places = _read_included(path)
-    keys = list(_keys_of(overrides or {}))
+    keys = [tuple(key.split(".")) for key in flatten(overrides or {})]
     # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
     places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
     return check(merge(tree, overrides) if overrides else tree, model, str(path), places)
@@ -162,14 +162,6 @@ def parse_value(written: str, where: str) -> Any:
     if not isinstance(value, list):
         raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'")
     return value
-
-
-def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _keys_of(value, (*at, key))
-        else:
-            yield (*at, key)
 
 
 class _Dumper(yaml.SafeDumper):

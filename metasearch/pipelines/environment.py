@@ -3,17 +3,12 @@
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from metasearch import __version__
-from metasearch.config import registry
-from metasearch.config.library import Library
-from metasearch.config.task import Task
 from metasearch.data.locate import VARIABLE as DATA
-from metasearch.data.locate import locate
 from metasearch.errors import DataError, EncoderError, MetasearchError, first_line
 from metasearch.io import VARIABLE as CACHE
 from metasearch.io import cache_folder
@@ -53,7 +48,7 @@ def environment() -> Iterator[Section]:
     yield Section("versions", [Finding(*each) for each in versions.items()])
     machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
     yield Section("machine", [*(Finding(*each) for each in machine.items()), check("devices", _devices)])
-    yield Section("data", [*_data(), Finding("cache", f"{cache_folder()}; {CACHE} changes it")])
+    yield Section("data", [check(DATA, _data), Finding("cache", f"{cache_folder()}; {CACHE} changes it")])
 
 
 def _devices() -> str:
@@ -68,26 +63,8 @@ def _devices() -> str:
     return "; ".join([*found, *(["mps"] if torch.backends.mps.is_available() else [])])
 
 
-def _data() -> Iterator[Finding]:
-    if folder := os.environ.get(DATA):
-        yield check(DATA, lambda: _require_folder(folder))
-    else:
-        yield Finding(DATA, "not set; it names a folder with the data of tasks", "note")
-    library = Library()
-    for name in library.names("task"):
-        task, path = library.task(name), library.path("task", name)
-        found = check(f"task {name}", partial(_locate, task, path))
-        # The data of a task that does not come with metasearch need not be there.
-        missing = found.code == DataError.exit_code and not task.data
-        yield replace(found, state="note", code=0) if missing else found
-
-
-def _locate(task: Task, path: Path) -> str:
-    folder = locate(task, path, registry.load("readers", task.reader).files(task))
-    return "comes with metasearch" if task.data else str(folder)
-
-
-def _require_folder(folder: str) -> str:
-    if not Path(folder).is_dir():
+def _data() -> str:
+    folder = os.environ.get(DATA)
+    if folder and not Path(folder).is_dir():
         raise DataError(f"{folder}: no such folder")
-    return folder
+    return folder or "not set; it names a folder with the data of tasks"
