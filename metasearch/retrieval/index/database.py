@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
 from metasearch.io import near, require_file, write_error
-from metasearch.retrieval.index.base import KEY_BYTES, Kind, SourceFile
+from metasearch.retrieval.index.base import KEY_BYTES, Kind
 
 FILE = "index.sqlite"
 FORMAT = "metasearch index"
@@ -41,7 +41,10 @@ CREATE TABLE IF NOT EXISTS passage (
 CREATE TABLE IF NOT EXISTS block (number INTEGER PRIMARY KEY, rows BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS codes (block INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
 """
-_STATE, _ARRAYS = 0, 1
+_WIDTHS = {"state": 1, "file": 3, "passage": 3, "block": 1, "codes": 1}
+"""Table → its values between the number and the checksum."""
+STATE, ARRAYS = 0, 1
+"""Rows of the table of state: facts as JSON; arrays that belong to the vectors, as safetensors."""
 _UNWRITABLE = (
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL,
@@ -97,143 +100,79 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def state(self) -> dict[str, Any]:
-        """Return the facts of the index; empty where a writer died before its first word."""
-        if not self._select("SELECT 1 FROM sqlite_master"):
-            return {}
-        found = self._value(_STATE)
-        if found is None and self._select("SELECT 1 FROM block LIMIT 1"):
-            raise self.damaged("the index")
-        return {} if found is None else dict(json.loads(found))
-
-    def write_state(self, state: Mapping[str, Any]) -> None:
-        """Write the index's facts."""
-        self._put(_STATE, json.dumps(state, ensure_ascii=False).encode())
-
-    def arrays(self) -> bytes:
-        """Return the arrays that belong to the index, as safetensors; empty where there are none."""
-        return self._value(_ARRAYS) or b""
-
-    def write_arrays(self, content: bytes) -> None:
-        """Write the arrays that belong to the index."""
-        self._put(_ARRAYS, content)
-
-    def files(self) -> list[tuple[SourceFile, NDArray[np.int64], NDArray[np.int32]]]:
-        """Return the document files in order, each with numbers and lines of its passages, `(n,)`."""
-        found = []
-        for number, facts, ids, lines, crc in self._select("SELECT * FROM file ORDER BY number"):
-            if not _sound(number, (facts, ids, lines), crc):
-                raise self.damaged("the list of documents")
-            found.append(
-                (SourceFile(**json.loads(facts)), np.frombuffer(ids, np.int64), np.frombuffer(lines, np.int32))
-            )
-        return found
-
-    def write_files(self, files: Iterable[tuple[SourceFile, NDArray[np.int64], NDArray[np.int32]]]) -> None:
-        """Replace the document files."""
-        rows = []
-        for number, (file, ids, lines) in enumerate(files):
-            parts = (json.dumps(vars(file), ensure_ascii=False).encode(), ids.tobytes(), lines.tobytes())
-            rows.append((number, parts[0].decode(), *parts[1:], _crc(number, *parts)))
-        self._run("DELETE FROM file")
-        self._run_each("INSERT INTO file VALUES (?, ?, ?, ?, ?)", rows)
-
-    def blocks(self) -> Iterator[tuple[int, Block | None]]:
-        """Yield each block's number and rows, in order; None for the rows of a damaged block."""
-        for number, rows, crc in self._select("SELECT * FROM block ORDER BY number"):
-            yield number, np.frombuffer(rows, ROW) if _sound(number, (rows,), crc) else None
-
-    def write_block(self, number: int, rows: Block) -> None:
-        """Replace a block's rows."""
-        self._run("REPLACE INTO block VALUES (?, ?, ?)", (number, rows.tobytes(), _crc(number, rows.tobytes())))
-
-    def codes(self, number: int) -> NDArray[np.int8]:
-        """Return the codes for all rows in a block, `(n · D,)`."""
-        found = self._select("SELECT data, crc FROM codes WHERE block = ?", (number,))
-        if not found or not _sound(number, found[0][:1], found[0][1]):
-            raise self.damaged(f"block {number}")
-        return np.frombuffer(found[0][0], np.int8)
-
-    def write_codes(self, number: int, codes: NDArray[np.int8]) -> None:
-        """Write a new block's codes."""
-        self._run("INSERT INTO codes VALUES (?, ?, ?)", (number, codes.tobytes(), _crc(number, codes.tobytes())))
-
-    def delete_block(self, number: int) -> None:
-        """Delete a block with its codes."""
-        self._run("DELETE FROM block WHERE number = ?", (number,))
-        self._run("DELETE FROM codes WHERE block = ?", (number,))
-
-    def passage(self, number: int) -> tuple[str, dict[str, Any]]:
-        """Return a passage's text and further fields."""
-        found = self._select("SELECT language, text, fields, crc FROM passage WHERE id = ?", (number,))
-        if not found or not _sound(number, found[0][:3], found[0][3]):
-            raise self.damaged(f"passage {number}")
-        _, text, fields, _ = found[0]
-        return str(text.decode()), _read_fields(fields)
-
-    def fields(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield number and further fields for each passage with any."""
+    def rows(
+        self, table: str, where: str = "", values: tuple[Any, ...] = ()
+    ) -> Iterator[tuple[int, list[bytes] | None]]:
+        """Yield number and values of a table's rows, in order; None for the values of a damaged row."""
         with self._lock, self._errors():
-            rows = self._connection.execute("SELECT * FROM passage WHERE length(fields) > 0")
+            found = self._connection.execute(f"SELECT * FROM {table} {where} ORDER BY rowid", values)
         while True:
             with self._lock, self._errors():
-                some = rows.fetchmany(_FETCHED)
-            for number, tag, text, fields, crc in some:
-                if not _sound(number, (tag, text, fields), crc):
-                    raise self.damaged(f"passage {number}")
-                yield number, _read_fields(fields)
+                some = found.fetchmany(_FETCHED)
+            for number, *row, crc in some:
+                typed = isinstance(number, int) and all(isinstance(each, bytes) for each in row)
+                yield number, row if typed and _crc(number, row) == crc else None
             if not some:
                 return
 
-    def sound_passages(self) -> NDArray[np.int64]:
-        """Return the numbers of all undamaged passages."""
+    def row(self, table: str, number: int, what: str) -> list[bytes]:
+        """Return the values of a row; `RunFolderError` says that `what` is damaged if it is missing or damaged."""
+        for _, values in self.rows(table, "WHERE rowid = ?", (number,)):
+            if values is not None:
+                return values
+        raise self.damaged(what)
+
+    def write(self, table: str, rows: Iterable[tuple[int, list[str | bytes]]]) -> None:
+        """Write or replace rows of number and values."""
+        contents = ((number, *row, _crc(number, [_to_bytes(each) for each in row])) for number, row in rows)
+        marks = ", ".join("?" * (_WIDTHS[table] + 2))
         with self._errors():
-            rows = self._connection.execute("SELECT * FROM passage")
-            return np.array([number for number, *values, crc in rows if _sound(number, tuple(values), crc)], np.int64)
+            self._connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", contents)
 
-    def write_passages(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
-        """Write new passages: number, language, text and further fields as JSON."""
-        self._run_each(
-            "INSERT INTO passage VALUES (?, ?, ?, ?, ?)",
-            ((i, tag, text, more, _crc(i, tag.encode(), text.encode(), more.encode())) for i, tag, text, more in rows),
-        )
+    def delete(self, table: str, numbers: Iterable[int] | None = None) -> None:
+        """Delete rows by their numbers, by default all."""
+        with self._errors():
+            if numbers is None:
+                self._connection.execute(f"DELETE FROM {table}")
+            else:
+                self._connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((each,) for each in numbers))
 
-    def delete_passages(self, ids: Iterable[int]) -> None:
-        """Delete passages by their numbers."""
-        self._run_each("DELETE FROM passage WHERE id = ?", ((number,) for number in ids))
+    def state(self) -> dict[str, Any]:
+        """Return the facts of the index; empty where a writer died before its first word.
+
+        `RunFolderError` if another release wrote them.
+        """
+        if not self._count("SELECT count(*) FROM sqlite_master"):
+            return {}
+        if not self._count(f"SELECT count(*) FROM state WHERE number = {STATE}"):
+            if self._count("SELECT count(*) FROM block"):
+                raise self.damaged("the index")
+            return {}
+        found = dict(json.loads(self.row("state", STATE, "the index")[0]))
+        if (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
+            raise RunFolderError(
+                f"{self.path}: it has schema {found.get('schema')}, and this release of metasearch reads schema "
+                f"{SCHEMA}; use the release that made it, or make the index again in another folder"
+            )
+        return found
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        """Write the index's facts."""
+        self.write("state", [(STATE, [json.dumps(state, ensure_ascii=False).encode()])])
 
     def shrink(self) -> None:
         """Return unused space to the disk if it is a quarter of the file or more."""
-        free, pages = (self._select(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_count"))
-        if 4 * free > pages:
-            self._run("VACUUM")
+        if 4 * self._count("PRAGMA freelist_count") > self._count("PRAGMA page_count"):
+            with self._errors():
+                self._connection.execute("VACUUM")
 
     def damaged(self, what: str) -> RunFolderError:
         """Return the error for a damaged value."""
         return RunFolderError(f"{self.path}: {what} is damaged. {REMEDY}")
 
-    def _value(self, number: int) -> bytes | None:
-        found = self._select("SELECT value, crc FROM state WHERE number = ?", (number,))
-        if not found:
-            return None
-        if not _sound(number, found[0][:1], found[0][1]):
-            raise self.damaged("the index")
-        return bytes(found[0][0])
-
-    def _put(self, number: int, value: bytes) -> None:
-        self._run("REPLACE INTO state VALUES (?, ?, ?)", (number, value, _crc(number, value)))
-
-    def _select(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def _count(self, statement: str) -> int:
         with self._lock, self._errors():
-            return self._connection.execute(statement, values).fetchall()
-
-    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> None:
-        with self._errors():
-            self._connection.execute(statement, values)
-
-    def _run_each(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        with self._errors():
-            self._connection.executemany(statement, rows)
+            return int(self._connection.execute(statement).fetchone()[0])
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -252,20 +191,15 @@ class Database:
             raise RunFolderError(f"{self.path}: {error}: the index is damaged. {REMEDY}") from None
 
 
-def _crc(number: int, *values: bytes) -> int:
+def _crc(number: int, values: Iterable[bytes]) -> int:
     found = number & 0xFFFFFFFF
     for value in values:
         found = zlib.crc32(value, zlib.crc32(b"%d," % len(value), found))
     return found
 
 
-def _sound(number: Any, values: tuple[Any, ...], crc: Any) -> bool:
-    typed = isinstance(number, int) and all(isinstance(value, bytes) for value in values)
-    return typed and _crc(number, *values) == crc
-
-
-def _read_fields(content: bytes) -> dict[str, Any]:
-    return dict(json.loads(content.decode())) if content else {}
+def _to_bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
 
 
 # An index folder: whether it exists, and its kind.
@@ -287,7 +221,7 @@ def read_state(folder: Path) -> dict[str, Any]:
     require_index(folder)
     database = Database(folder / FILE)
     try:
-        return checked_state(database)
+        return database.state()
     finally:
         database.close()
 
@@ -299,14 +233,3 @@ def require_index(folder: Path) -> None:
     if folder.exists():
         raise RunFolderError(f"{folder} is no index: it has no {FILE}; make one with metasearch index DOCS -o INDEX")
     raise RunFolderError(f"{folder} does not exist; make one with metasearch index DOCS -o {folder}{near(folder)}")
-
-
-def checked_state(database: Database) -> dict[str, Any]:
-    """Return an index's facts; `RunFolderError` if another release wrote them."""
-    found = database.state()
-    if found and (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
-        raise RunFolderError(
-            f"{database.path}: it has schema {found.get('schema')}, and this release of metasearch reads schema "
-            f"{SCHEMA}; use the release that made it, or make the index again in another folder"
-        )
-    return found

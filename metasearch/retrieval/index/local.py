@@ -1,5 +1,6 @@
 """An index in a folder, to be searched: passages in SQLite, and an exact search of all vectors in memory."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SourceFile
-from metasearch.retrieval.index.database import FILE, Block, Database, checked_state, read_state, require_index
+from metasearch.retrieval.index.database import ARRAYS, FILE, ROW, Block, Database, read_state, require_index
 from metasearch.retrieval.index.exact_search import Groups, processors, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
 from metasearch.retrieval.index.quantise import Quantised, Queries
@@ -48,17 +49,24 @@ class Contents:
     @classmethod
     def read(cls, database: Database, count: int) -> "Contents":
         """Read `count` documents; `RunFolderError` for another number."""
-        found = database.files()
+        found = []
+        for _, values in database.rows("file"):
+            if values is None:
+                raise database.damaged("the list of documents")
+            facts, numbers, lines = values
+            found.append(
+                (SourceFile(**json.loads(facts)), np.frombuffer(numbers, np.int64), np.frombuffer(lines, np.int32))
+            )
         if len(found) != count:
             raise database.damaged("the list of documents")
         ids = np.concatenate([np.zeros(0, np.int64), *(part for _, part, _ in found)])
-        lines = np.concatenate([np.zeros(0, np.int32), *(part for *_, part in found)])
-        numbers, first, counts = np.unique(ids, return_index=True, return_counts=True)
+        all_lines = np.concatenate([np.zeros(0, np.int32), *(part for *_, part in found)])
+        distinct, first, counts = np.unique(ids, return_index=True, return_counts=True)
         order = np.argsort(first)
         rows = np.empty(len(order), np.int64)
         rows[order] = np.arange(len(order))
         ends = np.cumsum([len(part) for _, part, _ in found], dtype=np.int64)
-        return cls([file for file, *_ in found], ends, lines, ids, numbers, rows, first[order], counts[order])
+        return cls([file for file, *_ in found], ends, all_lines, ids, distinct, rows, first[order], counts[order])
 
     def parts(self) -> Iterator[tuple[SourceFile, slice]]:
         """Yield the files with their places."""
@@ -92,11 +100,10 @@ class LocalStore:
         self._database = database
         self.state = state
         self.kind = Kind(**state["kind"])
-        content = database.arrays()
-        if bool(content) != self.state["arrays"]:
-            raise database.damaged("the index")
-        self.arrays: Mapping[str, NDArray[Any]] = load(content) if content else {}
+        self.arrays: Mapping[str, NDArray[Any]] = {}
         """Arrays that belong to the vectors, such as a map that all of them went through."""
+        if state["arrays"]:
+            self.arrays = load(database.row("state", ARRAYS, "the index")[0])
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
         self.expanded: Quantised | None = None
         """Second vectors of all rows, which `metasearch.retrieval.search.expansion` gives."""
@@ -107,7 +114,7 @@ class LocalStore:
         require_index(folder)
         database = Database(folder / FILE)
         try:
-            state = checked_state(database)
+            state = database.state()
             if state.get("files") is None:
                 raise RunFolderError(
                     f"{folder / FILE}: the index is incomplete; run metasearch index with its documents again"
@@ -157,11 +164,11 @@ class LocalStore:
 
     def verify(self) -> None:
         """Compare all with its checksum; `RunFolderError` names each damaged block, or its first damaged passage."""
-        sound, problems = self._database.sound_passages(), []
-        for number, block in self._database.blocks():
+        rows = self._database.rows("passage")
+        sound, problems = np.array([number for number, values in rows if values is not None], np.int64), []
+        for number, values in self._database.rows("block"):
             try:
-                if block is None:
-                    raise self._database.damaged(f"block {number}")
+                block = self._block(number, values)
                 self._codes(number, block)
                 missing = np.setdiff1d(block["id"][block["id"] >= 0], sound, assume_unique=True)
                 if len(missing):
@@ -249,7 +256,10 @@ class LocalStore:
         columns = self._columns
         if columns.get(name) is None and (name in columns or not columns):
             found, names = [], set[str]()
-            for number, fields in self._database.fields():
+            for number, values in self._database.rows("passage", "WHERE length(fields) > 0"):
+                if values is None:
+                    raise self._database.damaged(f"passage {number}")
+                fields = json.loads(values[2])
                 names.update(fields)
                 if name in fields:
                     found.append((number, fields[name]))
@@ -286,14 +296,16 @@ class LocalStore:
 
     def texts(self) -> Iterator[str]:
         """Yield all rows' texts in order; `RunFolderError` if one is damaged."""
-        yield from (self._database.passage(int(number))[0] for number in self._contents.ids[self._contents.first])
+        for number in self._contents.ids[self._contents.first].tolist():
+            yield self._database.row("passage", number, f"passage {number}")[1].decode()
 
     def _passage(self, row: int, place: int) -> Passage:
         own = self._contents
         file = own.files[int(np.searchsorted(own.ends, place, side="right"))]
         tag = self.state["languages"][int(self._row_languages[row])]
-        text, fields = self._database.passage(int(own.ids[place]))
-        return Passage(text, file.path, int(own.lines[place]), tag, fields)
+        number = int(own.ids[place])
+        _, text, fields = self._database.row("passage", number, f"passage {number}")
+        return Passage(text.decode(), file.path, int(own.lines[place]), tag, json.loads(fields or "{}"))
 
     @cached_property
     def _contents(self) -> Contents:
@@ -317,12 +329,12 @@ class LocalStore:
     @cached_property
     def _blocks(self) -> dict[int, Block]:
         """The blocks by number; the first damaged one is an error."""
-        found = {}
-        for number, block in self._database.blocks():
-            if block is None:
-                raise self._database.damaged(f"block {number}")
-            found[number] = block
-        return found
+        return {number: self._block(number, values) for number, values in self._database.rows("block")}
+
+    def _block(self, number: int, values: Sequence[bytes] | None) -> Block:
+        if values is None:
+            raise self._database.damaged(f"block {number}")
+        return np.frombuffer(values[0], ROW)
 
     @cached_property
     def quantised(self) -> Quantised:
@@ -341,4 +353,5 @@ class LocalStore:
         return Quantised(codes, steps)
 
     def _codes(self, number: int, block: Block) -> NDArray[np.int8]:
-        return self._database.codes(number).reshape(len(block), self.kind.dimension)
+        (content,) = self._database.row("codes", number, f"block {number}")
+        return np.frombuffer(content, np.int8).reshape(len(block), self.kind.dimension)

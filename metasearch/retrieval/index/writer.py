@@ -21,7 +21,7 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import LOCK, held
 from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json, key_words
-from metasearch.retrieval.index.database import FILE, FORMAT, ROW, SCHEMA, Block, Database, checked_state, exists
+from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, ROW, SCHEMA, Block, Database, exists
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.quantise import to_int8
 
@@ -64,7 +64,7 @@ class IndexWriter(LocalStore):
     """A store that can be written; `writing` gives it."""
 
     def __init__(self, folder: Path, database: Database, kind: Kind) -> None:
-        state = checked_state(database)
+        state = database.state()
         if not state:
             state = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": asdict(kind), **_EMPTY}))
         before = Kind(**state["kind"])
@@ -96,7 +96,7 @@ class IndexWriter(LocalStore):
         state = {**self.state, "arrays": True}
         with self._database.transaction():
             self._database.write_state(state)
-            self._database.write_arrays(save(dict(own)))
+            self._database.write("state", [(ARRAYS, [save(dict(own))])])
         self.state, self.arrays = state, dict(own)
 
     def upsert(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
@@ -137,7 +137,7 @@ class IndexWriter(LocalStore):
         """
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
         ids = np.concatenate([np.zeros(0, np.int64), *map(self._find_places, files)])
-        ends = np.cumsum([0, *(len(each.keys) for each in files)])
+        ends = np.cumsum([len(each.keys) for each in files])[:-1]
         if (ids < 0).any():
             raise ValueError("a passage has no vector; call upsert first")
         content = hashlib.sha256(keys.tobytes())
@@ -145,10 +145,8 @@ class IndexWriter(LocalStore):
         state = {**self.state, "files": len(files), "contents": content.hexdigest()}
         blocks = dict(self._blocks)
         with self._database.transaction():
-            self._database.write_files(
-                (each.file, ids[start:end], each.lines.astype(np.int32))
-                for each, start, end in zip(files, ends, ends[1:], strict=False)
-            )
+            self._database.delete("file")
+            self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
             self._remove(blocks, ids)
             self._repack(blocks)
             self._database.write_state(state)
@@ -197,10 +195,7 @@ class IndexWriter(LocalStore):
         with self._database.transaction():
             self._database.write_state(state)
             self._write_block(blocks, block, codes)
-            self._database.write_passages(
-                (number, each.language, each.text, fields_to_json(each.fields))
-                for number, each in zip(ids, passages, strict=True)
-            )
+            self._database.write("passage", zip(ids, map(_passage_row, passages), strict=True))
         self.state = state
         self._blocks.update(blocks)
         self._next_id += len(block)
@@ -217,10 +212,10 @@ class IndexWriter(LocalStore):
         for number, block in blocks.items():
             gone = (block["id"] >= 0) & ~stays[block["id"]]
             if gone.any():
-                self._database.delete_passages(block["id"][gone].tolist())
+                self._database.delete("passage", block["id"][gone].tolist())
                 blocks[number] = block = block.copy()
                 block["id"][gone] = -1
-                self._database.write_block(number, block)
+                self._database.write("block", [(number, [block.tobytes()])])
 
     def _repack(self, blocks: dict[int, Block]) -> None:
         """Rewrite the blocks with many deleted passages, and small blocks if there are many."""
@@ -233,7 +228,8 @@ class IndexWriter(LocalStore):
             there = block["id"] >= 0
             waiting = np.concatenate([waiting, block[there]])
             codes = np.concatenate([codes, self._codes(number, block)[there]])
-            self._database.delete_block(number)
+            self._database.delete("block", [number])
+            self._database.delete("codes", [number])
             if len(waiting) >= ROWS:
                 self._write_block(blocks, waiting[:ROWS], codes[:ROWS])
                 waiting, codes = waiting[ROWS:], codes[ROWS:]
@@ -242,9 +238,18 @@ class IndexWriter(LocalStore):
 
     def _write_block(self, blocks: dict[int, Block], block: Block, codes: NDArray[np.int8]) -> None:
         number = max(blocks, default=-1) + 1
-        self._database.write_block(number, block)
-        self._database.write_codes(number, codes)
+        self._database.write("block", [(number, [block.tobytes()])])
+        self._database.write("codes", [(number, [codes.tobytes()])])
         blocks[number] = block
+
+
+def _passage_row(each: Passage) -> list[str | bytes]:
+    return [each.language, each.text, fields_to_json(each.fields)]
+
+
+def _file_row(each: FilePlaces, ids: Rows) -> list[str | bytes]:
+    facts = json.dumps(vars(each.file), ensure_ascii=False)
+    return [facts, ids.tobytes(), each.lines.astype(np.int32).tobytes()]
 
 
 _OF_CONTENTS = (
