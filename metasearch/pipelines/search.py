@@ -21,8 +21,7 @@ from metasearch.retrieval.index.database import read_kind
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, copy_to_qdrant, is_address
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
-from metasearch.retrieval.search.expansion import expand as give_expanded
-from metasearch.retrieval.search.searcher import Searcher
+from metasearch.retrieval.search.searcher import Searcher, expand_store
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
 
@@ -92,7 +91,7 @@ def index_documents(
     if target or vectors:
         store = LocalStore.open(folder)
         if expand:
-            give_expanded(store)
+            expand_store(store)
         if target:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
             result = replace(result, copied=copy_to_qdrant(store, target, words, expand, heard))

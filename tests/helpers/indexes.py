@@ -7,7 +7,7 @@ import numpy as np
 
 from metasearch.data.documents.passage import Passage
 from metasearch.retrieval.index.base import FilePlaces, Hit, Kind, SourceFile
-from metasearch.retrieval.index.quantise import to_int8
+from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.writer import writing
 
 DIMENSION = 24

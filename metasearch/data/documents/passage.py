@@ -14,25 +14,18 @@ _MOST = 20
 
 @dataclass(frozen=True)
 class Section:
-    """Running text in a document.
-
-    Attributes:
-        text: with LF at the end of lines.
-        line: first line in the file, from 1.
-        language: a tag from the document, or empty.
-        title: title of the document or the row, or empty.
-        marks: ascending offsets in the text with their lines in the file; None if both have the same lines.
-        markdown: whether headings, lists and code are marked as in Markdown.
-        fields: further fields of a row, as JSON values.
-    """
+    """Running text in a document, with LF at the end of lines; title and language of the document, or empty."""
 
     text: str
     line: int = 1
+    """First line in the file."""
     language: str = ""
     title: str = ""
     marks: Sequence[tuple[int, int]] | None = None
+    """Ascending offsets in the text with their lines in the file; None if both have the same lines."""
     markdown: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of a row, as JSON values."""
 
     def lines(self, offsets: Iterable[int]) -> Iterator[int]:
         """Yield the line for each ascending offset."""
@@ -77,13 +70,7 @@ class Problem(NamedTuple):
 
 @dataclass
 class Notes:
-    """Skipped, changed or wrong parts of a document.
-
-    Attributes:
-        counts: in words → how often.
-        problems: what cannot be read, the first rows among it.
-        rows: rows that cannot be read.
-    """
+    """Skipped, changed or wrong parts of a document: counts by kind, problems, and the number of unreadable rows."""
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)

@@ -1,20 +1,191 @@
-"""Documents become passages, one after the other: memory does not grow with their number or length."""
+"""Finds documents in files and folders, in a stable order, and reads them into passages, one after the other.
+
+Skipped files are logged. Memory does not grow with the number or length of documents.
+"""
 
 import logging
+import os
+import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from itertools import tee
 from pathlib import Path
 
+from metasearch import io
 from metasearch.config.languages import UNKNOWN, is_known
 from metasearch.data.documents.chunking import Chunker, Settings
+from metasearch.data.documents.languages import find_folder_language, find_language
 from metasearch.data.documents.passage import Notes, Passage, Section
-from metasearch.data.documents.source import Source, sources
+from metasearch.data.formats.text_files import suffix_of
 from metasearch.errors import DataError
+
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "text",
+    ".markdown": "text",
+    ".html": "html",
+    ".htm": "html",
+    ".jsonl": "rows",
+    ".csv": "rows",
+    ".tsv": "rows",
+    ".parquet": "rows",
+    ".arrow": "rows",
+    ".pdf": "office",
+    ".docx": "office",
+}
+"""End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
 
 NO_TEXT = "documents without text"
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that is there, not read yet.
+
+    Attributes:
+        file: path as the user named it, with forward slashes.
+        size: in bytes.
+        named: whether the user named it; else it was found in a folder.
+        language: the tag in its name or its folders; empty or `und` without one.
+    """
+
+    file: str
+    path: Path
+    size: int
+    language: str = ""
+    named: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its content in hexadecimal digits; `DataError` if unreadable."""
+        try:
+            return io.digest(self.path)
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+
+    @property
+    def reader(self) -> str:
+        """Module name of its reader."""
+        return SUFFIXES[suffix_of(self.path)]
+
+
+def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
+    """Return the documents among files and, at any depth, in folders, in the order named and then by name.
+
+    One warning counts hidden files and other kinds of files in folders, which are skipped. Each skipped pipe, device
+    and empty file has its own warning.
+    """
+    search = _Search()
+    named = [Path(path) for path in paths]
+    for path in named:
+        search.add(path)
+    search.report(names)
+    if not search.found:
+        where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
+        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
+        raise DataError("\n".join([*search.unreadable.values(), says]))
+    if unreadable is None:
+        for message in search.unreadable.values():
+            log.warning("skipped: %s", message)
+    else:
+        unreadable.update(search.unreadable)
+    return list(search.found.values())
+
+
+@dataclass
+class _Search:
+    """Documents found so far, by absolute path, and what was passed over."""
+
+    found: dict[str, Source] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: Path) -> None:
+        """Add a file or a folder that was named."""
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{path}: cannot be read: {reason}{io.near(path)}") from None
+        absolute = Path(os.path.abspath(path))
+        if stat.S_ISDIR(mode):
+            self._add_folder(path, find_folder_language(absolute.name, ""), (os.path.realpath(path),))
+        elif _kind(path.name) in SUFFIXES:
+            self._add_file(path, find_folder_language(absolute.parent.name, ""), named=True)
+        else:
+            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
+
+    def _add_folder(self, folder: Path, language: str, above: tuple[str, ...]) -> None:
+        """Add a folder's content, with the folder's language; `above` are the real paths of parent folders."""
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise _unreadable(folder, error) from None
+        for entry in entries:
+            path = folder / entry.name
+            try:
+                if entry.name.startswith("."):
+                    self.others["hidden"] += 1
+                elif entry.is_dir():
+                    if (real := os.path.realpath(path)) in above:
+                        log.warning("%s: skipped: a symbolic link to a parent folder", path)
+                    else:
+                        self._add_folder(path, find_folder_language(entry.name, language), (*above, real))
+                elif _kind(entry.name) in SUFFIXES:
+                    self._add_file(path, language)
+                else:
+                    self.others[_kind(entry.name) or "no suffix"] += 1
+            except DataError as error:
+                self.unreadable[path.as_posix()] = str(error)
+            except OSError as error:  # of a link to itself
+                self.unreadable[path.as_posix()] = str(_unreadable(path, error))
+
+    def _add_file(self, path: Path, folder_language: str, named: bool = False) -> None:
+        try:
+            path.as_posix().encode()
+            size = path.stat().st_size
+            io.require_file(path)
+        except UnicodeEncodeError:
+            raise DataError(f"{os.fsencode(path)!r}: the file name is not UTF-8; rename the file") from None
+        except OSError as error:
+            if str(error.strerror).startswith("it is a"):
+                log.warning("%s: skipped: %s", path, error.strerror)
+                return
+            raise _unreadable(path, error) from None
+        if not size:
+            log.warning("%s: skipped: the file is empty", path)
+        elif (key := os.path.abspath(path)) not in self.found:
+            language = find_language(path.name.removesuffix(".gz").rpartition(".")[0], folder_language)
+            self.found[key] = Source(path.as_posix(), path, size, language, named)
+        elif named:
+            self.found[key] = replace(self.found[key], named=True)
+
+    def report(self, names: bool) -> None:
+        """Log skipped files, and languages found in names, with counts."""
+        if self.others:
+            counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
+            log.warning("skipped, no document format: %s", counts)
+        named: dict[str, list[str]] = {}
+        for source in self.found.values():
+            if names and is_known(source.language):
+                named.setdefault(source.language, []).append("/".join(source.file.split("/")[-2:]))
+        if named:
+            shown = (f"{language} {len(files):,} ({files[0]})" for language, files in sorted(named.items()))
+            log.info("languages from file names: %s", ", ".join(shown))
+
+
+def _kind(name: str) -> str:
+    """Return the suffix of a file's name, without `.gz`."""
+    return Path(name.removesuffix(".gz")).suffix.lower()
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"{path}: cannot be read: {error.strerror or error}")
 
 
 def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:

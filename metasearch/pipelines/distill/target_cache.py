@@ -30,7 +30,7 @@ from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, write_error
 from metasearch.pipelines.distill.sources import StageData
-from metasearch.retrieval.index.quantise import to_int8
+from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.runs.callbacks import Callback
 from metasearch.training.packing import PackedEncoder, Parts
 

@@ -23,17 +23,12 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found.
-
-    Attributes:
-        score: similarity to the query; the higher, the nearer.
-        passage: at the first place that has it.
-        places: how many places of the documents have this text in this language, this one included.
-    """
+    """A passage that was found, at the first of its places, with its similarity to the query."""
 
     score: float
     passage: Passage
     places: int = 1
+    """Places of the documents that have this text in this language, this one included."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +43,7 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class FilePlaces:
-    """The n passages of a document file.
-
-    Attributes:
-        file: the file.
-        keys: of its passages, `(n, 16)`.
-        lines: in which they begin, `(n,)`.
-    """
+    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin."""
 
     file: SourceFile
     keys: Keys

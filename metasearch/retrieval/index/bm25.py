@@ -97,12 +97,7 @@ def fuse(rankings: Sequence[Rows], top: int, constant: int = CONSTANT) -> tuple[
     """Return the best rows over several rankings and their scores, best first, `(K,)` each.
 
     A row has the score Σ 1 / (k + rank) over the rankings that have it, ranks counted from 1. Of equal scores the lower
-    row comes first.
-
-    Args:
-        rankings: rows, best first, each at most once, `(n,)` each.
-        top: how many are wanted; K is fewer where the rankings have fewer.
-        constant: k.
+    row comes first. A ranking has each row at most once, best first, `(n,)`; K is at most `top`.
 
     Example:
         >>> rows, scores = fuse([np.array([7, 3]), np.array([3])], top=2)

@@ -17,34 +17,22 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SourceFile
 from metasearch.retrieval.index.database import ARRAYS, FILE, ROW, Block, Database, read_state, require_index
-from metasearch.retrieval.index.exact_search import Groups, processors, search_int8
+from metasearch.retrieval.index.exact_search import Groups, Quantised, Queries, processors, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
-from metasearch.retrieval.index.quantise import Quantised, Queries
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """The documents' passages: R rows at P places, files in order.
-
-    Attributes:
-        files: of the documents.
-        ends: file i has the places from `ends[i - 1]` up to `ends[i]`.
-        lines: of each place, `(P,)`.
-        ids: number of the passage at each place, `(P,)`.
-        sorted: numbers of the passages, ascending, `(R,)`.
-        rows: row of each of `sorted`, `(R,)`.
-        first: first place of each row, `(R,)`.
-        counts: how many places each row has, `(R,)`.
-    """
+    """The documents' passages: R rows at P places, files in order."""
 
     files: Sequence[SourceFile]
-    ends: Rows
-    lines: NDArray[np.int32]
-    ids: Rows
-    sorted: Rows
-    rows: Rows
-    first: Rows
-    counts: Rows
+    ends: Rows  # file i has the places from `ends[i - 1]` up to `ends[i]`
+    lines: NDArray[np.int32]  # of each place, `(P,)`
+    ids: Rows  # number of the passage at each place, `(P,)`
+    sorted: Rows  # numbers of the passages, ascending, `(R,)`
+    rows: Rows  # row of each of `sorted`, `(R,)`
+    first: Rows  # first place of each row, `(R,)`
+    counts: Rows  # places of each row, `(R,)`
 
     @classmethod
     def read(cls, database: Database, count: int) -> "Contents":
@@ -85,13 +73,7 @@ class LocalStore:
     """An index in a folder; several threads may search at once. `open` gives one.
 
     Rows are numbered from 0 in the order of the documents. A row is a text in a language: what several places of the
-    documents have is one row, at the first of them.
-
-    Args:
-        folder: of the index.
-        database: its file.
-        state: facts of the index.
-        threads: that search at once; by default as many as this process has processors.
+    documents have is one row, at the first of them. By default a search has as many threads as there are processors.
     """
 
     def __init__(self, folder: Path, database: Database, state: dict[str, Any], threads: int | None = None) -> None:
@@ -106,7 +88,7 @@ class LocalStore:
             self.arrays = load(database.row("state", ARRAYS, "the index")[0])
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
         self.expanded: Quantised | None = None
-        """Second vectors of all rows, which `metasearch.retrieval.search.expansion` gives."""
+        """Second vectors of all rows, which `metasearch.retrieval.search.searcher` gives."""
 
     @classmethod
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
@@ -285,7 +267,15 @@ class LocalStore:
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
-        return [(self._passage(row, int(self._contents.first[row])), int(self._contents.counts[row])) for row in rows]
+        own, found = self._contents, []
+        for row in rows:
+            place = int(own.first[row])
+            number = int(own.ids[place])
+            file = own.files[int(np.searchsorted(own.ends, place, side="right"))]
+            tag, text, fields = self._database.row("passage", number, f"passage {number}")
+            passage = Passage(text.decode(), file.path, int(own.lines[place]), tag.decode(), json.loads(fields or "{}"))
+            found.append((passage, int(own.counts[row])))
+        return found
 
     def row_keys(self) -> Keys:
         """Return each row's key, `(R, 16)`."""
@@ -298,14 +288,6 @@ class LocalStore:
         """Yield all rows' texts in order; `RunFolderError` if one is damaged."""
         for number in self._contents.ids[self._contents.first].tolist():
             yield self._database.row("passage", number, f"passage {number}")[1].decode()
-
-    def _passage(self, row: int, place: int) -> Passage:
-        own = self._contents
-        file = own.files[int(np.searchsorted(own.ends, place, side="right"))]
-        tag = self.state["languages"][int(self._row_languages[row])]
-        number = int(own.ids[place])
-        _, text, fields = self._database.row("passage", number, f"passage {number}")
-        return Passage(text.decode(), file.path, int(own.lines[place]), tag, json.loads(fields or "{}"))
 
     @cached_property
     def _contents(self) -> Contents:

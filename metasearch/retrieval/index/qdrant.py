@@ -148,13 +148,6 @@ class QdrantStore:
         """Return the collection in its current state."""
         return QdrantStore(self.address, self._client)
 
-    def require_expandable(self) -> None:
-        """Raise `ConfigError` where the collection has no second vectors."""
-        if not self.state["expanded"]:
-            raise ConfigError(
-                f"{self.folder} has no expanded vectors; call metasearch index --expand --to {self.folder}"
-            )
-
     def search(
         self,
         vectors: NDArray[np.float32],
@@ -166,8 +159,10 @@ class QdrantStore:
         """Return for each group of languages the best rows and their scores, as `LocalStore.search`; approximate."""
         if not np.isfinite(vectors).all():
             raise NonFiniteError("the vector of a query is not finite")
-        if expanded:
-            self.require_expandable()
+        if expanded and not self.state["expanded"]:
+            raise ConfigError(
+                f"{self.folder} has no expanded vectors; call metasearch index --expand --to {self.folder}"
+            )
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:

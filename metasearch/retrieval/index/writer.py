@@ -22,8 +22,8 @@ from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import LOCK, held
 from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json, key_words
 from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, ROW, SCHEMA, Block, Database, exists
+from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.quantise import to_int8
 
 ROWS = 4096
 """Passages of a block at most."""
@@ -38,10 +38,6 @@ _EMPTY: dict[str, Any] = {"files": None, "contents": "", "languages": [], "array
 @contextmanager
 def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
     """Open a new or existing index for writing, locked against other processes.
-
-    Args:
-        folder: of the index.
-        kind: the encoder and the settings of the vectors.
 
     Raises:
         RunFolderError: another process writes it, it is damaged, or the folder holds something else.
@@ -102,10 +98,8 @@ class IndexWriter(LocalStore):
     def upsert(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
         """Keep passages with their vectors; return how many had none yet. When it returns, they stay in.
 
-        Args:
-            vectors: of the passages, `(n, D)`.
-            passages: texts and languages; `finish` says where they stand, and from then on they are found.
-            keys: hashes of what each vector depends on, the language included, `(n, 16)`.
+        Vectors have the shape `(n, D)`; keys `(n, 16)` are hashes of text, language and fields. `finish` says where
+        passages stand, and from then on they are found.
 
         Raises:
             NonFiniteError: a vector has a number that is not finite.
@@ -127,13 +121,9 @@ class IndexWriter(LocalStore):
         return len(new)
 
     def finish(self, files: Sequence[FilePlaces]) -> None:
-        """Set the index's documents; all other passages are deleted.
+        """Set the index's documents, in the order in which hits of equal scores come; delete all other passages.
 
-        Args:
-            files: all files of the documents, in the order in which hits of equal scores come.
-
-        Raises:
-            RunFolderError: it cannot be written; the index stays as it was.
+        `RunFolderError` if it cannot be written; the index stays as it was.
         """
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
         ids = np.concatenate([np.zeros(0, np.int64), *map(self._find_places, files)])

@@ -1,5 +1,7 @@
 """Answers queries from an index with the encoder that made it."""
 
+import hashlib
+import json
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -9,19 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.index import list_conditions
-from metasearch.config.languages import normalise_tag
+from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.recipe import Role
+from metasearch.data.formats.arrays import derive
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.pool_scores import merged
+from metasearch.encoders.pool_scores import ALPHA, expanded, merged
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import Hit, Rows, Scores
 from metasearch.retrieval.index.bm25 import Bm25, fuse
+from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import QdrantStore
-from metasearch.retrieval.search.expansion import expand as give_expanded
-from metasearch.retrieval.search.expansion import require_expandable
-from metasearch.retrieval.search.neutral import of_arrays, through
+from metasearch.retrieval.search.passages import of_arrays, through
+
+EXPANSION_FOLDER = "expansion"
+MOST_EXPANDED = 2**18
+"""Passages of an index that can be expanded, each of which is compared with all of the others."""
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +95,7 @@ class Searcher:
             languages: of the passages, as tags in any case; by default all.
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
-            expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.expansion`).
+            expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.searcher`).
             balance: measure each score from the best score in the passage's language
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
             rerank: passages of each query, at least `top`, that the cross-encoder reads; the score of a hit is then the
@@ -106,7 +112,10 @@ class Searcher:
         if not queries:
             return []
         if rerank:
-            self.require_rerankable(top, rerank)
+            if self.reranker is None:
+                raise ConfigError("there is no reranker; name a cross-encoder with --rerank MODEL")
+            if rerank < top:
+                raise ConfigError(f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more")
             how = {"languages": languages, "hybrid": hybrid, "expand": expand, "balance": balance, "where": where}
             first = self.search(queries, top=rerank, **how)
             return [self._rerank(query, hits)[:top] for query, hits in zip(queries, first, strict=True)]
@@ -137,25 +146,11 @@ class Searcher:
         """
         return self.projected.encode(queries, QUERY)
 
-    def require_rerankable(self, top: int, rerank: int) -> None:
-        """Raise `ConfigError` without a reranker, or where it would read fewer passages than are wanted."""
-        if self.reranker is None:
-            raise ConfigError("there is no reranker; name a cross-encoder with --rerank MODEL")
-        if rerank < top:
-            raise ConfigError(f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more")
-
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits sorted by the cross-encoder's scores; ties keep their order."""
         assert self.reranker is not None
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
-
-    def require_expandable(self) -> None:
-        """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""
-        if isinstance(self.store, QdrantStore):
-            self.store.require_expandable()
-        else:
-            require_expandable(self.store)
 
     def _near(
         self,
@@ -167,7 +162,7 @@ class Searcher:
     ) -> list[list[tuple[Rows, Scores]]]:
         """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
         if expand and isinstance(self.store, LocalStore):
-            give_expanded(self.store)
+            expand_store(self.store)
         return [list(zip(*found, strict=True)) for found in self.store.search(vectors, top, groups, expand, where)]
 
     def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
@@ -189,3 +184,42 @@ class Searcher:
         # Words of every text do not distinguish any.
         special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
         return [[token for token in tokens if token not in special] for tokens in found]
+
+
+# Expansion: passages are searched by second vectors, moved towards other languages (`metasearch.encoders.pool_scores`).
+# They are computed at the first search that needs them, and cached in the index's folder.
+
+
+def expand_store(store: LocalStore) -> None:
+    """Give a store the second vectors of its passages, from their cache if possible.
+
+    Raises:
+        ConfigError: the index has more than `MOST_EXPANDED` passages, or passages of one language alone.
+    """
+    if store.expanded:
+        return
+    if len(store) > MOST_EXPANDED:
+        raise ConfigError(
+            f"expansion compares all passages with each other, at most {MOST_EXPANDED:,}; the index has {len(store):,}"
+        )
+    known = [tag for tag in store.languages if tag != UNKNOWN]
+    if len(known) < 2:
+        there = f"here all are in {known[0]}" if known else "here none has a known language"
+        raise ConfigError(f"expansion needs passages in several languages; {there}")
+    if UNKNOWN in store.languages:
+        log.warning("not expanded, language unknown: %s passages", f"{store.languages[UNKNOWN]:,}")
+    key = hashlib.sha256(json.dumps([3, ALPHA, store.contents]).encode()).hexdigest()
+    store.expanded = Quantised(
+        **derive(store.folder / EXPANSION_FOLDER, key, lambda: _expanded(store, known)._asdict())
+    )
+
+
+def _expanded(store: LocalStore, known: list[str]) -> Quantised:
+    """Return all passages' vectors, expanded if their language is known."""
+    log.info("comparing %s passages with each other, once", f"{len(store):,}")
+    vectors, languages = store.vectors(), np.full(len(store), -1, np.int64)
+    for number, tag in enumerate(known):
+        languages[store.rows_in([tag])] = number
+    there = languages >= 0
+    vectors[there] = expanded(vectors[there], languages[there])
+    return to_int8(vectors)

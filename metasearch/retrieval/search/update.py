@@ -16,25 +16,27 @@ from metasearch.config.index import IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Passage, Problem
-from metasearch.data.documents.read import passages
-from metasearch.data.documents.source import Source, sources
+from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.retrieval.index.qdrant import CopyResult
 from metasearch.retrieval.index.writer import IndexWriter, writing
-from metasearch.retrieval.search.neutral import (
+from metasearch.retrieval.search.passages import (
+    ROLE,
     SAMPLE,
     Drawn,
     Sample,
+    cutting,
+    encoding,
     estimated,
     of_arrays,
+    resolved,
     through,
     to_arrays,
     warn_of_outside,
 )
-from metasearch.retrieval.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 

@@ -6,8 +6,7 @@ import pytest
 
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes
-from metasearch.data.documents.read import passages
-from metasearch.data.documents.source import sources
+from metasearch.data.documents.read import passages, sources
 from metasearch.errors import DataError
 
 PARAGRAPHS = ("Where is the key?", "Under the mat.", "And the parcel?")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metasearch.data.documents.source import sources
+from metasearch.data.documents.read import sources
 from metasearch.errors import DataError
 
 

@@ -7,7 +7,7 @@ from helpers.indexes import made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address, numbers_of_keys
-from metasearch.retrieval.search import expansion
+from metasearch.retrieval.search import searcher as search_module
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
@@ -32,7 +32,7 @@ def client():
 def copied(client, folder, content, **keys):
     store = LocalStore.open(write_index(folder, content))
     if keys.get("expanded"):
-        expansion.expand(store)
+        search_module.expand_store(store)
     return store, copy_to_qdrant(store, ADDRESS, words, client=client, **keys)
 
 

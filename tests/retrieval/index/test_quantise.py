@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metasearch.retrieval.index.quantise import Queries, to_int8
+from metasearch.retrieval.index.exact_search import Queries, to_int8
 
 
 def test_the_greatest_component_has_the_code_127_and_the_others_their_share_of_it():

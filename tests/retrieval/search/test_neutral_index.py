@@ -12,7 +12,7 @@ from metasearch.encoders.builtin import tiny
 from metasearch.encoders.neutral import estimate
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.search.neutral import of_arrays
+from metasearch.retrieval.search.passages import of_arrays
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
 
