@@ -48,6 +48,7 @@ _TASK_TYPES = {
     "retrieval": "information-retrieval", "similarity": "semantic-similarity", "translation": "translation",
 }  # fmt: skip
 """Kind of a task → its name in the header, as in cards of sentence-transformers."""
+_TEMPLATE = Path(__file__).with_name("card.md.j2")
 _BOTH = DIRECTIONS[-1]
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 _EXAMPLE = """from sentence_transformers import SentenceTransformer
@@ -63,26 +64,22 @@ print(model.similarity(questions, answers))
 
 
 class Base(NamedTuple):
-    """An encoder that a model was made from, or that taught it; only `role` and `name` are always known."""
+    """An encoder that a model was made from, or that taught it; only `role` and `name` are always known.
+
+    `name` is in Markdown, and never the path of a local folder; `title` is that of its own card.
+    """
 
     role: str
     name: str
-    """Markdown; never the path of a local folder."""
     hub: str | None = None
     licence: str = UNKNOWN
     fingerprint: str = ""
     title: str = ""
-    """Title of its own card."""
 
     @property
     def short(self) -> str:
         """Name for a title."""
         return self.title or self.name.strip("`")
-
-    def __str__(self) -> str:
-        name = f"{self.name} ({self.title})" if self.title and self.title != self.name else self.name
-        mark = f", fingerprint `{self.fingerprint}`" if self.fingerprint else ""
-        return f"- {self.role} {name}: {self.licence}{mark}"
 
 
 class Dataset(NamedTuple):
@@ -94,11 +91,6 @@ class Dataset(NamedTuple):
     url: str = ""
     licence: str = UNKNOWN
     fingerprint: str = ""
-
-    def __str__(self) -> str:
-        mark = f"fingerprint `{self.fingerprint}`" if self.fingerprint else ""
-        facts = filter(None, [self.description, f"licence: {self.licence}", self.url, mark])
-        return f"- **{self.name}** ({self.use}): {'; '.join(facts)}"
 
 
 @dataclass(frozen=True)
@@ -115,22 +107,21 @@ class Scores:
     kinds: Mapping[str, str]
     shown: str = ""
 
-    def __str__(self) -> str:
+    @property
+    def which(self) -> str:
+        """Fold and seed, as far as the rows name them."""
         row = next(row for row in self.rows if row["learner"] == self.label and row["split"] == "test")
-        which = ", ".join(f"{key} {row[key]}" for key in ("fold", "seed") if key in row)
-        return (
-            f"Scores times 100 on test data ({which}). `{self.label}` is this model, `{self.before}` the encoder "
-            "before. Another seed or fold gives other scores; `metasearch compare` gives confidence intervals.\n\n"
-            f"{self.shown or self._tables()}"
-        )
+        return ", ".join(f"{key} {row[key]}" for key in ("fold", "seed") if key in row)
 
-    def _tables(self) -> str:
+    @property
+    def tables(self) -> str:
+        """Tables of the test scores."""
         parts = []
         for task in _scored_tasks(self.rows):
             rows = [row for row in self.rows if row["task"] == task]
             table = by_direction(rows, "test") if _main_pool(rows) == _BOTH else by_language(rows, "test")
             parts += [f"### {task}", table]
-        return "\n\n".join(parts)
+        return self.shown or "\n\n".join(parts)
 
     def results(self) -> list[EvalResult]:
         """Return test scores for the header: all languages of the main pool, the means of other pools."""
@@ -404,47 +395,42 @@ def _card(
         model_name=title if scores else None,
         eval_results=scores.results() if scores else None,
     )
-    unscored = "None were measured. `metasearch evaluate --task TASK --encoder MODEL` measures them."
-    licences = [*map(str, bases), *(f"- data `{each.name}`: {each.licence}" for each in data)]
     made = {"command": f"`metasearch {command}`", **{k: v for k, v in facts.items() if k not in LOCAL}}
-    every_limit = [*limits, *_describe_limits(encoder, bases, languages, graph)]
-    parts = (
-        f"# {title}", summary,
-        "## Use", _describe_use(encoder, library, graph),
-        "## Scores", str(scores or unscored),
-        "## Data", "\n".join(map(str, data)) or "No data was read.",
-        "## Licence",
-        "The header of this card states the licence of the model as `license`; `unknown` means that nobody has "
-        "stated it. Licences of what the model was made from:", "\n".join(licences),
-        "## How it was made", fact_table("", {**made, "versions": made.get("versions", describe_versions(versions()))}),
-        f"All settings:\n\n```yaml\n{recipe.strip()}\n```" if recipe else "",
-        "## Limits", "\n".join(f"- {sentence}" for sentence in every_limit),
-    )  # fmt: skip
-    body = "\n\n".join(filter(None, parts))
-    # The library parses what it will have to read.
-    return str(ModelCard(f"---\n{header.to_yaml()}\n---\n{body}\n"))
-
-
-def _describe_limits(
-    encoder: Encoder, bases: Sequence[Base], languages: Sequence[str], graph: Facts | None
-) -> Iterator[str]:
-    """Yield the limits that every model has."""
+    made.setdefault("versions", describe_versions(versions()))
     lengths = graph.lengths if graph else encoder.input.lengths
     cut = [int(getattr(lengths, role)) for role in get_args(Role) if getattr(lengths, role) != UNLIMITED]
-    if languages:
-        yield f"It was made with texts in {', '.join(languages)}. Its quality in other languages was not measured."
-    if cut:
-        yield f"Texts are truncated to {max(cut)} tokens."
-    if is_neutral(encoder) and graph is None:
-        yield SERVERS
-    if bases:
-        names = ", ".join(base.name for base in bases)
-        yield f"It has the errors and biases of {names}, unless training happened to change them."
-    yield "Questions may prefer answers in their own language; `metasearch report RUN` shows by how much."
+    # The library parses what it will have to read.
+    card = ModelCard.from_template(
+        header,
+        template_path=str(_TEMPLATE),
+        title=title,
+        summary=summary,
+        example=EXAMPLE.format(folder=".") if graph else _example(own),
+        parameters=f"{encoder.parameter_count:,}",
+        dimensions=encoder.dimension(),
+        truncations=trained_dimensions(encoder.model),
+        methods=_describe_methods(encoder, graph),
+        scores=scores,
+        data=data,
+        bases=bases,
+        made=fact_table("", made),
+        recipe=recipe.strip(),
+        limits=limits,
+        languages=languages,
+        longest=max(cut, default=None),
+        servers=SERVERS if is_neutral(encoder) and graph is None else None,
+    )
+    return str(card)
 
 
-def _describe_use(encoder: Encoder, library: str, graph: Facts | None) -> str:
-    """Return how a model is used, in Markdown: a graph at the lengths and with the prompts of its folder."""
+def _example(own: bool) -> str:
+    """Return lines that use a model; its `own` code needs our package."""
+    needs = "# It needs metasearch-encoders to be installed, which trust_remote_code allows it to import." * own
+    return _EXAMPLE.format(needs=needs, trust=", trust_remote_code=True" * own)
+
+
+def _describe_methods(encoder: Encoder, graph: Facts | None) -> str:
+    """Return a table of the roles of texts: a graph has the lengths and the prompts of its folder."""
     lines, longest = [], max(encoder.input.lengths.model_dump().values())
     for role in get_args(Role):
         prompt = graph.prompts[role] if graph else encoder.prompt(role)
@@ -452,18 +438,7 @@ def _describe_use(encoder: Encoder, library: str, graph: Facts | None) -> str:
         method = f'encode(texts, "{role}")' if graph else _METHODS[role]
         shown = "unlimited" if length == UNLIMITED else str(length)
         lines.append([role, f"`{method}`", f"`{prompt}`" if prompt else "none", shown])
-    own = library == "metasearch"
-    needs = "# It needs metasearch-encoders to be installed, which trust_remote_code allows it to import." * own
-    example = _EXAMPLE.format(needs=needs, trust=", trust_remote_code=True" * own)
-    truncations = " or ".join(map(str, trained_dimensions(encoder.model)))
-    truncated = f" They can be truncated to their first {truncations} dimensions (Matryoshka) with `truncate_dim`."
-    return f"""```python
-{EXAMPLE.format(folder=".") if graph else example}```
-
-The model has {encoder.parameter_count:,} parameters. Vectors have {encoder.dimension()} dimensions and unit length; \
-compare them by cosine similarity.{truncated if truncations else ""} Each method adds a prompt and truncates the text:
-
-{markdown(["texts", "method", "prompt", "tokens at most"], lines, left=3)}"""
+    return markdown(["texts", "method", "prompt", "tokens at most"], lines, left=3)
 
 
 def find_base(role: str, name: str, fingerprint: str = "") -> Base:

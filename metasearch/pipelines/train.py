@@ -23,7 +23,7 @@ from metasearch.pipelines.neutral import log_projection, neutralise, train_map
 from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
-from metasearch.runs.callbacks import SILENT, Callback, LoggingCallback
+from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, RunLog
 from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table
@@ -84,7 +84,10 @@ class TrainRun(Run[RunConfig]):
         known = None if recipe.neutralise else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
         with save_failed_batch(files.path):
             outcome = self._fit(
-                store=CheckpointStore(files.path), callback=LoggingCallback(files, callback), baseline=known, dev=dev
+                store=CheckpointStore(files.path),
+                callback=CallbackGroup(RunLog(files), callback),
+                baseline=known,
+                dev=dev,
             )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder)

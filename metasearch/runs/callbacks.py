@@ -25,23 +25,38 @@ class Callback:
 SILENT = Callback()
 
 
-class LoggingCallback(Callback):
-    """Writes steps and dev scores to the log of a run, then calls another callback."""
+class CallbackGroup(Callback):
+    """Calls the training hooks of several callbacks in turn."""
 
-    def __init__(self, files: RunFolder, callback: Callback) -> None:
+    def __init__(self, *callbacks: Callback) -> None:
+        self.callbacks = callbacks
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Call `on_step` on each callback."""
+        for callback in self.callbacks:
+            callback.on_step(step, total, phase, terms)
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Call `on_dev` on each callback."""
+        for callback in self.callbacks:
+            callback.on_dev(step, score, best)
+
+    def on_encode(self, what: str, done: int, total: int) -> None:
+        """Call `on_encode` on each callback."""
+        for callback in self.callbacks:
+            callback.on_encode(what, done, total)
+
+
+class RunLog(Callback):
+    """Writes steps and dev scores to the log of a run."""
+
+    def __init__(self, files: RunFolder) -> None:
         self.files = files
-        self.callback = callback
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Log a step."""
         self.files.log({"step": step, "total": total, "phase": phase, **terms})
-        self.callback.on_step(step, total, phase, terms)
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Log a dev score."""
         self.files.log({"step": step, "dev": score, "best": best})
-        self.callback.on_dev(step, score, best)
-
-    def on_encode(self, what: str, done: int, total: int) -> None:
-        """Call the other callback."""
-        self.callback.on_encode(what, done, total)

@@ -4,44 +4,70 @@ A tracker gets the terms of the loss after each step, and each dev score. It is 
 the process that reports opens one. Each stage of a distillation, and each resumed run, is a new run of the tracker.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from metasearch.config.extras import import_extra
 from metasearch.errors import ConfigError, first_line
-from metasearch.runs.callbacks import Callback
+from metasearch.runs.callbacks import Callback, CallbackGroup
 
 PROJECT = "metasearch"
 """Project or experiment of all runs, unless environment variables of the tracker name another one."""
 
 OpenCallback = Callable[[str], AbstractContextManager[Callback]]
+OpenRun = tuple[Callable[..., Any], Callable[[], Any]]
+"""Functions of a run of a tracker: one sends `(values, step=step)`, the other ends the run."""
+
+
+def _tensorboard(module: Any, folder: Path, name: str) -> OpenRun:
+    """Write event files to `tensorboard/` in the run folder."""
+    writer = module.SummaryWriter(str(folder / "tensorboard" / name))
+
+    def send(values: Mapping[str, float], step: int) -> None:
+        for key, value in values.items():
+            writer.add_scalar(key, value, step)
+
+    return send, writer.close
+
+
+def _wandb(module: Any, folder: Path, name: str) -> OpenRun:
+    """Log to Weights & Biases; with `WANDB_MODE=offline` to `wandb/` in the run folder."""
+    run = module.init(project=PROJECT, name=name, dir=str(folder), reinit="finish_previous")
+    return run.log, run.finish
+
+
+def _trackio(module: Any, folder: Path, name: str) -> OpenRun:
+    """Log to Trackio's local database."""
+    module.init(project=PROJECT, name=name)
+    return module.log, module.finish
+
+
+def _mlflow(module: Any, folder: Path, name: str) -> OpenRun:
+    """Log to the server or folder in `MLFLOW_TRACKING_URI`."""
+    module.set_experiment(PROJECT)
+    module.start_run(run_name=name)
+    return module.log_metrics, module.end_run
+
+
+TRACKERS: Mapping[str, tuple[str, Callable[[Any, Path, str], OpenRun]]] = {
+    "tensorboard": ("torch.utils.tensorboard", _tensorboard),
+    "wandb": ("wandb", _wandb),
+    "trackio": ("trackio", _trackio),
+    "mlflow": ("mlflow", _mlflow),
+}
+"""Name → the package, and the function that starts a run of it."""
 
 
 class Tracker(Callback):
-    """Sends the values of a run, or of a stage, to the experiment tracker `module`."""
+    """Sends the values of a run, or of a stage, to an experiment tracker."""
 
-    package: ClassVar[str]
-
-    def __init__(self, module: Any, folder: Path, stage: str) -> None:
-        self.module = module
-        self.folder = folder
-        self.name = f"{folder.name}-{stage.replace(' ', '-')}"
-        self.run: Any = None
-
-    @abstractmethod
-    def _open(self) -> Any:
-        """Start a tracker run; return its handle."""
-
-    @abstractmethod
-    def _send(self, values: dict[str, float], step: int) -> None:
-        """Send a step's values."""
-
-    @abstractmethod
-    def _finish(self) -> None:
-        """End the tracker run."""
+    def __init__(self, package: str, start: Callable[[], OpenRun]) -> None:
+        self.package, self._start = package, start
+        self._send: Callable[..., Any] | None = None
+        self.close: Callable[[], Any] = lambda: None
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Send the loss terms."""
@@ -51,122 +77,31 @@ class Tracker(Callback):
         """Send a dev score."""
         self._log({"dev": score}, step)
 
-    def close(self) -> None:
-        """End the tracker run, if a value was sent."""
-        if self.run is not None:
-            self._finish()
-
     def _log(self, values: dict[str, float], step: int) -> None:
         try:
-            if self.run is None:
-                self.run = self._open()
-            self._send(values, step)
+            if self._send is None:
+                self._send, self.close = self._start()
+            self._send(values, step=step)
         except Exception as error:  # each tracker raises errors of its own
             raise ConfigError(f"--track: {self.package} failed: {first_line(error)}") from error
-
-
-class TensorBoard(Tracker):
-    """Writes event files to `tensorboard/` in the run folder."""
-
-    package = "torch.utils.tensorboard"
-
-    def _open(self) -> Any:
-        return self.module.SummaryWriter(str(self.folder / "tensorboard" / self.name))
-
-    def _send(self, values: dict[str, float], step: int) -> None:
-        for name, value in values.items():
-            self.run.add_scalar(name, value, step)
-
-    def _finish(self) -> None:
-        self.run.close()
-
-
-class WandB(Tracker):
-    """Logs to Weights & Biases; with `WANDB_MODE=offline` to `wandb/` in the run folder."""
-
-    package = "wandb"
-
-    def _open(self) -> Any:
-        return self.module.init(project=PROJECT, name=self.name, dir=str(self.folder), reinit="finish_previous")
-
-    def _send(self, values: dict[str, float], step: int) -> None:
-        self.run.log(values, step=step)
-
-    def _finish(self) -> None:
-        self.run.finish()
-
-
-class Trackio(Tracker):
-    """Logs to Trackio's local database."""
-
-    package = "trackio"
-
-    def _open(self) -> Any:
-        return self.module.init(project=PROJECT, name=self.name)
-
-    def _send(self, values: dict[str, float], step: int) -> None:
-        self.module.log(values, step=step)
-
-    def _finish(self) -> None:
-        self.module.finish()
-
-
-class MLflow(Tracker):
-    """Logs to the server or folder in `MLFLOW_TRACKING_URI`."""
-
-    package = "mlflow"
-
-    def _open(self) -> Any:
-        self.module.set_experiment(PROJECT)
-        return self.module.start_run(run_name=self.name)
-
-    def _send(self, values: dict[str, float], step: int) -> None:
-        self.module.log_metrics(values, step=step)
-
-    def _finish(self) -> None:
-        self.module.end_run()
-
-
-TRACKERS: dict[str, type[Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB, "trackio": Trackio, "mlflow": MLflow}
-
-
-class CallbackGroup(Callback):
-    """Calls several callbacks in turn."""
-
-    def __init__(self, callbacks: Sequence[Callback]) -> None:
-        self.callbacks = callbacks
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Call `on_step` on each callback."""
-        for callback in self.callbacks:
-            callback.on_step(step, total, phase, terms)
-
-    def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Call `on_dev` on each callback."""
-        for callback in self.callbacks:
-            callback.on_dev(step, score, best)
-
-    def on_encode(self, what: str, done: int, total: int) -> None:
-        """Call `on_encode` on each callback."""
-        for callback in self.callbacks:
-            callback.on_encode(what, done, total)
 
 
 def add_trackers(open_callback: OpenCallback, names: Sequence[str], folder: Path) -> OpenCallback:
     """Return a function that opens the same callback with trackers beside it; `names` are keys of `TRACKERS`."""
     if not names:
         return open_callback
-    found = [
-        (TRACKERS[name], import_extra(TRACKERS[name].package, "track", f"--track {name}"))
-        for name in dict.fromkeys(names)
-    ]
+    packages = {name: TRACKERS[name][0] for name in names}
+    modules = {name: import_extra(package, "track", f"--track {name}") for name, package in packages.items()}
 
     @contextmanager
     def opened(stage: str) -> Iterator[Callback]:
-        trackers = [kind(module, folder, stage) for kind, module in found]
+        run = f"{folder.name}-{stage.replace(' ', '-')}"
+        trackers = [
+            Tracker(packages[name], partial(TRACKERS[name][1], module, folder, run)) for name, module in modules.items()
+        ]
         with open_callback(stage) as callback:
             try:
-                yield CallbackGroup([callback, *trackers])
+                yield CallbackGroup(callback, *trackers)
             finally:
                 for tracker in trackers:
                     tracker.close()

@@ -20,7 +20,7 @@ from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.sources import Source, StageData, training_data
 from metasearch.pipelines.distill.target_cache import TargetStore, build_targets, targets_folder
 from metasearch.pipelines.factory import make_gradients, resolved_loss
-from metasearch.runs.callbacks import Callback, LoggingCallback
+from metasearch.runs.callbacks import Callback, CallbackGroup, RunLog
 from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -90,7 +90,7 @@ def run_stage(
         stage.outer,
         stage.budget,
         dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
-        callback=LoggingCallback(files, callback) if processes.first else callback,
+        callback=CallbackGroup(RunLog(files), callback) if processes.first else callback,
         store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
         precision=config.compute.precision,
