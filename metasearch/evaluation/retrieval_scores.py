@@ -170,24 +170,15 @@ def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
 
 def build_ranking(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:
     """Return a search result in the form that a run stores; languages are numbered in alphabetical order."""
-    languages = tuple(sorted({candidate.language for candidate in candidates}))
-    columns, offsets, owners = result.judgements.columns, result.judgements.offsets, result.judgements.owners
     ranks = result.above.sum(1) + 1
-    order = np.lexsort((ranks, owners))
-    # A stored ranking counts only candidates above that are not relevant. How many relevant ones of each language are
-    # above: all that come before in the sorted order, except earlier questions'.
-    before = np.zeros((len(columns) + 1, len(languages)), np.int64)
-    before[1 + np.arange(len(columns)), result.languages[columns[order]]] = 1
-    before = before.cumsum(axis=0)
-    relevant = before[:-1] - before[offsets[owners]]
+    order = np.lexsort((ranks, result.judgements.owners))
     return Ranking(
         tuple(Text(q.id, q.language, q.text) for q in questions),
         tuple(Text(c.id, c.language, c.shown or c.text) for c in candidates),
-        languages,
-        offsets,
-        columns[order],
+        tuple(sorted({candidate.language for candidate in candidates})),
+        result.judgements.offsets,
+        result.judgements.columns[order],
         ranks[order],
-        result.above[order] - relevant,
         result.top,
         result.scores.astype(np.float32),
     )

@@ -14,6 +14,7 @@ Results and report appear whole or not at all.
 """
 
 import json
+import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,9 +27,10 @@ from metasearch.config.base import FrozenConfig, Settings
 from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
 from metasearch.io import NEW, atomic_write, digest, held, move, read_bytes, sha256_of_bytes, share, taken, write_error
-from metasearch.runs.log import read_events
 from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.rows import format_rows, read_rows
+
+log = logging.getLogger(__name__)
 
 CONFIG = "config.yaml"
 SUMS = "SHA256SUMS"
@@ -156,7 +158,7 @@ class RunFolder:
             raise write_error(self._log, error, len(line)) from None
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the events in `log.jsonl`, as `metasearch.runs.log.read_events` does."""
+        """Return the events in `log.jsonl`, as `read_events` does."""
         return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -204,6 +206,32 @@ class RunFolder:
         """Delete the checkpoint, if any."""
         for name in CHECKPOINT_FOLDERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Return the events of a log in order; skip an unfinished last line, and other damaged lines with a warning."""
+    try:
+        lines = read_bytes(path).splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+    events = [_event(line) for line in lines]
+    if damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]:
+        # Not as arguments: of one message with other arguments, the command line would show the first file alone.
+        log.warning(f"{path}: skipped {len(damaged)} damaged lines, the first is line {damaged[0]}")
+    return [event for event in events if event is not None]
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """Return a line's event; None if damaged."""
+    try:
+        event = json.loads(line)
+    # Half a line that is just being written, or that a crash left; a character cut in two is a ValueError, too.
+    except (ValueError, RecursionError):
+        return None
+    # In Python True is an int.
+    return event if isinstance(event, dict) and type(event.get("step")) is int else None
 
 
 def _is_run(path: Path) -> bool:

@@ -49,7 +49,6 @@ class Ranking:
         offsets: question i has the relevant candidates `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
         relevant: index of each relevant candidate, those of a question in the order of their ranks, `(M,)`.
         ranks: rank of each relevant candidate, from 1, `(M,)`.
-        above: how many candidates of each language that are not relevant rank above it, `(M, L)`.
         top: indices of the highest ranked candidates, `(N, K)`.
         scores: scores of the highest ranked candidates, `(N, K)`.
     """
@@ -60,12 +59,11 @@ class Ranking:
     offsets: NDArray[np.int64]
     relevant: NDArray[np.int64]
     ranks: NDArray[np.int64]
-    above: NDArray[np.int64]
     top: NDArray[np.int64]
     scores: NDArray[np.float32]
 
 
-_ARRAYS = ("offsets", "relevant", "ranks", "above", "top", "scores")
+_ARRAYS = ("offsets", "relevant", "ranks", "top", "scores")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes the scores of a results file and reads them back, every line checked and none missing.
+"""Writes the scores of a results file and reads them back, every line checked.
 
 Scores of one evaluation have most facts in common, such as task, versions and weights. A line `{"facts": {...}}` holds
 them once for the rows after it, up to the next such line.
@@ -7,7 +7,7 @@ them once for the rows after it, up to the next such line.
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return list(_numbered(path).values())
 
 
-def read_complete_rows(path: Path, config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a finished run's rows."""
+def read_complete_rows(path: Path) -> list[dict[str, Any]]:
+    """Return a finished run's rows, every score checked."""
     rows = _numbered(path)
-    scores = {number: row for number, row in rows.items() if row.get("task") != STAGE}
-    for number, row in scores.items():
-        _require_score(row, f"{path}:{number}")
-    _require_means(list(scores.values()), config, path, max(rows, default=1))
+    for number, row in rows.items():
+        if row.get("task") != STAGE:
+            _require_score(row, f"{path}:{number}")
     return list(rows.values())
 
 
@@ -110,22 +109,6 @@ def _require_score(row: Row, where: str) -> None:
 
 
 _NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
-
-
-def _require_means(rows: Sequence[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
-    """Raise `DataError` where the end of a results file is missing: each part ends with its means."""
-    cut = "The file is truncated"
-    keys = ("task", "learner", "split", "measure", "pool")
-    means = {tuple(row[key] for key in keys) for row in rows if row["language"] == MEAN}
-    lacking = sorted({tuple(row[key] for key in keys) for row in rows} - means)
-    if lacking:
-        task, learner, split, measure, pool = lacking[0]
-        raise DataError(f"{path}:{last}: no mean of {measure} {pool} of {learner} on {split} of {task}. {cut}")
-    recipe = config.get("recipe")
-    expected = recipe.get("learner") if isinstance(recipe, Mapping) else config.get("label")
-    tested = {row["learner"] for row in rows if row["split"] == "test"}
-    if expected is not None and expected not in tested:
-        raise DataError(f"{path}:{last}: no scores of {expected} on test. {cut}")
 
 
 def require_appendable(path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
-from metasearch.runs.log import read_events
+from metasearch.runs.folder import read_events
 from metasearch.runs.rows import read_rows
 
 TINY = "--encoder=tiny"

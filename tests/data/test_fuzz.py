@@ -22,8 +22,7 @@ from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
 from metasearch.data.texts_by_language import read_tagged
 from metasearch.errors import MetasearchError
-from metasearch.runs.folder import RunFolder
-from metasearch.runs.log import read_events
+from metasearch.runs.folder import RunFolder, read_events
 from metasearch.runs.rows import read_complete_rows
 
 KEYS = re.findall(
@@ -103,7 +102,7 @@ PARSERS = {
     "parallel gz": ("en-de.tsv.gz", lambda path: read_corpus([path], CorpusSettings())),
     "texts": ("de.txt", lambda path: list(read_texts([path]))),
     "tagged": ("en-de.tsv", lambda path: read_tagged([path], 9)),
-    "results": ("results.jsonl", lambda path: read_complete_rows(path, {"label": "maml"})),
+    "results": ("results.jsonl", read_complete_rows),
     "results of a run": ("results.jsonl", lambda path: RunFolder(path.parent).results()),
     "log": ("log.jsonl", read_events),
 }

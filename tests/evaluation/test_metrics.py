@@ -20,7 +20,7 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics.base import Metric
 
 WITH_CUTOFF = ("complete", "map", "mrr", "ndcg", "precision", "recall")
-WHOLE = ("map", "mrr", "ndcg", "precision-at-full-recall")
+WHOLE = ("map", "mrr", "ndcg")
 
 
 def values(measure, *questions):
@@ -53,9 +53,6 @@ def values(measure, *questions):
         ("recall@3", [1, 3, 4], 2 / 3),
         ("recall@2", [1, 2, 3], 2 / 3),
         ("precision@4", [1, 3, 5], 2 / 4),
-        ("precision-at-full-recall", [1, 4], 2 / 4),
-        ("precision-at-full-recall", [1, 2, 3], 3 / 3),
-        ("precision-at-full-recall", [50], 1 / 50),
         ("complete@3", [1, 3], 1.0),
         ("complete@3", [1, 4], 0.0),
         ("complete@2", [1, 2, 3], 0.0),
@@ -112,7 +109,6 @@ def test_metrics_are_those_of_trec_eval_also_with_ties_and_more_relevant_than_k(
     assert ours("ndcg", k) == theirs(f"ndcg_cut.{k}")
     assert ours("recall", k) == theirs(f"recall.{k}")
     assert ours("precision", k) == theirs(f"P.{k}")
-    assert ours("precision-at-full-recall") == theirs(f"P.{found.ranks.max()}")
     # What trec_eval has no name for: all are among the first k, and the first of them is.
     assert ours("complete", k) == (trec_eval(f"recall.{k}", scores, relevant) == 1)
     assert ours("mrr", k) == (ours("mrr") if trec_eval(f"success.{k}", scores, relevant) else 0)

@@ -58,7 +58,7 @@ MANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 @MANY
 @given(searches())
-def test_ranks_what_ranks_above_and_the_top_are_those_of_a_ranking_sorted_by_hand(drawn):
+def test_ranks_and_the_top_are_those_of_a_ranking_sorted_by_hand(drawn):
     scores, questions, pool, wanted = drawn
     kept = ranking_by(*drawn)
     assert kept.languages == tuple(sorted({candidate.language for candidate in pool}))
@@ -68,9 +68,6 @@ def test_ranks_what_ranks_above_and_the_top_are_those_of_a_ranking_sorted_by_han
         mine = slice(kept.offsets[i], kept.offsets[i + 1])
         assert kept.relevant[mine].tolist() == [c for c in order if c in relevant]
         assert kept.ranks[mine].tolist() == [order.index(c) + 1 for c in order if c in relevant]
-        for rank, above in zip(kept.ranks[mine], kept.above[mine], strict=True):
-            others = [pool[c].language for c in order[: rank - 1] if c not in relevant]
-            assert above.tolist() == [others.count(language) for language in kept.languages]
         assert kept.top[i].tolist() == order[:TOP]
         assert kept.scores[i].tolist() == [row[c] for c in order[:TOP]]
 
@@ -96,13 +93,12 @@ def test_ranks_in_the_pool_of_a_language_are_those_of_a_ranking_of_it_sorted_by_
                 search_by(*drawn).ranks(*asked)
 
 
-def test_the_ranks_of_what_is_relevant_count_what_ranks_above_in_each_language():
+def test_the_ranks_of_what_is_relevant_count_what_ranks_above():
     # By score: c1 (de), c0 (ar, relevant), c3 (el), c4 (ar), c2 (de, relevant); c3 and c4 are equal.
     pool = candidates_of(["ar", "de", "de", "el", "ar"])
     kept = ranking_by(np.array([[0.8, 0.9, 0.1, 0.5, 0.5]], dtype=np.float32), questions_of(1), pool, [[0, 2]])
     assert kept.relevant.tolist() == [0, 2]
     assert kept.ranks.tolist() == [2, 5]
-    assert kept.above.tolist() == [[0, 1, 0], [1, 1, 1]]
     assert kept.top.tolist() == [[1, 0, 3, 4, 2]]
 
 

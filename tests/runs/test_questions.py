@@ -31,7 +31,6 @@ def small(texts=("Πού;", "أين؟")):
         offsets=np.array([0, 2, 3]),
         relevant=np.array([0, 2, 1]),
         ranks=np.array([1, 3, 300]),
-        above=np.array([[0, 0], [0, 1], [1, 1]]),
         top=np.array([[0, 1, 2], [0, 2, 1]]),
         scores=np.array([[0.9, 0.5, 0.1], [0.3, 0.2, 0.1]], dtype=np.float32),
     )
@@ -54,7 +53,7 @@ def equal(one, other):
     return same
 
 
-ARRAYS = ("offsets", "relevant", "ranks", "above", "top", "scores")
+ARRAYS = ("offsets", "relevant", "ranks", "top", "scores")
 
 
 @st.composite

@@ -124,26 +124,6 @@ Recall@k = (relevant candidates with rank ≤ k) / R. With R > k it cannot reach
 """
 
 
-def precision_at_full_recall(ranks: Ranks, k: None = None) -> Values:
-    """Return each question's precision at its last relevant candidate, `(N,)`.
-
-    Example:
-        >>> precision_at_full_recall(Ranks(np.array([1, 4, 2]), np.array([0, 2, 3])))
-        array([0.5, 0.5])
-    """
-    # Ranks ascend within a question.
-    last: Values = ranks.sizes / ranks.ranks[ranks.offsets[1:] - 1]
-    return last
-
-
-METRIC_PRECISION_AT_FULL_RECALL = Metric("retrieval", precision_at_full_recall)
-"""Precision at full recall: R / rank of the last relevant candidate, of R (Manning et al. 2008, section 8.4).
-
-It is 1 where nothing else ranks above the last of them, as `iprec_at_recall_1.00` of trec_eval. Hong et al. 2026
-(arXiv:2604.05684) report the rank itself, Max@R, of which lower values are better.
-"""
-
-
 def complete(ranks: Ranks, k: int) -> Values:
     """Return Complete@k per question, `(N,)`.
 

@@ -2,12 +2,12 @@
 
 LAReQA (Roy et al. 2020, section 1, figure 1) calls embeddings *weakly aligned* where wrong candidates in the question's
 language are nearer than right ones in another, and shows it by mAP on a pool of all languages beside pools of one.
-The difference mixes bias with difficulty, because the larger pool has more distractors. Here the bias is computed from
-the pooled ranking itself, in two ways, for question language a and candidate language l.
+The difference mixes bias with difficulty, because the larger pool has more distractors. Here the bias of question
+language a towards candidate language l is computed from the pooled ranking itself.
 
-Shares. Of the top k, a question has c[l] candidates in l, h of them relevant. R[l] of all relevant candidates and N[l]
-of all others in the pool are in l, R and N in sum. An unbiased ranker with as many hits takes h of the R and k − h of
-the N at random:
+Of the top k, a question has c[l] candidates in l, h of them relevant. R[l] of all relevant candidates and N[l] of all
+others in the pool are in l, R and N in sum. An unbiased ranker with as many hits takes h of the R and k − h of the N at
+random:
 
 - observed o[a, l] = mean over the questions in a of c[l] / k
 - expected e[a, l] = mean of (h · R[l] / R + (k − h) · N[l] / N) / k, which is exact, not a limit
@@ -19,27 +19,17 @@ The excess o − e is divided by m − e, not by 1 − e: the translations of an
 for its own language, so with 1 − e a better ranker would look less biased. A ranker that always prefers one language
 has no such bias: o − e of a question sums to 0. That preference shows in the matrix o − e.
 
-Loss. If all irrelevant candidates in l are removed from the ranking, AP@k rises by lost[a, l], the AP that distractors
-in l cost. Any distractors cost some; with bias those in a cost questions in a more than those in another language.
-A language with more candidates has more distractors to lose to.
-
-Shapes: N questions, M relevant candidates of all questions in a row, A languages of questions, L languages of
-candidates. Arguments that several functions take:
+Shapes: N questions, A languages of questions, L languages of candidates. Arguments that several functions take:
 
 - k: size of the top, at most the size of the pool
 - hits: number of relevant candidates in the top k, h, `(N,)`
 - relevant, others: number of relevant and of other candidates of each language, R[l] and N[l], `(N, L)`
-- ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M,)`
-- offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`
 - observed, expected, greatest: the shares o, e and m, `(A, L)`
 - own: index of each question language among the candidate languages, −1 if it is missing, `(A,)`
 """
 
 import numpy as np
 from numpy.typing import NDArray
-
-from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.metrics.retrieval import average_precision
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -79,20 +69,6 @@ def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
     return shares
 
 
-def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
-    """Return the gain in AP@k after removing a language's distractors, `(N, L)`, ≥ 0.
-
-    `above` is the number of irrelevant candidates of each language that rank above a relevant one, `(M, L)`.
-
-    >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
-    array([[0.33333333, 0.08333333]])
-    """
-    whole = average_precision(Ranks(ranks, offsets), k)
-    without = (average_precision(Ranks(ranks - count, offsets), k) for count in above.T)
-    # Rounding may make a loss of 0 negative.
-    return np.maximum(np.stack([precisions - whole for precisions in without], axis=1), 0.0)
-
-
 def means(values: Values, groups: Counts, size: int) -> Values:
     """Return the mean over questions per language, `(N, L)` → `(A, L)`; `groups` are their languages, `(N,)`."""
     member = (groups == np.arange(size)[:, None]).astype(float)
@@ -110,26 +86,17 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
     >>> bias(np.array([[0.6, 0.4]]), np.array([[0.5, 0.5]]), np.array([[0.9, 0.9]]), np.array([0]))
     array([0.25])
     """
-    excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
+    excess, room = _own_values(observed - expected, own), _own_values(greatest - expected, own)
     shares = np.full(len(own), np.nan)
     # A room of NaN compares as False, so that both undefined cases stay NaN.
     np.divide(excess, room, out=shares, where=room > _NO_ROOM)
     return shares
 
 
-def own_values(values: Values, own: Counts) -> Values:
+def _own_values(values: Values, own: Counts) -> Values:
     """Return the value of each question language with itself, `(A, L)` → `(A,)`; NaN where it has no candidates."""
     # An index of −1 reads the last column, whose value `where` replaces.
     return np.where(own < 0, np.nan, values[np.arange(len(own)), own])
-
-
-def other_values(values: Values, own: Counts) -> Values:
-    """Return each question language's mean with the other languages, `(A, L)` → `(A,)`; NaN without own or others."""
-    others = values.shape[1] - 1
-    if not others:
-        return np.full(len(own), np.nan)
-    others_mean: Values = (values.sum(1) - own_values(values, own)) / others
-    return others_mean
 
 
 def _parts(values: Counts) -> Values:

@@ -27,14 +27,10 @@ class BiasFigures(NamedTuple):
 
     Attributes:
         bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
-        own: AP@k lost to distractors in the question's own language.
-        other: AP@k lost to distractors in another language, mean over these.
         correlation: rank correlation of the top k of a question and of its translations.
     """
 
     bias: float
-    own: float
-    other: float
     correlation: float
 
 
@@ -78,7 +74,6 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k must be from 1 to {deepest}")
-    # Shares of the hits in the top; AP@k keeps its k where the pool is smaller.
     size, depth = len(ranking.languages), min(k, pool)
     of = {language: i for i, language in enumerate(ranking.languages)}
     asked = tuple(sorted({question.language for question in ranking.questions}))
@@ -90,20 +85,17 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> Bias:
     relevant = np.add.reduceat(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets[:-1])
     others = np.bincount(spoken, minlength=size) - relevant
     hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
-    observed, expected, greatest, lost = (
+    observed, expected, greatest = (
         language_bias.means(values, groups, len(asked))
         for values in (
             top / depth,
             language_bias.expected_shares(hits, relevant, others, depth),
             language_bias.greatest_shares(hits, relevant, others, depth),
-            language_bias.lost(ranking.ranks, ranking.above, ranking.offsets, k),
         )
     )
     ids = [question.id for question in ranking.questions]
     parts = (
         language_bias.bias(observed, expected, greatest, own),
-        language_bias.own_values(lost, own),
-        language_bias.other_values(lost, own),
         rank_correlation.by_language(ranking.top[:, :depth], ids, groups, len(asked)),
     )
     figures = BiasFigures(*(float(_mean(values)) for values in parts))

@@ -180,7 +180,7 @@ def find_study(path: Path) -> Path | None:
 
 def _run(path: Path, source: str) -> Run:
     config = _config(path)
-    rows = read_complete_rows(path / "results.jsonl", config)
+    rows = read_complete_rows(path / "results.jsonl")
     run = Run(path, source, config, tuple(rows), RunFolder(path).facts())
     # After the reading, which names the line where it can.
     RunFolder(path).require_unchanged()

@@ -20,7 +20,6 @@ from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.pipelines.study.plan import Cell, CellConfig
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.log import last_line
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +118,7 @@ class Pool:
             self._said = time.monotonic()
             running = [status.cell.name for status in self._within("running")]
             log.info(
-                "%s", "; ".join([self._counts(), *(f"{name}: {last_line(self.study.log(name))}" for name in running)])
+                "%s", "; ".join([self._counts(), *(f"{name}: {_last_line(self.study.log(name))}" for name in running)])
             )
         if not ended:
             time.sleep(self.launcher.tick)
@@ -196,3 +195,9 @@ def _resolved(config: CellConfig) -> CellConfig:
     if isinstance(config, ScoreConfig):
         return config
     return config.model_copy(update={"recipe": factory.resolved(config.recipe)})
+
+
+def _last_line(path: Path) -> str:
+    """Return the last line of a growing text, or empty."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return lines[-1] if lines else ""

@@ -28,9 +28,7 @@ def study(tmp_path_factory):
 def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(study):
     neutral, biased = (measure_arm_bias(study, study.arm(label)).figures for label in ARMS)
     assert abs(neutral.bias) < 0.1
-    assert abs(neutral.own - neutral.other) < 0.05
     assert biased.bias > 0.8
-    assert biased.own > 0.1 > biased.other
 
 
 def test_seeds_are_averaged_within_a_fold_and_then_folds(study):
@@ -47,8 +45,8 @@ def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
     folder = write_study(tmp_path / "study", ARMS, (0, 1), (0, 1), unfinished=("biased/fold-1-seed-1",))
     study = read_study([folder])
     arm = study.arm("biased")
-    a, b, c = (measure_bias(found).figures.own for found in study.of(arm))
-    assert measure_arm_bias(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
+    a, b, c = (measure_bias(found).figures.bias for found in study.of(arm))
+    assert measure_arm_bias(study, arm).figures.bias == pytest.approx(((a + b) / 2 + c) / 2)
 
 
 def test_a_ranking_by_hand():
@@ -60,8 +58,6 @@ def test_a_ranking_by_hand():
     expected = (1 / 2 + 2 * 2 / 4) / 3
     assert found.excess == pytest.approx(np.array([[2 / 3 - expected, 1 / 3 - expected]]))
     assert found.figures.bias == pytest.approx((2 / 3 - 1 / 2) / ((1 + 2) / 3 - 1 / 2))
-    # AP@3 is (1/3) / 2. Without ar1 and ar2, ar0 is on rank 2 and de0 on 4; without de1 and de2, on 2 and 4, too.
-    assert (found.figures.own, found.figures.other) == pytest.approx([(1 / 2 - 1 / 3) / 2] * 2)
 
 
 def test_the_first_table_has_a_line_of_figures_for_each_arm(study):

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.rankings import ranks_of
-from metasearch.errors import DataError
-from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.evaluation.statistics import language_bias as measure
 
 
@@ -20,15 +17,6 @@ def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
     spoken, orders, asked = np.array(spoken), np.array(rankings), np.array(asked)
     asks = asks or size
     found = [np.sort([list(order).index(c) for c in mine]) for order, mine in zip(orders, relevant, strict=True)]
-    offsets = np.concatenate([[0], np.cumsum([len(mine) for mine in relevant])])
-    ranks = np.concatenate(found) + 1
-    above = np.array(
-        [
-            [sum(spoken[c] == x and c not in mine for c in order[:at]) for x in range(size)]
-            for order, mine, places in zip(orders, relevant, found, strict=True)
-            for at in places
-        ]
-    )
     hits = np.array([np.sum(places < k) for places in found])
     has = np.array([np.bincount(spoken[order[at]], minlength=size) for order, at in zip(orders, found, strict=True)])
     others = np.bincount(spoken, minlength=size) - has
@@ -36,12 +24,11 @@ def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
         "observed": measure.counts(spoken[orders[:, :k]], size) / k,
         "expected": measure.expected_shares(hits, has, others, k),
         "greatest": measure.greatest_shares(hits, has, others, k),
-        "lost": measure.lost(ranks, above, offsets, k),
     }
     means = {name: measure.means(values, asked, asks) for name, values in parts.items()}
     own = np.array([x if x < size else -1 for x in range(asks)])
     bias = measure.bias(means["observed"], means["expected"], means["greatest"], own)
-    return SimpleNamespace(**means, own=own, bias=bias, ranks=ranks, above=above, offsets=offsets)
+    return SimpleNamespace(**means, bias=bias)
 
 
 # Two languages of four candidates each; 0 and 4 answer every question.
@@ -86,21 +73,6 @@ def test_all_rankings_together_have_no_bias_at_all():
             assert found.bias == pytest.approx([0], abs=1e-12)
 
 
-def test_lost_average_precision_by_hand():
-    """Own answer first, then three of the own language before the translation, which is on rank 5."""
-    found = measured(POOL, OWN_FIRST, ANSWERS, 20, asked=[0, 1])
-    before = (1 / 1 + 2 / 5) / 2
-    # Without those three it is on rank 2; without the other language's, which are all below it, on rank 5.
-    assert found.lost == pytest.approx(np.array([[1 - before, 0], [0, 1 - before]]))
-    assert measure.own_values(found.lost, found.own) == pytest.approx([1 - before] * 2)
-    assert measure.other_values(found.lost, found.own) == pytest.approx([0, 0])
-
-
-def test_a_question_without_answers_is_a_data_error():
-    with pytest.raises(DataError, match="question 1 has no relevant candidate"):
-        measure.lost(np.array([1, 2]), np.array([[0], [0]]), np.array([0, 1, 1, 2]), 20)
-
-
 @st.composite
 def searches(draw):
     """Make a pool of up to three languages and rankings of it, each language with a question."""
@@ -124,19 +96,3 @@ def test_shares_sum_to_1_and_are_within_what_is_possible(drawn):
     # Where a top leaves nothing to choose there is no excess, so that NaN hides nothing.
     rigid = np.isnan(found.bias)
     assert np.diag(found.observed)[rigid] == pytest.approx(np.diag(found.expected)[rigid])
-
-
-@given(searches())
-def test_a_loss_is_never_negative_and_is_that_of_the_ranking_without_the_language(drawn):
-    spoken, orders, relevant, k, asked = drawn
-    found = measured(*drawn)
-    assert (found.lost >= 0).all()
-    for language in set(spoken):
-        losses = []
-        for order, mine in zip(orders, relevant, strict=True):
-            kept = [c for c in order if c in mine or spoken[c] != language]
-            before, after = (np.sort([list(x).index(c) + 1 for c in mine]) for x in (order, kept))
-            losses.append((average_precision(ranks_of(after), k) - average_precision(ranks_of(before), k)).item())
-        for a in set(asked):
-            mean = np.mean([loss for loss, b in zip(losses, asked, strict=True) if b == a])
-            assert found.lost[a, language] == pytest.approx(mean, abs=1e-12)

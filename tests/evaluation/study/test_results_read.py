@@ -9,6 +9,7 @@ from helpers.studies import VERSIONS, Made, write_run, write_study
 from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.read import read_study
+from metasearch.runs.folder import write_checksums
 from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.rows import read_rows
 
@@ -158,19 +159,19 @@ def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
 # Damaged and foreign files.
 
 
-def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_path):
+def test_a_results_file_that_is_cut_off_is_an_error_with_its_line_or_its_checksum(tmp_path):
     path = run(tmp_path / "r", languages=("el",), questions=1) / "results.jsonl"
+    write_checksums(path.parent, (path.parent / "report.md").read_text())
     whole = path.read_bytes()
     ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
-    inside = [end - back for end in ends for back in (2, 40)]
-    for end in [0, *ends[:-1], *inside]:
+    for end in [0, *(end - back for end in ends for back in (2, 40))]:
         path.write_bytes(whole[:end])
-        line = max(whole[:end].count(b"\n") + (end not in (0, *ends)), 1)
         said = message(DataError, path.parent)
-        assert said.startswith(f"{path}:{line}: "), (end, said)
+        assert said.startswith(f"{path}:{max(1, whole[:end].count(b'\n') + (end > 0))}: "), (end, said)
         assert "truncated" in said
-    path.write_bytes(whole[:-1])  # all but the end of the last line
-    assert labels(read_study([path.parent])) == ["zero-shot", "maml"]
+    for end in ends[:-1]:
+        path.write_bytes(whole[:end])
+        assert message(RunFolderError, path.parent).startswith(f"{path}: checksum mismatch")
 
 
 @pytest.mark.parametrize(

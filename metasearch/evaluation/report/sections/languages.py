@@ -77,9 +77,6 @@ def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
     columns = {
         "bias": f"the share of the question's language in the top {k} beyond that of a ranker with as many hits that "
         "ignores languages, divided by the largest possible excess; 0 is no bias",
-        f"mAP@{k} lost to own language": f"gain in mAP@{k} if the wrong candidates in the question's language are "
-        "removed",
-        "lost to another language": "the same for another language, mean over these; any wrong candidates cost some",
         "rank correlation": f"Spearman's, of the top {k} of a question in two languages, mean over pairs of "
         "translations; 100 for equal rankings, −86 for disjoint ones",
     }
