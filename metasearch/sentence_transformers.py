@@ -18,7 +18,7 @@ from metasearch.config.recipe import Role
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.retrieval_scores import require_answers
+from metasearch.evaluation.scores import require_answers
 from metasearch.evaluation.study.bias import measure_ranking_bias
 from metasearch.io import write_error
 
@@ -27,10 +27,9 @@ class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped
     """Scores a model by search in one pool with documents in all languages.
 
     The scores are mAP@k (LAReQA, Roy et al. 2020, section 4), its value for each query language, the language bias in
-    the top k (`metasearch.evaluation.statistics.language_bias`), and the rank correlation of translated queries
-    (`metasearch.evaluation.statistics.rank_correlation`). Language bias is 0 for a model that ignores language and 1
-    for a model that prefers documents in the language of the query wherever it can. It is NaN where the pool leaves no
-    choice, such as with one language.
+    the top k, and the rank correlation of translated queries (`metasearch.evaluation.statistics.language_bias`).
+    Language bias is 0 for a model that ignores language and 1 for a model that prefers documents in the language of
+    the query wherever it can. It is NaN where the pool leaves no choice, such as with one language.
 
     Queries are encoded with `encode_query` and documents with `encode_document`; vectors are compared by cosine.
 
@@ -87,7 +86,7 @@ class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped
         bias = measure_ranking_bias(ranking, self.k)
         scores = {str(measure): found.mean(str(measure))}
         scores |= {f"{measure}_{score.language}": score.value for score in found.scores}
-        scores |= {"language_bias": bias.figures.bias, "rank_correlation": bias.figures.correlation}
+        scores |= {"language_bias": bias.bias, "rank_correlation": bias.correlation}
         if output_path is not None and self.write_csv:
             self._append(Path(output_path), {"epoch": epoch, "steps": steps, **scores})
         named: dict[str, float] = self.prefix_name_to_metrics(scores, self.name)

@@ -17,7 +17,7 @@ from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
-from metasearch.evaluation.statistics import bootstrap, weighted
+from metasearch.evaluation.statistics import bootstrap
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
@@ -122,9 +122,9 @@ def _means(
     for cell, row in zip(cells, rows, strict=True):
         weights = counts[:, row]
         if measure == "spearman":
-            means.append(weighted.spearman(weights, kept.columns["predicted", *cell], kept.columns["gold", *cell]))
+            means.append(bootstrap.spearman(weights, kept.columns["predicted", *cell], kept.columns["gold", *cell]))
         else:
             column = kept.columns[measure, *cell][:, None]
-            means.append(weighted.means(weights, column, np.ones_like(column))[:, 0])
+            means.append(bootstrap.means(weights, column, np.ones_like(column))[:, 0])
     mean: Array = np.mean(means, axis=0)
     return mean

@@ -23,8 +23,10 @@ from metasearch.encoders.pool_scores import expanded
 from metasearch.encoders.protocols import TextEncoder, TextReranker
 from metasearch.errors import ConfigError, DataError, MetasearchError, require_known
 from metasearch.evaluation.metrics.base import load_function
-from metasearch.evaluation.retrieval_scores import (
+from metasearch.evaluation.scores import (
+    Evaluation,
     Judgements,
+    Score,
     SearchResult,
     candidate_languages,
     questions_in_order,
@@ -32,7 +34,6 @@ from metasearch.evaluation.retrieval_scores import (
     require_answers,
     score_rankings,
 )
-from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import TOP, Rescoring, search
 from metasearch.runs.per_query_results import Cell, QueryResults
 

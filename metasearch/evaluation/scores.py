@@ -1,14 +1,26 @@
-"""Scores of an evaluation: one row for each measure, pool and language, and their means."""
+"""Scores of an evaluation, and scores of rankings: relevant candidates, their ranks, and the measures of each language.
+
+A ranking may come from a search with vectors (`metasearch.evaluation.search`) or from a TREC run file of another
+system (`metasearch.evaluation.study.trec_runs`). Nothing here loads torch.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from metasearch.config.measure import Pool
-from metasearch.errors import ConfigError, nearest
-from metasearch.runs.per_query_results import QueryResults
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.measure import MULTILINGUAL, REORDERED, RERANKED, Measure, Pool
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.evaluation.metrics.base import Ranks, load_function
+from metasearch.runs.per_query_results import Cell, QueryResults, Ranking, Text
 from metasearch.runs.rows import MEAN
+
+Indices = NDArray[np.int64]
+Gains = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -72,3 +84,160 @@ def _mean(scores: Sequence[Score], language: str, candidates: str) -> Score:
     """Return the unweighted mean score for one measure and pool."""
     value, count = fmean(score.value for score in scores), sum(score.count for score in scores)
     return Score(scores[0].measure, scores[0].pool, language, candidates, value, count)
+
+
+# Scores of rankings.
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Which candidates are relevant to each of N questions, M in all.
+
+    Attributes:
+        columns: indices of the relevant candidates, ascending within a question, `(M,)`.
+        offsets: question i has entries `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        gains: relevance of each, above 0, `(M,)`; None where all have 1.
+    """
+
+    columns: Indices
+    offsets: Indices
+    gains: Gains | None = None
+
+    @classmethod
+    def of(cls, relevant: Sequence[Sequence[int]]) -> "Judgements":
+        """Return the judgements that list the ascending indices of each question."""
+        offsets = np.cumsum([0, *map(len, relevant)], dtype=np.int64)
+        return cls(np.array([column for columns in relevant for column in columns], np.int64), offsets)
+
+    @classmethod
+    def from_answers(cls, questions: Sequence[Question], data: RetrievalData) -> "Judgements":
+        """Return the judgements by which the candidates that answer a question are relevant to it."""
+        # Translations of a question share its id, and with it the relevant candidates of all languages.
+        answers: dict[str, list[int]] = {question.id: [] for question in questions}
+        for column, candidate in enumerate(data.candidates):
+            for answered in candidate.answers:
+                if answered in answers:
+                    answers[answered].append(column)
+        found = cls.of([answers[question.id] for question in questions])
+        if not data.grades:
+            return found
+        pairs = zip((questions[owner].id for owner in found.owners), found.columns, strict=True)
+        gains = [data.grades.get((uid, data.candidates[column].id), 1.0) for uid, column in pairs]
+        return replace(found, gains=np.array(gains))
+
+    @property
+    def owners(self) -> Indices:
+        """Index of the question of each relevant candidate, `(M,)`."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Result of a search of C candidates of L languages for N questions.
+
+    Attributes:
+        judgements: relevant candidates of each question, M in all.
+        languages: index of the language of each candidate, `(C,)`.
+        above: how many candidates of each language rank above each relevant one, `(M, L)`.
+        top: indices of the highest ranked candidates, `(N, K)`.
+        scores: scores of the highest ranked candidates, `(N, K)`.
+    """
+
+    judgements: Judgements
+    languages: Indices
+    above: Indices
+    top: Indices
+    scores: NDArray[np.float32]
+
+    def ranks(self, questions: slice, language: int | None = None) -> Ranks:
+        """Return the ranks of some questions' relevant candidates, in one language or all; `DataError` without any."""
+        owners, gains = self.judgements.owners, self.judgements.gains
+        chosen = (owners >= questions.start) & (owners < questions.stop)
+        if language is not None:
+            chosen &= self.languages[self.judgements.columns] == language
+        above, owners = self.above[chosen], owners[chosen] - questions.start
+        ranks = (above.sum(1) if language is None else above[:, language]) + 1
+        # Relevant candidates are stored by index; `Ranks` wants them by rank within each question.
+        order = np.lexsort((ranks, owners))
+        sizes = np.bincount(owners, minlength=questions.stop - questions.start)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return Ranks(ranks[order], offsets, None if gains is None else gains[chosen][order])
+
+
+def questions_in_order(data: RetrievalData) -> list[Question]:
+    """Return the questions in the order of every search: language by language, in alphabetical order."""
+    return [question for _, asked in sorted(data.questions_by_language.items()) for question in asked]
+
+
+def candidate_languages(data: RetrievalData) -> Indices:
+    """Return the number of the language of each candidate, `(C,)`; languages are in alphabetical order."""
+    number = {tag: i for i, tag in enumerate(sorted({candidate.language for candidate in data.candidates}))}
+    return np.array([number[candidate.language] for candidate in data.candidates], np.int64)
+
+
+def score_rankings(
+    data: RetrievalData, results: Mapping[Pool, SearchResult], measures: Sequence[Measure], pools: Sequence[Pool]
+) -> Evaluation:
+    """Return the scores of every question language in every pool; the first multilingual pool gives the ranking."""
+    functions = {measure: load_function(measure, "retrieval") for measure in measures}
+    languages = sorted({candidate.language for candidate in data.candidates})
+    scores: list[Score] = []
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
+    start = 0
+    for language, asked in sorted(data.questions_by_language.items()):
+        # The search has the questions language by language, so that one language is a slice.
+        rows, start = slice(start, start + len(asked)), start + len(asked)
+        for pool, inside in _pools(pools, language, languages):
+            ranks = results[ranking_pool(pool)].ranks(rows, None if inside == "all" else languages.index(inside))
+            units[pool, language, inside] = tuple(q.id for q in asked)
+            for measure, function in functions.items():
+                values = function(ranks, measure.k)
+                columns[str(measure), pool, language, inside] = values
+                scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
+    whole = next((pool for pool in pools if ranking_pool(pool) == pool), None)
+    ranking = build_ranking(questions_in_order(data), data.candidates, results[whole]) if whole else None
+    articles = {question.id: question.group for question in data.questions}
+    return Evaluation(tuple(scores), QueryResults(units, columns, ranking, articles))
+
+
+def ranking_pool(pool: Pool) -> Pool:
+    """Return the multilingual pool whose ranking contains a pool's ranking."""
+    return pool if pool in (*REORDERED, RERANKED) else MULTILINGUAL
+
+
+def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
+    """Return each pool and the language of its candidates, `all` where they are of all languages."""
+    others = [other for other in languages if other != language]
+    inside = {"monolingual": [language], "bilingual": others}
+    return [(pool, name) for pool in pools for name in inside.get(pool, ["all"])]
+
+
+def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
+    """Raise `DataError` naming the first question that nothing in a pool answers."""
+    answered: dict[str, set[str]] = {"all": set()}
+    for candidate in data.candidates:
+        answered["all"].update(candidate.answers)
+        answered.setdefault(candidate.language, set()).update(candidate.answers)
+    for language, questions in data.questions_by_language.items():
+        for _, inside in _pools(pools, language, sorted(data.languages)):
+            ids = answered.get(inside, set())
+            lacking = next((question for question in questions if question.id not in ids), None)
+            if lacking:
+                raise DataError(f"question '{lacking.id}' ({language}) has no relevant candidate in the pool")
+
+
+def build_ranking(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:
+    """Return a search result in the form that a run stores; languages are numbered in alphabetical order."""
+    ranks = result.above.sum(1) + 1
+    order = np.lexsort((ranks, result.judgements.owners))
+    return Ranking(
+        tuple(Text(q.id, q.language, q.text) for q in questions),
+        tuple(Text(c.id, c.language, c.shown or c.text) for c in candidates),
+        tuple(sorted({candidate.language for candidate in candidates})),
+        result.judgements.offsets,
+        result.judgements.columns[order],
+        ranks[order],
+        result.top,
+        result.scores.astype(np.float32),
+    )

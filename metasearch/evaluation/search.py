@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from metasearch.data.records import Question
 from metasearch.encoders.pool_scores import balance
 from metasearch.errors import NonFiniteError
-from metasearch.evaluation.metrics.accuracy import first_equal
-from metasearch.evaluation.retrieval_scores import Indices, Judgements, SearchResult
+from metasearch.evaluation.metrics.pairs import first_equal
+from metasearch.evaluation.scores import Indices, Judgements, SearchResult
 
 TOP = 20
 """How many of the highest ranked candidates a result has: as deep as mAP@20 looks."""

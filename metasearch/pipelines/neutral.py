@@ -210,5 +210,5 @@ def _scores(
         found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, part)
         rows += found.rows
         if found.questions.ranking:
-            ranked[benchmark.task.task] = measure_ranking_bias(found.questions.ranking).figures
+            ranked[benchmark.task.task] = measure_ranking_bias(found.questions.ranking)
     return rows, ranked

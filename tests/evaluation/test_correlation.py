@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from metasearch.errors import DataError, NonFiniteError
-from metasearch.evaluation.metrics.correlation import pearson, spearman
+from metasearch.evaluation.metrics.pairs import pearson, spearman
 
 
 def test_spearman_sees_only_the_order():

@@ -15,7 +15,7 @@ from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation import search as searching
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics.retrieval import average_precision
-from metasearch.evaluation.retrieval_scores import Judgements
+from metasearch.evaluation.scores import Judgements
 from metasearch.evaluation.search import TOP, search
 
 CODES = ("ar", "de", "el")

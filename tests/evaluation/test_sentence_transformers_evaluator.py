@@ -18,7 +18,7 @@ def test_the_scores_are_those_of_evaluate_and_are_appended_to_a_file(tmp_path):
     test = load_benchmark("demo").split.dev
     encoder = load_encoder("tiny", device="cpu", prompts={"question": "query: ", "candidate": "passage: "})
     expected = evaluate(encoder, test, [Measure("map", 10)])
-    figures = measure_ranking_bias(expected.questions.ranking, 10).figures
+    figures = measure_ranking_bias(expected.questions.ranking, 10)
     evaluator = MultilingualPoolEvaluator(test, name="demo", k=10)
     model = encoder.model
     assert isinstance(model, SentenceTransformer)

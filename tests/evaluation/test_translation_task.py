@@ -16,7 +16,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.metrics import accuracy
+from metasearch.evaluation.metrics import pairs
 
 ACCURACY = Measure("accuracy")
 SMALL = """\
@@ -42,18 +42,18 @@ def test_a_hit_is_a_query_whose_nearest_candidate_is_its_own():
     queries = np.array([at_angle(a) for a in (0.0, 1.0, 2.0)])
     candidates = np.array([at_angle(a) for a in (0.1, 1.6, 1.9)])
     # Distances in angle: 0 → 0.1, 1.6, 1.9; 1 → 0.9, 0.6, 0.9; 2 → 1.9, 0.4, 0.1.
-    assert accuracy.accuracy(queries, candidates).tolist() == [1, 1, 1]
+    assert pairs.accuracy(queries, candidates).tolist() == [1, 1, 1]
     # The other way: 0.1 → 0.1, 0.9, 1.9; 1.6 → 1.6, 0.6, 0.4; 1.9 → 1.9, 0.9, 0.1.
-    assert accuracy.accuracy(candidates, queries).tolist() == [1, 0, 1]
+    assert pairs.accuracy(candidates, queries).tolist() == [1, 0, 1]
 
 
 def test_of_equal_candidates_the_first_is_taken():
     candidates = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    assert accuracy.nearest_neighbours(np.array([[1.0, 0.0]] * 3), candidates).tolist() == [1, 1, 1]
+    assert pairs.nearest_neighbours(np.array([[1.0, 0.0]] * 3), candidates).tolist() == [1, 1, 1]
     # An encoder that gives all texts one vector is right once.
     for size in (2, 7, 65, 129):
         same = np.tile(np.random.default_rng(size).standard_normal(33), (size, 1)).astype(np.float32)
-        assert accuracy.accuracy(same, same).mean() == pytest.approx(1 / size)
+        assert pairs.accuracy(same, same).mean() == pytest.approx(1 / size)
 
 
 @settings(deadline=None)
@@ -67,8 +67,8 @@ def test_it_is_the_accuracy_of_sentence_transformers_in_both_directions(size, di
     theirs.embed_inputs = lambda model, sentences: [torch.tensor(texts[text]) for text in sentences]
     theirs.store_metrics_in_model_card_data = lambda *args: None
     found = theirs(None)
-    assert accuracy.accuracy(first, second).mean() == pytest.approx(found["src2trg_accuracy"])
-    assert accuracy.accuracy(second, first).mean() == pytest.approx(found["trg2src_accuracy"])
+    assert pairs.accuracy(first, second).mean() == pytest.approx(found["src2trg_accuracy"])
+    assert pairs.accuracy(second, first).mean() == pytest.approx(found["trg2src_accuracy"])
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -76,7 +76,7 @@ def test_a_vector_that_is_not_finite_is_an_error(side):
     sides = [np.eye(3), np.eye(3)]
     sides[side][1, 1] = np.nan
     with pytest.raises(NonFiniteError, match="not finite"):
-        accuracy.accuracy(*sides)
+        pairs.accuracy(*sides)
 
 
 # The evaluation.

@@ -4,7 +4,7 @@ import numpy as np
 
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.retrieval_scores import Judgements, build_ranking
+from metasearch.evaluation.scores import Judgements, build_ranking
 from metasearch.evaluation.search import search
 
 

@@ -21,8 +21,7 @@ from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question
-from metasearch.evaluation.retrieval_scores import build_ranking
-from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.evaluation.scores import Evaluation, Score, build_ranking
 from metasearch.runs.per_query_results import QueryResults, query_results_path
 
 ZERO_SHOT = "zero-shot"

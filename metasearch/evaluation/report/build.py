@@ -7,9 +7,11 @@ tables/         each table as KEY.md, KEY.tex (booktabs) and KEY.csv
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files as resources
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from metasearch import __version__
+from metasearch.config import registry
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.evaluation.report import formats
 from metasearch.evaluation.report.comparison import verdict
 from metasearch.evaluation.report.main_table import ordered
-from metasearch.evaluation.report.section import Inputs, Report
-from metasearch.evaluation.report.sections import all_sections
+from metasearch.evaluation.report.section import Inputs, Report, Section
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import Comparison, compare
@@ -63,9 +65,17 @@ def build(
             ("Data", study.data),
             ("Version", f"metasearch {study.versions.get('metasearch', 'unknown')}"),
         ),
-        sections=all_sections(inputs),
+        sections=tuple(_sections(inputs)),
         footer=f"Written by metasearch {__version__}.",
     )
+
+
+def _sections(inputs: Inputs) -> Iterator[Section]:
+    """Yield all report sections in order, without empty ones."""
+    modules = (registry.load("sections", name) for name in registry.names("sections"))
+    for module in sorted(modules, key=attrgetter("ORDER")):
+        if section := module.section(inputs):
+            yield section
 
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:

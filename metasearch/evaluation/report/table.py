@@ -47,7 +47,7 @@ class Table:
         notes: what the values, spreads and marks are, one sentence each.
         scale: factor by which values are shown.
         unit: unit behind the title, such as `× 100`.
-        shades: lowest and highest value of the cells' colours, unscaled; 0 is neutral in a range such as -0.1 to 0.1.
+        shades: lowest and highest value of the cells' colours, unscaled.
     """
 
     key: str
@@ -85,4 +85,4 @@ class Table:
             return "words" if self.has_words(column) else ""
         low, high = self.shades
         share = (cell.value - low) / (high - low) if high > low else 0.5
-        return f"{'v' if low == -high else 'q'}{min(_SHADES - 1, int(_SHADES * share))}"
+        return f"q{min(_SHADES - 1, int(_SHADES * share))}"

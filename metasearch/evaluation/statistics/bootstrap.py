@@ -5,13 +5,16 @@ known, they are drawn with all their questions (a cluster bootstrap: Davison & H
 (the folds). Two learners are compared on the same resamples: the bootstrap is paired.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
+
+Array = NDArray[np.float64]
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -23,6 +26,8 @@ _BLOCK = 2**17  # counts of a block: what a processor's cache holds
 _FEWEST_ROWS = 64
 # On fewer of the resamples, the rest are too much of a selection for an interval.
 _DEFINED = 0.95
+# A variance below this share of the squared distances from the centre is rounding, not variance.
+_CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -80,3 +85,90 @@ def interval(replicates: NDArray[np.float64], level: float = LEVEL) -> Interval:
         return Interval(None, None, undefined)
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high), undefined)
+
+
+# Means and correlations of B resamples at once, without copies: a weight says how often a resample has a row, `(B, N)`;
+# ranks need whole numbers. `x` and `y` are the two sides of the rows, `(N,)`. An undefined value is NaN.
+
+
+def means(weights: Array, sums: Array, sizes: Array) -> Array:
+    """Return K column means over U weighted units: `Σ_u w_u s_u / Σ_u w_u n_u`, `(B, K)`.
+
+    Args:
+        weights: how often each resample has each unit, `(B, U)`.
+        sums: sum of the values of each unit in each column, `(U, K)`.
+        sizes: number of these values, `(U, K)`; a unit that a column lacks has 0.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weighted_means: Array = (weights @ sums) / (weights @ sizes)
+    return weighted_means
+
+
+def pearson(weights: Array, x: Array, y: Array) -> Array:
+    """Return Pearson's r of the weighted rows, `(B,)`, -1 to 1; NaN where a side is constant."""
+    x, y = x - x.mean(), y - y.mean()  # near the centre of each resample, so that squares lose no digits
+    sums = weights @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    n, sum_x, sum_y, xx, yy, xy = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        var_x, var_y = xx - sum_x**2 / n, yy - sum_y**2 / n
+        # A difference of sums leaves rounding where the variance is 0, so that `> 0` would let it pass.
+        defined = (var_x > _CONSTANT * xx) & (var_y > _CONSTANT * yy)
+        return _ratio(xy - sum_x * sum_y / n, np.where(defined, var_x * var_y, np.nan))
+
+
+def spearman(weights: Array, x: Array, y: Array) -> Array:
+    """Return Spearman's ρ for weighted rows: Pearson's r on their midranks, as `pearson` does.
+
+    The midranks of n rows have the mean (n + 1) / 2 and, with ties of t rows each, n times the variance
+    `(n³ - n - Σ (t³ - t)) / 12` (Kendall & Gibbons 1990, section 3.8).
+    """
+    n = weights.sum(axis=1)
+    (ranks_x, ties_x), (ranks_y, ties_y) = midranks(weights, x), midranks(weights, y)
+    # Closed form of the squared deviations of midranks with ties of t rows; exactly 0 where a side is constant.
+    var_x, var_y = ((n**3 - n - np.sum(t * t * t - t, axis=1)) / 12 for t in (ties_x, ties_y))
+    middle = ((n + 1) / 2)[:, None]
+    covariance = np.einsum("bn,bn,bn->b", weights, ranks_x - middle, ranks_y - middle)
+    return _ratio(covariance, np.where((var_x > 0) & (var_y > 0), var_x * var_y, np.nan))
+
+
+def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Array, Array], Array]:
+    """Return the weighted form of any function of `(N,)` and `(N,)`, like `pearson` for Pearson's r.
+
+    Each resample is made and measured, which takes a hundred times as long; so metrics of other packages are compared.
+    """
+
+    def weigh(weights: Array, x: Array, y: Array) -> Array:
+        values = np.full(len(weights), np.nan)
+        for i, counts in enumerate(weights.astype(np.int64)):
+            with suppress(DataError):  # undefined on this resample, whose value stays NaN
+                values[i] = function(np.repeat(x, counts), np.repeat(y, counts))
+        return values
+
+    return weigh
+
+
+def midranks(weights: Array, values: Array) -> tuple[Array, Array]:
+    """Return the rank of each row among the weighted rows, `(B, N)`, and how often each value is there, `(B, G)`.
+
+    Ranks begin at 1; a row with weight 0 has none. Equal values that stand in a resample t times, after c
+    smaller ones, have the ranks c + 1 to c + t, and all get their middle, c + (t + 1) / 2. G values are distinct.
+    """
+    distinct, group = np.unique(values, return_inverse=True)
+    if len(distinct) == len(values):
+        ties = weights[:, np.argsort(values)]
+    else:
+        # Every distinct value has a row, so that no segment is empty, for which `reduceat` is wrong.
+        ties = np.add.reduceat(
+            weights[:, np.argsort(group, kind="stable")],
+            np.r_[0, np.cumsum(np.bincount(group))[:-1]],
+            axis=1,
+        )
+    # The cumulative sum is c + t; c + (t + 1) / 2 is the middle.
+    ranks = np.cumsum(ties, axis=1) - (ties - 1) / 2
+    return ranks[:, group], ties
+
+
+def _ratio(covariance: Array, variances: Array) -> Array:
+    # Rounding may carry a perfect correlation beyond 1.
+    correlation: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
+    return correlation

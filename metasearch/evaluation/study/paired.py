@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from metasearch.config.measure import Measure
 from metasearch.config.seeding import stream
 from metasearch.errors import ConfigError, DataError
-from metasearch.evaluation.statistics import bootstrap, weighted
+from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
 from metasearch.runs.per_query_results import Cell
@@ -22,7 +22,7 @@ Rows = Sequence[NDArray[np.int64]]
 Values = Sequence[Sequence[Sequence[Array]]]
 """Of each cell and seed, the measure of each question, or what is predicted and gold."""
 
-_CORRELATIONS = {"pearson": weighted.pearson, "spearman": weighted.spearman}
+_CORRELATIONS = {"pearson": bootstrap.pearson, "spearman": bootstrap.spearman}
 _TOLERANCE = 1e-6
 
 
@@ -99,11 +99,11 @@ def _mean(rows: Rows, values: Values, units: int) -> Callable[[Array], Array]:
         [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
     )
     sizes = np.stack([np.bincount(r, minlength=units) for r in rows], axis=1).astype(np.float64)
-    return lambda weights: weighted.means(weights, sums, sizes)
+    return lambda weights: bootstrap.means(weights, sums, sizes)
 
 
 def _correlation(measure: str, rows: Rows, values: Values) -> Callable[[Array], Array]:
-    correlate = _CORRELATIONS.get(measure) or weighted.resampled(Measure(measure).load().function)
+    correlate = _CORRELATIONS.get(measure) or bootstrap.resampled(Measure(measure).load().function)
 
     def statistic(weights: Array) -> Array:
         columns = [

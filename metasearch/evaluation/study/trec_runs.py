@@ -20,7 +20,7 @@ from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.data.formats.trec import RunLine, read_run, write_run
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError
-from metasearch.evaluation.retrieval_scores import (
+from metasearch.evaluation.scores import (
     Indices,
     Judgements,
     SearchResult,

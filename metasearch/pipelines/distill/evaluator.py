@@ -18,7 +18,7 @@ from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.batches import Batches
 from metasearch.evaluation.collapse import EmbeddingHealth, diagnose, health
 from metasearch.evaluation.evaluate import correlate
-from metasearch.evaluation.metrics.accuracy import accuracy
+from metasearch.evaluation.metrics.pairs import accuracy
 
 log = logging.getLogger(__name__)
 Vectors = NDArray[np.float32]

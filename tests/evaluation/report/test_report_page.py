@@ -1,7 +1,6 @@
 """The page: one file, escaped, forbidden to load anything, with headings, captions, and colours that can be read."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -145,12 +144,11 @@ def test_a_table_has_a_caption_and_scopes_and_shows_places_marks_and_notes():
     assert [found.get("class") for found in parsed.all("tr")] == [None, None, "rule"]
 
 
-def test_cells_are_shaded_from_the_lowest_to_the_highest_value_and_0_is_neutral_in_a_range_around_it():
+def test_cells_are_shaded_from_the_lowest_to_the_highest_value():
     lines = (Line(("ar",), (Cell(0.1), Cell(0.5), Cell(0.9), Cell(text="–"))),)
     shaded = Table("m", "t", ("Question",), ("a", "b", "c", "d"), lines, shades=(0.1, 0.9))
     found = [td.get("class") for td in Parsed(html_table(shaded)).all("td")]
     assert found == ["q0", "q4", "q8", None]
-    assert replace(shaded, shades=(-0.9, 0.9)).css(Cell(0.0), 0) == "v4"
 
 
 # --- colours ----------------------------------------------------------------------------------------------------------
@@ -186,5 +184,5 @@ def test_texts_and_lines_have_the_contrast_of_wcag_aa(colours):
         assert contrast(colours[text], colours["raised"]) >= 4.5, text
     for line in ("c0", "c1"):
         assert contrast(colours[line], colours["paper"]) >= 3, line
-    for field in [f"{palette}{i}" for palette in "qv" for i in range(9)]:
+    for field in [f"q{i}" for i in range(9)]:
         assert contrast(colours[field], colours[f"{field}-on"]) >= 4.5, field

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from metasearch.evaluation.statistics.rank_correlation import by_language, rank_correlations
+from metasearch.evaluation.statistics.language_bias import correlations_by_language, rank_correlations
 
 tops = st.integers(2, 8).flatmap(lambda k: st.tuples(*[st.permutations(range(12)).map(lambda p: p[:k])] * 2))
 
@@ -45,7 +45,7 @@ def test_means_are_over_translations_then_questions_then_languages():
     top = np.array([[0, 1, 2], [0, 1, 2], [0, 2, 1], [0, 1, 2], [2, 1, 0], [5, 6, 7]])
     ids, groups = ["p", "q", "p", "q", "p", "r"], np.array([0, 0, 1, 1, 2, 0])
     p_01, p_02, p_12, q_01 = 0.5, -1.0, 1 - 6 * (4 + 1 + 1) / 24, 1.0
-    found = by_language(top, ids, groups, 4)
+    found = correlations_by_language(top, ids, groups, 4)
     assert found[:3] == pytest.approx(
         [((p_01 + p_02) / 2 + q_01) / 2, ((p_01 + p_12) / 2 + q_01) / 2, (p_02 + p_12) / 2]
     )

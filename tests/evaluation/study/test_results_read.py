@@ -167,7 +167,8 @@ def test_a_results_file_that_is_cut_off_is_an_error_with_its_line_or_its_checksu
     for end in [0, *(end - back for end in ends for back in (2, 40))]:
         path.write_bytes(whole[:end])
         said = message(DataError, path.parent)
-        assert said.startswith(f"{path}:{max(1, whole[:end].count(b'\n') + (end > 0))}: "), (end, said)
+        line = max(1, whole[:end].count(b"\n") + (end > 0))
+        assert said.startswith(f"{path}:{line}: "), (end, said)
         assert "truncated" in said
     for end in ends[:-1]:
         path.write_bytes(whole[:end])

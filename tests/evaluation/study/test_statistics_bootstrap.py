@@ -8,7 +8,7 @@ from scipy import stats
 
 from metasearch.config.seeding import stream
 from metasearch.errors import ConfigError
-from metasearch.evaluation.statistics import weighted
+from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.statistics.bootstrap import Interval, check, draws, interval
 
 
@@ -48,7 +48,7 @@ def test_a_mean_is_that_of_the_rows_written_out():
     sums = np.stack([np.bincount(units, values, 3) for units, values in rows], axis=1)
     sizes = np.stack([np.bincount(units, minlength=3) for units, _ in rows], axis=1).astype(float)
     counts = counted(3, 300)
-    found = weighted.means(counts, sums, sizes)
+    found = bootstrap.means(counts, sums, sizes)
     for resample, means in zip(counts, found, strict=True):
         for (units, values), mean in zip(rows, means, strict=True):
             expected = written_out(resample[units], values)
@@ -66,7 +66,7 @@ def test_a_correlation_is_that_of_the_rows_written_out_ties_included(sides, seed
     x, y = (np.array(side, dtype=float) for side in sides)
     counts = counted(len(x), 20, seed)
     oracle = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[name]
-    for resample, found in zip(counts, getattr(weighted, name)(counts, x, y), strict=True):
+    for resample, found in zip(counts, getattr(bootstrap, name)(counts, x, y), strict=True):
         own_x, own_y = written_out(resample, x), written_out(resample, y)
         if np.ptp(own_x) == 0 or np.ptp(own_y) == 0:
             assert np.isnan(found)
@@ -78,7 +78,7 @@ def test_a_correlation_is_that_of_the_rows_written_out_ties_included(sides, seed
 def test_midranks_are_those_of_the_rows_written_out(sides, seed):
     values = np.array(sides[0], dtype=float)
     for resample in counted(len(values), 10, seed):
-        ranks = weighted.midranks(resample[None], values)[0][0]
+        ranks = bootstrap.midranks(resample[None], values)[0][0]
         assert written_out(resample, ranks) == pytest.approx(stats.rankdata(written_out(resample, values)))
 
 
@@ -87,7 +87,7 @@ def test_a_correlation_of_values_far_from_zero_keeps_its_digits():
     x = random.standard_normal(50)
     y = x + random.standard_normal(50)
     counts = counted(50, 100)
-    near, far = weighted.pearson(counts, x, y), weighted.pearson(counts, x + 1e6, y)
+    near, far = bootstrap.pearson(counts, x, y), bootstrap.pearson(counts, x + 1e6, y)
     assert far == pytest.approx(near, abs=1e-7)
 
 
@@ -115,7 +115,7 @@ def test_the_interval_is_that_of_scipy():
         rng=np.random.default_rng(0),
     ).confidence_interval
     ones = np.ones((60, 1))
-    found = interval(weighted.means(counted(60, 10_000), (one - other)[:, None], ones)[:, 0])
+    found = interval(bootstrap.means(counted(60, 10_000), (one - other)[:, None], ones)[:, 0])
     # A 2.5% point of 10,000 resamples has a Monte-Carlo error of √(.025 · .975 / 10,000) / .058 = 0.027 deviations.
     sd = (one - other).std() / 60**0.5
     assert found.low == pytest.approx(expected.low, abs=5 * 2**0.5 * 0.027 * sd)

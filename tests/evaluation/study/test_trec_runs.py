@@ -42,7 +42,7 @@ def test_a_ranking_that_is_written_is_read_back_with_its_scores_and_its_language
     found = {(row["measure"], row["language"]): row["value"] for row in study.scored[0].rows}
     assert found == {(row["measure"], row["language"]): row["value"] for row in whole.rows()}
     bias = measure_arm_bias(study, study.arms[0])
-    assert bias.figures == measure_ranking_bias(whole.questions.ranking).figures
+    assert bias.figures == measure_ranking_bias(whole.questions.ranking)
     # The interval of the difference is that of the same questions, in pairs.
     (arm,) = compare(study, resamples=200).arms
     assert arm.interval.low <= arm.difference <= arm.interval.high
@@ -63,7 +63,7 @@ def test_documents_that_a_run_lacks_rank_below_the_relevant_ones_last(tmp_path, 
     assert top.values("map@20", "multilingual") == pytest.approx(
         {(s.language, s.candidates): s.value for s in whole.scores if s.measure == "map@20"}
     )
-    found, exact = (measure_ranking_bias(each.questions.ranking).figures for each in (top, whole))
+    found, exact = (measure_ranking_bias(each.questions.ranking) for each in (top, whole))
     assert (found.bias, found.correlation) == (exact.bias, exact.correlation)
     # One of R answers is first: AP@20 is 1 / min(R, 20) for this question, 0 for all others of its language.
     asked = [each for each in test.questions if each.language == question.language]

@@ -1,7 +1,6 @@
 """Languages: scores of each question language in each candidate language (LAReQA, section 4), and language bias."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from metasearch.evaluation.report.formats import slug
@@ -9,7 +8,7 @@ from metasearch.evaluation.report.main_table import UNIT, by_language, mean_note
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.bias import DEPTH, Bias, measure_arm_bias
+from metasearch.evaluation.study.bias import DEPTH, measure_arm_bias
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 ORDER = 40
@@ -18,18 +17,12 @@ POOLS = ("bilingual", "monolingual")
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return the language matrix and the language bias of each arm, cells shaded by value; None without either."""
-    matrices, bias = matrix_tables(inputs.study, inputs.selection.measure), bias_tables(inputs.with_questions)
-    scores, shares = _values(matrices), _values(bias[1:])
-    tables = [replace(table, shades=(min(scores), max(scores))) for table in matrices]
-    furthest = max(map(abs, shares), default=0.0)
-    tables += [*bias[:1], *(replace(table, shades=(-furthest, furthest)) for table in bias[1:])]
+    """Return the language matrix of each arm, cells shaded by value, and the language bias; None without either."""
+    matrices, bias = matrix_tables(inputs.study, inputs.selection.measure), bias_table(inputs.with_questions)
+    values = [cell.value for table in matrices for line in table.lines for cell in line.cells if cell.value is not None]
+    tables = [replace(table, shades=(min(values), max(values))) for table in matrices]
+    tables += [bias] if bias else []
     return Section("languages", "Languages of questions and candidates", tables=tuple(tables)) if tables else None
-
-
-def _values(tables: Sequence[Table]) -> list[float]:
-    cells = (cell for table in tables for line in table.lines for cell in line.cells)
-    return [cell.value for cell in cells if cell.value is not None]
 
 
 def matrix_tables(study: Study, measure: str) -> list[Table]:
@@ -63,16 +56,11 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
     )
 
 
-def bias_tables(study: Study) -> list[Table]:
-    """Return a table for all arms, and each arm's language shares beyond an unbiased ranking; none without rankings."""
+def bias_table(study: Study) -> Table | None:
+    """Return the language bias of all arms; None without rankings."""
     biases = {arm: bias for arm in study.arms if (bias := measure_arm_bias(study, arm))}
     if not biases:
-        return []
-    shares = (_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1))
-    return [_figures(biases, len(study.folds)), *shares]
-
-
-def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
+        return None
     k = DEPTH
     columns = {
         "bias": f"the share of the question's language in the top {k} beyond that of a ranker with as many hits that "
@@ -84,6 +72,7 @@ def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
     notes.append("All are means over the languages of the questions, then over folds.")
     if any(bias.spread for bias in biases.values()):
         notes.append("± is the sample standard deviation over folds.")
+    folds = len(study.folds)
     notes += [f"{arm.label}: {bias.folds} of {folds} folds." for arm, bias in biases.items() if bias.folds < folds]
     return Table(
         key="bias",
@@ -99,23 +88,5 @@ def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
     )
 
 
-def _shares(number: int, arm: Arm, bias: Bias) -> Table:
-    return Table(
-        key=f"bias-{number}-{slug(arm.label)}",
-        title=f"Languages in the top {bias.k} beyond an unbiased ranking, {arm.label}",
-        heads=("question",),
-        columns=bias.languages,
-        lines=tuple(
-            Line((a,), tuple(map(_cell, row))) for a, row in zip(bias.asked, bias.excess.tolist(), strict=True)
-        ),
-        notes=(
-            f"Share of each candidate language in the top {bias.k} - its share with a ranker that has as many hits but "
-            "ignores languages. A line sums to 0.",
-        ),
-        decimals=1,
-        unit=UNIT,
-    )
-
-
-def _cell(value: float, spread: float = math.nan) -> Cell:
+def _cell(value: float, spread: float) -> Cell:
     return Cell(text=NONE) if math.isnan(value) else Cell(value, None if math.isnan(spread) else spread)

@@ -1,7 +1,4 @@
-"""Accuracy in translation retrieval: is a text's nearest neighbour on the other side its translation?
-
-As Tatoeba is scored (Artetxe & Schwenk, 2019; XTREME; EMA teacher, section 3.2): one nearest neighbour by cosine.
-"""
+"""Metrics of pairs of texts: correlations of predicted with gold similarity, and accuracy in translation retrieval."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +8,46 @@ from metasearch.evaluation.metrics.base import Metric, Values
 
 _CELLS = 2**24
 """Similarities that are held at once, 64 MiB of them; 100,000 texts on each side have 600 times as many."""
+
+
+def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
+    """Return r for `(N,)` and `(N,)`; errors as `require_defined`."""
+    from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
+
+    require_defined(predicted, gold)
+    return float(stats.pearsonr(predicted, gold).statistic)
+
+
+def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
+    """Check predicted and gold scores, `(N,)` each, for any correlation."""
+    for name, values in (("predicted", predicted), ("gold", gold)):
+        if not np.isfinite(values).all():
+            raise NonFiniteError(f"correlation is undefined: a {name} score is not finite")
+        # scipy only warns of a constant side and returns NaN.
+        if len(values) < 2 or np.ptp(values) == 0:
+            raise DataError(f"correlation is undefined: the {len(values)} {name} scores are constant")
+
+
+METRIC_PEARSON = Metric("similarity", pearson)
+"""Pearson's r of predicted with gold similarity, the measure of SemEval-2017 task 1 (Cer et al. 2017).
+
+r = Σ (p − p̄)(g − ḡ) / √(Σ (p − p̄)² · Σ (g − ḡ)²)
+"""
+
+
+def spearman(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
+    """Return ρ for `(N,)` and `(N,)`; errors as `require_defined`."""
+    from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
+
+    require_defined(predicted, gold)
+    return float(stats.spearmanr(predicted, gold).statistic)
+
+
+METRIC_SPEARMAN = Metric("similarity", spearman)
+"""Spearman's ρ of predicted with gold similarity: Pearson's r of their ranks, ties at the middle of their ranks.
+
+Spearman 1904; recommended for sentence similarity by Reimers, Beyer & Gurevych 2016.
+"""
 
 
 def first_equal(vectors: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -60,4 +97,8 @@ def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) 
     return np.where(nearest_neighbours(queries, translations) == np.arange(len(queries)), 1.0, 0.0)
 
 
-METRIC = Metric("translation", accuracy)
+METRIC_ACCURACY = Metric("translation", accuracy)
+"""Accuracy in translation retrieval: is a text's nearest neighbour on the other side its translation?
+
+As Tatoeba is scored (Artetxe & Schwenk, 2019; XTREME; EMA teacher, section 3.2): one nearest neighbour by cosine.
+"""
