@@ -11,7 +11,6 @@ from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.pipelines import compatibility
-from metasearch.pipelines.compatibility import check_loss
 from metasearch.pipelines.train import TrainRun
 
 JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
@@ -54,31 +53,6 @@ def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
         TrainRun(config, tmp_path / "run").execute()
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("align", "sizes", "said"), [("infonce", (8, 3), "q"), ("infonce", (4, 4), ""), ("jsd", (3, 3), "")]
-)
-def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(caplog, align, sizes, said):
-    k, q = sizes
-    changes = [DRAWN, JSD[0], f"loss.align={align}", "episodes.n_neg=3", f"episodes.k={k}", f"episodes.q={q}"]
-    check_loss(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"))
-    # One candidate language, three triplets a question: a fourth triplet is of a second question.
-    assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
-
-
-def test_each_set_of_a_chain_is_counted_by_its_own_size(caplog):
-    benchmark = load_benchmark("demo", "mono-multi")
-    several = {
-        len(variant.candidates) for chain in benchmark.arrangements["meta-train"] for variant in chain.variants[1:]
-    }
-    changes = [DRAWN, JSD[0], "loss.align=infonce", "episodes.n_neg=3", "episodes.k=4"]
-    assert min(several) > 1
-    check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * max(several) + 1}"]), benchmark)
-    assert not caplog.messages  # the support sets, of one candidate language, have two questions
-    check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * min(several)}"]), benchmark)
-    (message,) = caplog.messages
-    assert "episodes.q=" in message
 
 
 # What only first order has is refused for a learner whose gradient goes through its inner steps.

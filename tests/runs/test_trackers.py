@@ -8,8 +8,7 @@ import pytest
 
 from metasearch.config import extras
 from metasearch.errors import ConfigError
-from metasearch.runs.callbacks import Callback
-from metasearch.runs.trackers import TRACKERS, add_trackers
+from metasearch.runs.callbacks import TRACKERS, Callback, add_trackers
 
 SENT = [(0, {"dev": 0.25}), (1, {"meta-train/loss": 2.0, "meta-train/triplet": 1.5}), (1, {"dev": 0.5})]
 """Step and values of the three calls of `report`."""

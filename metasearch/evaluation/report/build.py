@@ -27,8 +27,8 @@ from metasearch.evaluation.report.main_table import ordered
 from metasearch.evaluation.report.section import Inputs, Report, Section
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.compare import Comparison, compare
-from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.evaluation.study.compare import compare
+from metasearch.evaluation.study.study import Study
 from metasearch.io import NEW, atomic_write_all
 
 PAGE, INDEX, TABLES = "report.html", "tables.json", "tables"
@@ -47,15 +47,17 @@ def build(
     selection = study.select(measure)
     baseline = baseline or study.baseline
     study = replace(study, arms=tuple(ordered(study)))
-    known, lost = with_questions(study)
-    comparison, why = _compared(known, baseline, selection, level, resamples, seed)
-    inputs = Inputs(study, known, selection, comparison, (*lost, *why))
-    reasons = inputs.not_compared if comparison is None else ()
+    comparison, why = None, ""
+    try:
+        comparison = compare(study, baseline, selection.measure, selection.pool, level, resamples, seed)
+    except ConfigError as error:  # the arguments are checked: there is nothing to compare with
+        why = f"Nothing is compared: {str(error).removesuffix('.')}."
+    inputs = Inputs(study, selection, comparison, why)
     more = f"; and {len(study.missing) - 3} more" if study.missing[3:] else ""  # the run facts have all of it
     unfinished = [f"Not everything is there: {'; '.join(study.missing[:3])}{more}."] if study.missing else []
     return Report(
         title=f"{study.task}: {study.name}",
-        intro=(*verdict(study, selection, comparison), *reasons, *unfinished),
+        intro=tuple(filter(None, (*verdict(study, selection, comparison), why, *unfinished))),
         facts=(
             ("Task", study.task),
             ("Measure", f"{selection}, × 100"),
@@ -76,31 +78,6 @@ def _sections(inputs: Inputs) -> Iterator[Section]:
     for module in sorted(modules, key=attrgetter("ORDER")):
         if section := module.section(inputs):
             yield section
-
-
-def with_questions(study: Study) -> tuple[Study, list[str]]:
-    """Return arms and runs with per-query results, and a sentence for each arm that lacks some."""
-    scored = [each for each in study.scored if each.has_questions]
-    arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
-    sentences = []
-    for arm in study.arms:
-        lost = sorted(str(each.run.path) for each in study.of(arm) if each not in scored)
-        if lost:
-            more = f" and {len(lost) - 1} more" if lost[1:] else ""
-            sentences.append(f"{arm.label}: the results of each question were not kept in {lost[0]}{more}.")
-    return replace(study, arms=arms, scored=tuple(scored)), sentences
-
-
-def _compared(
-    study: Study, baseline: Arm, selection: ScoreSelection, level: float, resamples: int, seed: int
-) -> tuple[Comparison | None, list[str]]:
-    """Return the comparison with a baseline, or the reason why it is missing."""
-    if baseline not in study.arms:
-        return None, [f"Nothing is compared: {baseline.label} has no results of each question."]
-    try:
-        return compare(study, baseline, selection.measure, selection.pool, level, resamples, seed), []
-    except ConfigError as error:  # the arguments are checked: there is nothing to compare with
-        return None, [f"Nothing is compared: {str(error).removesuffix('.')}."]
 
 
 @cache

@@ -15,15 +15,14 @@ SCORES = "scores"
 class Inputs:
     """A report's inputs: all scores, the main scores, and differences from the baseline.
 
-    The arms of the study are in the order of the report; `with_questions` is its part with per-query results.
-    `comparison` is None where nothing can be compared; `not_compared` says why, a sentence each.
+    The arms of the study are in the order of the report. `comparison` is None where nothing can be compared;
+    `not_compared` says why.
     """
 
     study: Study
-    with_questions: Study
     selection: ScoreSelection
     comparison: Comparison | None
-    not_compared: tuple[str, ...] = ()
+    not_compared: str = ""
 
 
 @dataclass(frozen=True)

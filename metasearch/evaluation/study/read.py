@@ -4,6 +4,7 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 `config.yaml`. A cell is one arm on one fold with one seed.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -143,16 +144,10 @@ def read_study(
 
 
 def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return each folder once, resolved, with the end of its path that identifies it."""
+    """Return each folder once, resolved, with its path below the folder that holds all of them."""
     places = list(dict.fromkeys(path.resolve() for path in paths))
-    if not places:
-        return {}
-    # As short as it can be: `results/a` and `results/b` are `a` and `b`, `x/a` and `y/a` keep their folders.
-    for depth in range(1, max(len(place.parts) for place in places) + 1):
-        names = ["/".join(place.parts[-depth:]) for place in places]
-        if len(set(names)) == len(names):
-            break
-    return dict(zip(places, names, strict=True))
+    above = os.path.commonpath([place.parent for place in places]) if places else ""
+    return {place: place.relative_to(above).as_posix() for place in places}
 
 
 def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:

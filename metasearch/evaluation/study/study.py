@@ -58,20 +58,11 @@ class Scored:
     rows: tuple[Row, ...]
 
     @property
-    def has_questions(self) -> bool:
-        """Whether the results of each test question are there."""
-        return self.run.kept is not None or self._query_results_path.is_file()
-
-    @property
-    def _query_results_path(self) -> Path:
-        return query_results_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
-
-    @property
     def questions(self) -> QueryResults:
         """Results of each test question, read on demand; errors as `runs.per_query_results.load`."""
         if self.run.kept is not None:
             return self.run.kept
-        path = self._query_results_path
+        path = query_results_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:

@@ -11,11 +11,11 @@ ORDER = 20
 
 def section(inputs: Inputs) -> Section:
     """Return the differences between all arms and the baseline, or the reason for none."""
-    comparison, why = inputs.comparison, inputs.not_compared
+    comparison = inputs.comparison
     if comparison is None:
-        return Section("compared", "Comparison", why or ("There is nothing to compare.",))
+        return Section("compared", "Comparison", (inputs.not_compared,))
     tables = comparison_table(comparison), language_table(comparison)
-    return Section("compared", "Comparison", why, (_chart(comparison),), tables)
+    return Section("compared", "Comparison", charts=(_chart(comparison),), tables=tables)
 
 
 def _chart(comparison: Comparison) -> Chart:

@@ -18,7 +18,7 @@ POOLS = ("bilingual", "monolingual")
 
 def section(inputs: Inputs) -> Section | None:
     """Return the language matrix of each arm, cells shaded by value, and the language bias; None without either."""
-    matrices, bias = matrix_tables(inputs.study, inputs.selection.measure), bias_table(inputs.with_questions)
+    matrices, bias = matrix_tables(inputs.study, inputs.selection.measure), bias_table(inputs.study)
     values = [cell.value for table in matrices for line in table.lines for cell in line.cells if cell.value is not None]
     tables = [replace(table, shades=(min(values), max(values))) for table in matrices]
     tables += [bias] if bias else []

@@ -24,9 +24,7 @@ Asked = tuple[str, str]
 
 def section(inputs: Inputs) -> Section | None:
     """Return a table for the baseline and each other learner; None without rankings of two learners."""
-    study, comparison = inputs.with_questions, inputs.comparison
-    if not study.arms:
-        return None
+    study, comparison = inputs.study, inputs.comparison
     baseline = comparison.baseline if comparison else study.baseline
     others = (arm for arm in study.arms if arm != baseline)
     made = (question_table(study, baseline, arm, inputs.selection.measure) for arm in others)
