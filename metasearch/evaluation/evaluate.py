@@ -62,19 +62,6 @@ def evaluate_retrieval(
     for measure in measures:
         load_function(measure, "retrieval")
     require_answers(data, pools)
-    results = _search(encoder, data, pools, reranker, rerank_top, depth)
-    return score_rankings(data, results, measures, pools)
-
-
-def _search(
-    encoder: TextEncoder,
-    data: RetrievalData,
-    pools: Sequence[Pool],
-    reranker: TextReranker | None,
-    rerank_top: int,
-    depth: int,
-) -> dict[Pool, SearchResult]:
-    """Return the results of the searches that rank the pools (`ranking_pool`), for the questions by language."""
     questions, language_of = questions_in_order(data), candidate_languages(data)
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     vectors = np.concatenate(
@@ -91,7 +78,7 @@ def _search(
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
         rescoring = Rescoring(rescore, rerank_top) if pool == RERANKED else None
         results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescoring, depth)
-    return results
+    return score_rankings(data, results, measures, pools)
 
 
 # Correlates cosine similarity with gold on each language pair (SemEval-2017 task 1; MAML-Align paper, section 5).

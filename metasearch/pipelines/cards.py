@@ -30,11 +30,10 @@ from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.errors import MetasearchError
 from metasearch.io import atomic_write
 from metasearch.pipelines.publish import CARD, UNKNOWN, read_licence, read_title
-from metasearch.runs.describe import LOCAL
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
 from metasearch.runs.rows import MEAN, STAGE, Row
-from metasearch.runs.versions import describe_versions, versions
+from metasearch.runs.versions import LOCAL, describe_versions, versions
 
 log = logging.getLogger(__name__)
 

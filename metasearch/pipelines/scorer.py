@@ -6,14 +6,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from metasearch.compress.export.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import ProgressEncoder, TextEncoder, report_progress
+from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
@@ -30,20 +31,7 @@ VectorsOf = Callable[[str], TextEncoder]
 """Part of the data → what gives the vectors of its texts."""
 
 
-class Scorable(ProgressEncoder, Protocol):
-    """An encoder, or an export of one, that can be scored."""
-
-    @property
-    def name(self) -> str:
-        """Name of the encoder in results."""
-
-    @property
-    def origin(self) -> str:
-        """Fingerprint of the checkpoint; empty if unknown."""
-
-    @property
-    def seeded(self) -> bool:
-        """Whether the weights are drawn from a seed."""
+Scorable = Encoder | OnnxEncoder
 
 
 class Scored(NamedTuple):

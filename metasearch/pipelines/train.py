@@ -24,11 +24,11 @@ from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, RunResu
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, RunLog
-from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN
 from metasearch.runs.torchrun_env import rank, require_divides
+from metasearch.runs.versions import describe
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome, save_failed_batch

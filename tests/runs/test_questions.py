@@ -90,7 +90,6 @@ def rankings(draw):
         np.cumsum([0, *counts]),
         numbers(found, len(candidates) - 1),
         numbers(found, 2**40),
-        numbers((found, len(languages)), 70000),
         numbers((len(questions), deep), len(candidates) - 1),
         draw(arrays(np.float32, (len(questions), deep), elements=st.floats(width=32))),
     )

@@ -1,14 +1,22 @@
-"""A report and its sections as values, and the inputs of a section."""
+"""A report as values: sections with charts and tables; and the inputs of a section. `templates/` draws them."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metasearch.evaluation.report.charts import Chart
+from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.table import Table
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 SCORES = "scores"
 """Key of the section whose first table is the main one of the report."""
+
+
+_SAME = 1e-9
+"""Share of its values below which a range is rounding error."""
+_MARGIN = 3.0
+"""Percent of the width to the left of the first tick, and to the right of the last."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,63 @@ class Inputs:
     selection: ScoreSelection
     comparison: Comparison | None
     not_compared: str = ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A finite value with the ends of its interval, or None; all unscaled."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def includes_0(self) -> bool:
+        """Whether the interval includes 0, or is not known."""
+        return self.low is None or self.high is None or self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class Row:
+    """A chart row: its label, a value of each series, where there is one, and a text at the right end."""
+
+    label: str
+    estimates: tuple[Estimate | None, ...]
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of values × 100 with their intervals, in rows with at least one value in all.
+
+    Attributes:
+        key: name for links, as that of a section or table.
+        series: names in the legend, one for each place in `Row.estimates`; empty without a legend.
+        reference: name of the line at 0, at which a marker is hollow if its interval includes 0; empty without one.
+    """
+
+    key: str
+    title: str
+    rows: tuple[Row, ...]
+    series: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    reference: str = ""
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """Places of the axis, unscaled; all values are between the first and the last."""
+        known = [each for row in self.rows for each in row.estimates if each]
+        ends = [end for each in known for end in (each.value, each.low, each.high) if end is not None]
+        return round_ticks([*ends, 0.0] if self.reference else ends)
+
+    def place(self, value: float) -> str:
+        """Return how far to the right a value stands, as a CSS percentage."""
+        first, *_, last = self.ticks
+        return f"{_MARGIN + (100 - 2 * _MARGIN) * (value - first) / (last - first):.2f}%"
+
+    def label(self, tick: float) -> str:
+        """Return a tick × 100 as text."""
+        return minus(f"{100 * tick:z.10g}")
 
 
 @dataclass(frozen=True)
@@ -53,3 +118,17 @@ class Report:
     def main(self) -> Table:
         """The main table with the scores."""
         return next(section for section in self.sections if section.key == SCORES).tables[0]
+
+
+def round_ticks(values: Sequence[float], count: int = 6) -> tuple[float, ...]:
+    """Return two or more, about `count`, evenly spaced ticks around finite values: 1, 2 or 5 times a power of ten."""
+    low, high = min(values), max(values)
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        half = abs(low) / 10 or 1.0
+        low, high = low - half, high + half
+    size = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(size))
+    step = min((power * n for n in (1, 2, 5, 10)), key=lambda step: abs(math.log10(size / step)))
+    # A value that is beyond a tick by rounding adds no empty space.
+    first, last = math.floor(low / step + _SAME), math.ceil(high / step - _SAME)
+    return tuple(i * step for i in range(first, last + 1))

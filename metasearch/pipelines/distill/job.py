@@ -20,12 +20,11 @@ from metasearch.pipelines.distill.stage import run_stage
 from metasearch.pipelines.run import CallbackFactory, Run, RunResult, silent
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
-from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table, markdown, percent
 from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.torchrun_env import rank, require_divides
-from metasearch.runs.versions import describe_versions, versions
+from metasearch.runs.versions import describe, describe_versions, versions
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 

@@ -8,8 +8,7 @@ import numpy as np
 from metasearch import __version__
 from metasearch.config.measure import BALANCED, EXPANDED
 from metasearch.evaluation.report.build import files
-from metasearch.evaluation.report.charts import Chart, Estimate, Row
-from metasearch.evaluation.report.section import SCORES, Report, Section
+from metasearch.evaluation.report.section import SCORES, Chart, Estimate, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import metasearch.evaluation.report.build as module
 from metasearch.evaluation.report.build import environment, page
-from metasearch.evaluation.report.charts import Chart, Estimate, Row
-from metasearch.evaluation.report.section import Report, Section
+from metasearch.evaluation.report.section import Chart, Estimate, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 
 TEMPLATES = Path(module.__file__).parent / "templates"

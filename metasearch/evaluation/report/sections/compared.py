@@ -1,9 +1,8 @@
 """The differences from the baseline: in words, as a chart of intervals, and in numbers."""
 
-from metasearch.evaluation.report.charts import Chart, Estimate, Row
 from metasearch.evaluation.report.comparison import comparison_table, language_table, mark_note, percent
 from metasearch.evaluation.report.formats import minus
-from metasearch.evaluation.report.section import Inputs, Section
+from metasearch.evaluation.report.section import Chart, Estimate, Inputs, Row, Section
 from metasearch.evaluation.study.compare import ArmComparison, Comparison
 
 ORDER = 20

@@ -9,7 +9,7 @@ from metasearch.evaluation.report.main_table import list_heads
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.study.study import Study
-from metasearch.runs.describe import describe
+from metasearch.runs.versions import describe
 
 ORDER = 80
 _HARDWARE = {
@@ -20,7 +20,7 @@ _HARDWARE = {
     "device": "Device",
 }
 _DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "versions")
-"""Facts of `metasearch.runs.describe` that are shown; runs may differ in them."""
+"""Facts of `metasearch.runs.versions` that are shown; runs may differ in them."""
 
 
 def section(inputs: Inputs) -> Section:
