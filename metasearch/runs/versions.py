@@ -118,8 +118,4 @@ def _describe_recipe(recipe: Mapping[str, Any], rows: Sequence[Row]) -> dict[str
         facts["labels"] = f"{recipe['labels']} of each language{pairs}"
     if recipe.get("neutralise"):
         facts["neutralise"] = f"{recipe['neutralise']['when']} training"
-    kept = next((f"{row['alpha']:g}" for row in rows if "alpha" in row), None)
-    if recipe.get("merge") and kept is not None:
-        tried = ", ".join(f"{alpha:g}" for alpha in sorted({float(each) for each in recipe["merge"]["alphas"]}))
-        facts["merge"] = f"alpha {kept}, the best on dev of {tried}"
     return facts

@@ -19,7 +19,7 @@ _HARDWARE = {
     "system": "System",
     "device": "Device",
 }
-_DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "versions")
+_DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "precision", "versions")
 """Facts of `metasearch.runs.versions` that are shown; runs may differ in them."""
 
 
