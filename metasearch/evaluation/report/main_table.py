@@ -19,15 +19,10 @@ Key = tuple[str, str]
 """Language of the questions and of the candidates."""
 
 
-def by_fold(study: Study, arm: Arm, selection: ScoreSelection) -> dict[int, dict[Key, float]]:
-    """Return fold → language and candidate language → value, averaged over the seeds that the arm has there."""
-    folds = study.by_fold(arm, selection)
-    return {fold: _averaged(each.values(*selection) for each in runs) for fold, runs in folds.items()}
-
-
 def by_language(study: Study, arm: Arm, selection: ScoreSelection) -> dict[Key, float]:
     """Return language and candidate language → value, averaged over seeds, then over folds."""
-    return _averaged(by_fold(study, arm, selection).values())
+    folds = study.by_fold(arm, selection).values()
+    return _averaged(_averaged(each.values(*selection) for each in runs) for runs in folds)
 
 
 def over_languages(study: Study, arm: Arm, selection: ScoreSelection) -> Summary | None:

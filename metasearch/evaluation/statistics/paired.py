@@ -1,4 +1,4 @@
-"""The paired t-test with its interval and effect size, and Holm's correction of several tests."""
+"""The paired t-test with its interval, and Holm's correction of several tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +26,6 @@ class PairedTest:
         p: two-sided p-value. If all differences are equal: 1 if they are 0, else 0.
         low: lower end of the t interval of the mean.
         high: upper end, likewise.
-        effect: Cohen's d_z = mean / sd (Cohen 1988, section 2.3.5); 0 if all differences are 0, None if they are equal
-            otherwise.
     """
 
     n: int
@@ -37,7 +35,6 @@ class PairedTest:
     p: float | None = None
     low: float | None = None
     high: float | None = None
-    effect: float | None = None
 
 
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
@@ -87,13 +84,12 @@ def _student(n: int, mean: float, sd: float, spread: float, largest: float, leve
     # Unchecked, differences that are equal but for rounding would have a tiny sd and an enormous t.
     rounding = _EQUAL * largest
     if spread <= rounding or not sd:
-        same = bool(abs(mean) <= rounding)
-        return PairedTest(n, mean, 0.0, None, 1.0 if same else 0.0, mean, mean, 0.0 if same else None)
+        return PairedTest(n, mean, 0.0, None, 1.0 if abs(mean) <= rounding else 0.0, mean, mean)
     t = mean / (sd / n**0.5)
     # `stdtr` is the distribution function of Student's t, `stdtrit` its inverse.
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5
     p = 2 * float(special.stdtr(n - 1, -abs(t)))
-    return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach, mean / sd)
+    return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -6,7 +6,6 @@ import pytest
 
 from helpers.tables import SELECTION, places, shown, study_of
 from metasearch.evaluation.report.main_table import main_table, over_languages
-from metasearch.evaluation.report.sections.scores import fold_table
 
 
 def test_seeds_are_averaged_before_folds():
@@ -74,10 +73,3 @@ def test_learners_stand_as_in_a_paper_zero_shot_first_then_each_by_its_modes():
         ("fine-tune", "trans"),
     ]
     assert [line.rule for line in table.lines] == [False, True, False, False, False, False, True]
-
-
-def test_folds_have_a_table_of_their_own():
-    scores = {("maml", mode, fold, 0): {"ar": 0.1 * fold + i / 50} for fold in (1, 2) for i, mode in enumerate("ab")}
-    folds = fold_table(study_of(scores), SELECTION)
-    assert folds.columns == ("fold 1", "fold 2", "mean")
-    assert shown(folds, "maml", "b") == ["12.00", "22.00", f"17.00 ± {stdev([12, 22]):.2f}"]

@@ -34,9 +34,9 @@ def test_no_difference_anywhere_is_no_evidence():
     assert paired_test([0.1, 0.7], [0.1, 0.7]) == PairedTest(2, 0.0, 0.0, None, 1.0, 0.0, 0.0, 0.0)
 
 
-def test_the_same_difference_everywhere_has_no_t_and_no_effect_size():
+def test_the_same_difference_everywhere_has_no_t():
     found = paired_test([0.3, 0.7, 0.9], [0.2, 0.6, 0.8])  # 0.1 each, but for rounding
-    assert (found.sd, found.t, found.p, found.effect) == (0.0, None, 0.0, None)
+    assert (found.sd, found.t, found.p) == (0.0, None, 0.0)
     assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
 
 

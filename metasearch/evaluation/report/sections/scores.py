@@ -1,4 +1,4 @@
-"""The scores: the main table, other measures, groups of languages, folds, pools, and the dev scores."""
+"""The scores: the main table, other measures, groups of languages, pools, and the dev scores."""
 
 from dataclasses import replace
 from statistics import fmean
@@ -8,7 +8,6 @@ from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import (
     BEST,
     arm_table,
-    by_fold,
     complete,
     main_table,
     make_cell,
@@ -17,10 +16,8 @@ from metasearch.evaluation.report.main_table import (
 )
 from metasearch.evaluation.report.section import SCORES, Inputs, Section
 from metasearch.evaluation.report.table import Cell, Table
-from metasearch.evaluation.statistics.paired import summary
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import ScoreSelection, Study
-from metasearch.runs.rows import MEAN
 
 ORDER = 10
 
@@ -37,32 +34,10 @@ def section(inputs: Inputs) -> Section:
         for name in study.measures
         if name != selection.measure
     ]
-    more = [make(study, selection) for make in (group_table, fold_table, pool_table)]
+    more = [make(study, selection) for make in (group_table, pool_table)]
     dev = main_table(study, selection._replace(split="dev"), "dev")
     tables = tuple(table for table in (main, *others, *more, dev) if table and table.lines)
     return Section(SCORES, "Scores", tables=tables)
-
-
-def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
-    """Return learners × folds, means over languages; None for a single fold."""
-    values = {
-        arm: {fold: fmean(own.values()) for fold, own in by_fold(study, arm, selection).items()} for arm in study.arms
-    }
-    folds = sorted({fold for own in values.values() for fold in own})
-    if len(folds) < 2:
-        return None
-    rows = {
-        arm: [*(Cell(own.get(fold)) for fold in folds), make_cell(summary([*own.values()], "folds"))]
-        for arm, own in values.items()
-        if own
-    }
-    ranked = {arm for arm, own in values.items() if len(own) == len(folds)}
-    names = [*(f"fold {fold}" for fold in folds), MEAN]
-    notes = (
-        "Mean over languages; the seeds of a fold are averaged.",
-        "The last column is the mean ± sample standard deviation over folds.",
-    )
-    return arm_table("folds", f"{study.task}: {selection} by fold", rows, names, ranked, notes)
 
 
 def pool_table(study: Study, selection: ScoreSelection) -> Table | None:
