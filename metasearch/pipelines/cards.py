@@ -50,13 +50,6 @@ _TASK_TYPES = {
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
 _BOTH = DIRECTIONS[-1]
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
-_EXAMPLE = """from sentence_transformers import SentenceTransformer
-{needs}
-model = SentenceTransformer("."{trust})  # the folder of this card, or the name of the model on a hub
-questions = model.encode_query(["Where is the key?"])
-answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
-print(model.similarity(questions, answers))
-"""
 
 
 # The parts of a card.
@@ -404,7 +397,8 @@ def _card(
         template_path=str(_TEMPLATE),
         title=title,
         summary=summary,
-        example=EXAMPLE.format(folder=".") if graph else _example(own),
+        graph=EXAMPLE.format(folder=".") if graph else None,
+        own=own,
         parameters=f"{encoder.parameter_count:,}",
         dimensions=encoder.dimension(),
         truncations=trained_dimensions(encoder.model),
@@ -420,12 +414,6 @@ def _card(
         servers=SERVERS if is_neutral(encoder) and graph is None else None,
     )
     return str(card)
-
-
-def _example(own: bool) -> str:
-    """Return lines that use a model; its `own` code needs our package."""
-    needs = "# It needs metasearch-encoders to be installed, which trust_remote_code allows it to import." * own
-    return _EXAMPLE.format(needs=needs, trust=", trust_remote_code=True" * own)
 
 
 def _describe_methods(encoder: Encoder, graph: Facts | None) -> str:
