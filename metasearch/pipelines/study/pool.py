@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 from typing import Literal, get_args
 
