@@ -244,13 +244,13 @@ def intact(folder: Path) -> bool:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file except the list of hashes, by path in the folder."""
+    """Return every file's SHA-256 by path in the folder, except the list of hashes."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != _HASHES]
     return {path.relative_to(folder).as_posix(): digest(path) for path in paths}
 
 
 def fingerprint_of(rows: Iterable[Sequence[str]], settings: str = "") -> str:
-    """Return a 16-digit hexadecimal hash of rows of texts and, before them, of `settings`."""
+    """Return a 16-digit hexadecimal hash of `settings` and, after them, rows of texts."""
     digest = hashlib.sha256(settings.encode())
     for row in rows:
         # Unit and record separators, which no ordinary text holds: a word that moves to another column changes it.

@@ -16,13 +16,13 @@ COSINE = 0.98
 sentences, and yet a rank of 90 to 160."""
 
 SPREAD_SHARE = 1 / 3
-"""Share of the spread of step 0 below which vectors count as one point: from a cosine of 0.1 to one of 0.9."""
+"""Share of the spread at step 0 below which vectors count as one point: from cosine 0.1 to 0.9."""
 
 RANK = 3.0
 """Effective rank below which vectors differ along a few directions; a healthy one is tens to hundreds."""
 
 RANK_SHARE = 0.1
-"""Share of the effective rank of step 0 below which vectors count as differing along a few directions."""
+"""Share of the effective rank at step 0 below which vectors count as differing along a few directions."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class EmbeddingHealth:
     """Statistics on sentence embeddings, each normalised.
 
     Attributes:
-        cosine: mean cosine of all pairs of two vectors: 1 when all are the same, about 0 when they are spread out.
+        cosine: mean pairwise cosine: 1 when all are the same, about 0 when they are spread out.
         spread: root mean squared distance of the unit vectors to their mean: 0 when all are the same, 1 when the mean
             is the origin.
-        rank: effective rank of the centred unit vectors, the number of directions they differ in: between 1 and
+        rank: effective rank after centring, the number of directions that vectors differ in: between 1 and
             min(N − 1, D), or 0 where all are the same.
     """
 

@@ -1,4 +1,4 @@
-"""Scores of an evaluation, and scores of rankings: relevant candidates, their ranks, and the measures of each language.
+"""Scores of evaluations and rankings: relevant candidates, their ranks, and measures per language.
 
 A ranking may come from a search with vectors (`metasearch.evaluation.search`) or from a TREC run file of another
 system (`metasearch.evaluation.study.trec_runs`). Nothing here loads torch.
@@ -33,7 +33,7 @@ class Score:
         language: language of the questions; for similarity the pair, `ar-en`; for translations not the pivot.
         candidates: language of the candidates; `all` in the multilingual pool, empty for similarity and for `both`.
         value: value of the measure, 0 to 1 (-1 to 1 for correlations).
-        count: number of questions, or of pairs (for `both`, too, where each is asked twice).
+        count: number of questions or pairs (for `both`, too, where each is asked twice).
     """
 
     measure: str
@@ -64,7 +64,7 @@ class Evaluation:
     def rows(self) -> Iterable[dict[str, Any]]:
         """Yield all scores, means per measure and pool, and group means, as dictionaries.
 
-        The row of a group has `group NAME` for a language, the number of languages it is the mean of (`found`) and
+        A group's row has `group NAME` for a language, the number of languages it averages (`found`) and
         how many belong to the group (`listed`). A group without scores has no row.
         """
         yield from map(asdict, self.scores)
@@ -127,20 +127,20 @@ class Judgements:
 
     @property
     def owners(self) -> Indices:
-        """Index of the question of each relevant candidate, `(M,)`."""
+        """Question index per relevant candidate, `(M,)`."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a search of C candidates of L languages for N questions.
+    """Result of a search for N questions among C candidates in L languages.
 
     Attributes:
-        judgements: relevant candidates of each question, M in all.
-        languages: index of the language of each candidate, `(C,)`.
-        above: how many candidates of each language rank above each relevant one, `(M, L)`.
-        top: indices of the highest ranked candidates, `(N, K)`.
-        scores: scores of the highest ranked candidates, `(N, K)`.
+        judgements: relevant candidates per question, M in all.
+        languages: language index per candidate, `(C,)`.
+        above: how many candidates in each language rank above each relevant one, `(M, L)`.
+        top: indices of the best candidates, `(N, K)`.
+        scores: their scores, `(N, K)`.
     """
 
     judgements: Judgements
@@ -170,7 +170,7 @@ def questions_in_order(data: RetrievalData) -> list[Question]:
 
 
 def candidate_languages(data: RetrievalData) -> Indices:
-    """Return the number of the language of each candidate, `(C,)`; languages are in alphabetical order."""
+    """Return each candidate's language number, `(C,)`; languages are in alphabetical order."""
     number = {tag: i for i, tag in enumerate(sorted({candidate.language for candidate in data.candidates}))}
     return np.array([number[candidate.language] for candidate in data.candidates], np.int64)
 
@@ -207,7 +207,7 @@ def ranking_pool(pool: Pool) -> Pool:
 
 
 def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
-    """Return each pool and the language of its candidates, `all` where they are of all languages."""
+    """Return each pool and the language of its candidates, `all` for several."""
     others = [other for other in languages if other != language]
     inside = {"monolingual": [language], "bilingual": others}
     return [(pool, name) for pool in pools for name in inside.get(pool, ["all"])]

@@ -1,7 +1,7 @@
 """Search: scores all candidates for all questions and returns where the relevant ones rank, and what ranks highest.
 
-One matrix product scores the pool of all languages and the pool of each language: a rank is 1 more than the number of
-candidates with a higher score, counted by language. Only the scores of a block of questions are in memory.
+One matrix product scores the multilingual pool and each language's pool: a rank is 1 more than the number of
+candidates with a higher score, counted by language. Only the scores for a block of questions are in memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class Rescoring:
     """Scores that replace a question's top scores.
 
     Attributes:
-        scores: number of a question and indices of K candidates → their new scores, `(K,)`.
+        scores: question number and K candidate indices → their new scores, `(K,)`.
         depth: candidates of each question that get one.
     """
 

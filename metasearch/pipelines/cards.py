@@ -46,7 +46,7 @@ SERVERS = (
 _TASK_TYPES = {
     "retrieval": "information-retrieval", "similarity": "semantic-similarity", "translation": "translation",
 }  # fmt: skip
-"""Kind of a task → its name in the header, as in cards of sentence-transformers."""
+"""Task kind → its name in the header, as in sentence-transformers' cards."""
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
 _BOTH = DIRECTIONS[-1]
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
@@ -87,9 +87,9 @@ class Dataset(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a model and of the encoder before, from rows as in `results.jsonl`.
+    """Scores of a model and the encoder before, from rows as in `results.jsonl`.
 
-    `label` and `before` are `learner` of the two in these rows, `kinds` the kind of each task, and `shown` tables in
+    `label` and `before` are their `learner` in these rows, `kinds` each task's kind, and `shown` tables in
     Markdown in place of the ones from the rows.
     """
 
@@ -116,7 +116,7 @@ class Scores:
         return self.shown or "\n\n".join(parts)
 
     def results(self) -> list[EvalResult]:
-        """Return test scores for the header: all languages of the main pool, the means of other pools."""
+        """Return test scores for the header: all languages in the main pool, means in other pools."""
         before = {_key(row): row["value"] for row in self.rows if row["learner"] == self.before}
         found = []
         for task in _scored_tasks(self.rows):
@@ -147,12 +147,12 @@ def _result(row: Row, before: float | None, kind: str) -> EvalResult:
 
 
 def _scored_tasks(rows: Iterable[Row]) -> list[str]:
-    """Return the tasks of rows; the dev scores of a distillation's stages belong to no task."""
+    """Return the tasks in rows; dev scores of a distillation's stages belong to no task."""
     return [task for task in dict.fromkeys(row["task"] for row in rows) if task != STAGE]
 
 
 def _main_pool(rows: Sequence[Row]) -> str:
-    """Return the pool of the main score: the first; of translations the mean of both directions."""
+    """Return the main score's pool: the first; for translations the mean over both directions."""
     pools = list(dict.fromkeys(row["pool"] for row in rows))
     return _BOTH if _BOTH in pools else next(iter(pools), "")
 
@@ -319,7 +319,7 @@ def exported_card(
 ) -> str:  # fmt: skip
     """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
 
-    `base` is the name of the encoder before, and `graph` has the facts of the folder of an ONNX graph.
+    `base` names the encoder before, and `graph` has the facts in an ONNX graph's folder.
     """
     source = find_base("base", base)
     kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""
@@ -417,7 +417,7 @@ def _card(
 
 
 def _describe_methods(encoder: Encoder, graph: Facts | None) -> str:
-    """Return a table of the roles of texts: a graph has the lengths and the prompts of its folder."""
+    """Return a table of text roles: a graph has the lengths and prompts in its folder."""
     lines, longest = [], max(encoder.input.lengths.model_dump().values())
     for role in get_args(Role):
         prompt = graph.prompts[role] if graph else encoder.prompt(role)

@@ -40,7 +40,7 @@ _NAMES = (
     "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
     "neutral.json", GRAPH, LOADER,
 )  # fmt: skip
-"""Names of files of a model of any family, and of files that metasearch writes beside them."""
+"""File names in models of any family, and files that metasearch writes beside them."""
 _AGAIN = "Run the same command again: it sends only what is missing"
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.+-]{1,63}")
 
@@ -135,7 +135,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class PushResult:
-    """The result of a push; `others` are files of the branch that do not belong to the model, and stay."""
+    """The result of a push; `others` are the branch's files that do not belong to the model, and stay."""
 
     address: str
     commit: str
@@ -245,7 +245,7 @@ def _refusal(error: HfHubHTTPError, plan: Plan) -> str:
 
 
 def find_model(folder: Path) -> Path:
-    """Return the folder of a model that a path names: itself, or the model of a run."""
+    """Return the model folder that a path names: itself, or a run's model."""
     return folder / "model" if (folder / CONFIG).is_file() else folder
 
 

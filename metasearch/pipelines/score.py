@@ -1,6 +1,6 @@
 """`score`: an encoder without training, on dev and test of a fold, in a run folder.
 
-There is no command of this name: cells of a study are such runs, and `metasearch resume` resumes one.
+There is no command with this name: a study's cells are such runs, and `metasearch resume` resumes one.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ class ScoreRun(Run[ScoreConfig]):
 
 
 def find_score_cache(cell: Path) -> Path | None:
-    """Return the folder of scores that the cells of a study share; None for a run that is no cell."""
+    """Return the score folder that a study's cells share; None for a run that is no cell."""
     # <study>/cells/<arm>/<fold and seed>
     above = cell.resolve().parents
     in_study = len(above) > 2 and above[1].name == "cells" and StudyFolder(above[2]).begun
@@ -72,13 +72,13 @@ def find_score_cache(cell: Path) -> Path | None:
 # `metasearch evaluate`: the scores of an encoder without a run folder.
 
 TREC_DEPTH = 1000
-"""Candidates of a question in a TREC run file, as in the runs of TREC."""
+"""Candidates per question in a TREC run file, as in TREC's runs."""
 
 
 def evaluate_encoder(
     config: EvaluateConfig, benchmark: Benchmark, callback: Callback = SILENT, trec_run: Path | None = None
 ) -> list[Row]:
-    """Return the scores of an encoder on a part of a benchmark; in bfloat16 the rows have a `precision`.
+    """Return an encoder's scores on a part of a benchmark; in bfloat16 the rows have a `precision`.
 
     `trec_run` is a TREC run file to write, with the best 1,000 candidates of each question in the first pool.
     """

@@ -1,4 +1,4 @@
-"""The one writer of result rows: scores of an encoder on a part of a task, with the facts that they depend on."""
+"""The one writer of result rows: an encoder's scores on a part of a task, with the facts that they depend on."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ Scorable = Encoder | OnnxEncoder
 
 
 class Scored(NamedTuple):
-    """Scores of an encoder on a part of a task: rows as in `results.jsonl`, and the results of each question."""
+    """An encoder's scores on a part of a task: rows as in `results.jsonl`, and per-query results."""
 
     rows: list[Row]
     questions: QueryResults
@@ -58,7 +58,7 @@ class Scorer:
         precision: Precision = "fp32",
         **retrieval: Any,
     ) -> Scored:
-        """Return the scores of an encoder on a part of a task; `learner` is its name in the rows, such as `zero-shot`.
+        """Return an encoder's scores on a part of a task; `learner` is its name in the rows, such as `zero-shot`.
 
         `retrieval` are `reranker`, `rerank_top` and `depth` of `metasearch.evaluation.evaluate.evaluate`.
         """
@@ -82,7 +82,7 @@ class Scorer:
         vectors_of: VectorsOf | None = None,
         cache: Path | None = None,
     ) -> None:
-        """Add the scores of an encoder on parts of the data to the results of a run, unless the run has them.
+        """Add an encoder's scores on parts of the data to a run's results, unless the run has them.
 
         On `test` a retrieval task is scored in all pools, and the results of each question are kept. `vectors_of`
         gives the encoder's vectors on a part in its place. Runs with the same weights and data share the scores in a
@@ -162,14 +162,14 @@ def _cached_scores(
 
 
 def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:
-    """Return an encoder of the same weights with the lengths of a task, which may differ from its training."""
+    """Return an encoder with the same weights and a task's lengths, which may differ from its training."""
     own = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
     own.origin, own.seeded = encoder.origin, encoder.seeded
     return own
 
 
 def scored(files: RunFolder, task: str, measures: Collection[str]) -> set[tuple[str, str]]:
-    """Return learner and split of which the results have the mean of every measure on a task."""
+    """Return learner and split whose results have the mean of every measure on a task."""
     rows = [row for row in files.results() if (row["task"], row["language"]) == (task, MEAN)]
     means = {(row["learner"], row["split"], row["measure"]) for row in rows}
     return {(learner, split) for learner, split, _ in means if all((learner, split, m) in means for m in measures)}

@@ -75,11 +75,11 @@ class RunLog(Callback):
 # stage of a distillation, and each resumed run, is a new run of the tracker.
 
 PROJECT = "metasearch"
-"""Project or experiment of all runs, unless environment variables of the tracker name another one."""
+"""Project or experiment of all runs, unless the tracker's environment variables name another."""
 
 OpenCallback = Callable[[str], AbstractContextManager[Callback]]
 OpenRun = tuple[Callable[..., Any], Callable[[], Any]]
-"""Functions of a run of a tracker: one sends `(values, step=step)`, the other ends the run."""
+"""Functions of a tracker's run: one sends `(values, step=step)`, the other ends the run."""
 
 
 def _tensorboard(module: Any, folder: Path, name: str) -> OpenRun:
@@ -122,7 +122,7 @@ TRACKERS: Mapping[str, tuple[str, Callable[[Any, Path, str], OpenRun]]] = {
 
 
 class Tracker(Callback):
-    """Sends the values of a run, or of a stage, to an experiment tracker."""
+    """Sends a run's or stage's values to an experiment tracker."""
 
     def __init__(self, package: str, start: Callable[[], OpenRun]) -> None:
         self.package, self._start = package, start

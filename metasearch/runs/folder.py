@@ -112,7 +112,7 @@ class RunFolder:
             yield
 
     def queries(self, task: str, label: str, split: str) -> Path:
-        """Return the path of an encoder's per-query results, by label, on a part of a task."""
+        """Return the path to an encoder's per-query results, by label, on a part of a task."""
         return query_results_path(self.path, task, label, split)
 
     @property
@@ -243,7 +243,7 @@ def _is_run(path: Path) -> bool:
 
 
 def write_checksums(folder: Path, report: str) -> None:
-    """Write hashes of a run's files, and of its final report; `RunFolderError` on failure."""
+    """Write hashes of a run's files and final report; `RunFolderError` on failure."""
     paths = sorted(path for pattern in _COVERED for path in folder.glob(pattern))
     hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths}
     hashes["report.md"] = sha256_of_bytes(report.encode())

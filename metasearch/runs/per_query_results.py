@@ -24,7 +24,7 @@ _SAFE = " ,+"
 """Characters of a file's name besides letters, digits and `_.-~`; a label may be a path, or in any script."""
 
 Cell = tuple[str, str, str]
-"""Pool, language of the questions (or language pair) and language of the candidates, as in a `Score`."""
+"""Pool, question language (or language pair) and candidate language, as in a `Score`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Text:
 class Ranking:
     """A ranking over the multilingual pool.
 
-    N questions of all languages, C candidates, M relevant candidates of all questions in a row.
+    N questions in all languages, C candidates, M relevant candidates for all questions in a row.
 
     Attributes:
         questions: N questions, languages in alphabetical order.
         candidates: C candidates, in the order that breaks ties.
         languages: L languages of the candidates, in alphabetical order.
         offsets: question i has the relevant candidates `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
-        relevant: index of each relevant candidate, those of a question in the order of their ranks, `(M,)`.
+        relevant: index of each relevant candidate, per question in rank order, `(M,)`.
         ranks: rank of each relevant candidate, from 1, `(M,)`.
         top: indices of the highest ranked candidates, `(N, K)`.
         scores: scores of the highest ranked candidates, `(N, K)`.
@@ -71,11 +71,11 @@ class QueryResults:
     """Evaluation results by question.
 
     Attributes:
-        units: ids of the questions of a cell, in their order, `(N,)`; equal ids in two cells are translations of each
+        units: question ids in a cell, in their order, `(N,)`; equal ids in two cells are translations of each
             other. For similarity the rows, for translation the pairs.
         columns: name and cell → a value for each of its questions, `(N,)`. The name is a measure such as `map@20`; a
             correlation has no value of a question, there the names are `predicted` and `gold`.
-        ranking: ranking of the first pool of all languages of a retrieval task; None without such a pool.
+        ranking: ranking of a retrieval task's first multilingual pool; None without such a pool.
         articles: id of a question → its article. What is not listed, such as the rows of similarity, is one of its own.
     """
 
@@ -108,7 +108,7 @@ class QueryResults:
 
 
 def query_results_path(run: Path, task: str, label: str, split: str) -> Path:
-    """Return the path of an encoder's per-query results in a run folder, by label, on a part of a task."""
+    """Return the path to an encoder's per-query results in a run folder, by label, on a part of a task."""
     return run / "queries" / f"{quote(task, safe=_SAFE)}.{quote(label, safe=_SAFE)}.{split}.npz"
 
 

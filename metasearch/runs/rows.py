@@ -33,7 +33,7 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
 
 
 _FACTS = "facts"
-"""Key of a line that holds facts of the rows after it."""
+"""Key of a line with facts for the rows after it."""
 
 
 def format_rows(rows: Iterable[Row]) -> str:

@@ -11,7 +11,7 @@ _NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True)
 class Rank:
-    """One process of a run: its number from 0, the count of all, and its number on its machine. Process 0 writes."""
+    """One process of a run: its number from 0, the total, and its number on its machine. Process 0 writes."""
 
     number: int = 0
     count: int = 1

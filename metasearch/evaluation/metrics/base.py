@@ -1,6 +1,6 @@
 """The interface of metrics, and the ranks used by retrieval metrics.
 
-A metric is a module with `METRIC`, a `Metric`; its name is that of its file, or of its entry point in the group
+A metric is a module with `METRIC`, a `Metric`; its name is its file's, or its entry point's in the group
 `metasearch.metrics`. Higher values are better: early stopping keeps the highest, and reports rank by it.
 """
 

@@ -1,4 +1,4 @@
-"""Metrics of pairs of texts: correlations of predicted with gold similarity, and accuracy in translation retrieval."""
+"""Metrics for pairs of texts: correlations of predicted and gold similarity, and accuracy in translation retrieval."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
     """Return the index of the candidate with the highest cosine to each query, `(Q, D)` and `(C, D)` → `(Q,)`.
 
     Of equal candidates the first one is taken: an encoder that gives all texts the same vector finds the first text
-    for each. The matrix of all cosines is never held, only blocks of its rows.
+    for each. Only a block of rows of the cosine matrix is held at once.
     """
     if len(candidates) == 0:
         raise DataError("there are no candidates")

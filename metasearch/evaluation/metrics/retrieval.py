@@ -1,4 +1,4 @@
-"""Retrieval metrics: functions of the ranks of relevant candidates per question."""
+"""Retrieval metrics, computed from the ranks of relevant candidates per question."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -42,7 +42,7 @@ def build(
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
 ) -> Report:
-    """Return the report of a study; arguments and errors as `study.compare.compare`, in the main pool of the task."""
+    """Return a study's report; arguments and errors as `study.compare.compare`, in the task's main pool."""
     bootstrap.check(level, resamples)
     selection = study.select(measure)
     baseline = baseline or study.baseline

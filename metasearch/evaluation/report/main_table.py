@@ -16,7 +16,7 @@ from metasearch.runs.rows import MEAN
 # over the seeds of an only fold.
 
 Key = tuple[str, str]
-"""Language of the questions and of the candidates."""
+"""Question language and candidate language."""
 
 
 def by_language(study: Study, arm: Arm, selection: ScoreSelection) -> dict[Key, float]:

@@ -10,20 +10,20 @@ from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 SCORES = "scores"
-"""Key of the section whose first table is the main one of the report."""
+"""Key of the section whose first table is the report's main one."""
 
 
 _SAME = 1e-9
 """Share of its values below which a range is rounding error."""
 _MARGIN = 3.0
-"""Percent of the width to the left of the first tick, and to the right of the last."""
+"""Percent of the width left of the first tick, and right of the last."""
 
 
 @dataclass(frozen=True)
 class Inputs:
     """A report's inputs: all scores, the main scores, and differences from the baseline.
 
-    The arms of the study are in the order of the report. `comparison` is None where nothing can be compared;
+    The study's arms are in report order. `comparison` is None where nothing can be compared;
     `not_compared` says why.
     """
 

@@ -80,7 +80,7 @@ class Table:
         return all(cell.value is None for cell in cells) and any(cell.text[:1].isalpha() for cell in cells)
 
     def css(self, cell: Cell, column: int) -> str:
-        """Return the CSS class of a cell: `words`, the colour of its value such as `q3`, or nothing."""
+        """Return a cell's CSS class: `words`, the colour of its value such as `q3`, or nothing."""
         if self.shades is None or cell.value is None:
             return "words" if self.has_words(column) else ""
         low, high = self.shades

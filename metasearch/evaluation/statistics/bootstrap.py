@@ -96,7 +96,7 @@ def means(weights: Array, sums: Array, sizes: Array) -> Array:
 
     Args:
         weights: how often each resample has each unit, `(B, U)`.
-        sums: sum of the values of each unit in each column, `(U, K)`.
+        sums: sum of each unit's values in each column, `(U, K)`.
         sizes: number of these values, `(U, K)`; a unit that a column lacks has 0.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,7 +132,7 @@ def spearman(weights: Array, x: Array, y: Array) -> Array:
 
 
 def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Array, Array], Array]:
-    """Return the weighted form of any function of `(N,)` and `(N,)`, like `pearson` for Pearson's r.
+    """Return the weighted form of any function on `(N,)` and `(N,)`, like `pearson` for Pearson's r.
 
     Each resample is made and measured, which takes a hundred times as long; so metrics of other packages are compared.
     """

@@ -105,7 +105,7 @@ def _crossed(folds: Sequence[FoldDifference], value: float, level: float) -> Tra
 
 
 def _of_mean(values: NDArray[np.float64]) -> tuple[float, int]:
-    """Return the variance of a mean, and its degrees of freedom."""
+    """Return a mean's variance, and its degrees of freedom."""
     return float(values.var(ddof=1)) / len(values), len(values) - 1
 
 

@@ -34,9 +34,9 @@ It is 1 for equal tops, −1 for the same candidates in reverse, and −6k² / (
 Shapes: N questions, A languages of questions, L languages of candidates, P pairs of rankings, K places of a top.
 Arguments that several functions take:
 
-- k: size of the top, at most the size of the pool
+- k: size of the top, at most the pool's
 - hits: number of relevant candidates in the top k, h, `(N,)`
-- relevant, others: number of relevant and of other candidates of each language, R[l] and N[l], `(N, L)`
+- relevant, others: number of relevant and other candidates per language, R[l] and N[l], `(N, L)`
 - observed, expected, greatest: the shares o, e and m, `(A, L)`
 - own: index of each question language among the candidate languages, −1 if it is missing, `(A,)`
 """
@@ -54,7 +54,7 @@ _NO_ROOM = 1e-12
 """What rounding leaves of m − e = 0."""
 
 _CELLS = 2**22
-"""Comparisons of candidates that are held at once, 4 MiB of them."""
+"""Comparisons between candidates that are held at once, 4 MiB."""
 
 
 def counts(languages: Counts, size: int) -> Counts:

@@ -24,7 +24,7 @@ class PairedTest:
         sd: sample standard deviation of the differences (ddof 1).
         t: mean / (sd / √n); None where sd is 0.
         p: two-sided p-value. If all differences are equal: 1 if they are 0, else 0.
-        low: lower end of the t interval of the mean.
+        low: lower end of the mean's t interval.
         high: upper end, likewise.
     """
 
@@ -78,7 +78,7 @@ def _checked(values: Sequence[float], baseline: Sequence[float]) -> tuple[NDArra
 
 
 def _student(n: int, mean: float, sd: float, spread: float, largest: float, level: float) -> PairedTest:
-    """Return the t-test of a mean of n; `spread` is the range of the differences, `largest` the largest measurement."""
+    """Return the t-test of a mean over n; `spread` is the differences' range, `largest` the largest measurement."""
     if n == 1:
         return PairedTest(n, mean)
     # Unchecked, differences that are equal but for rounding would have a tiny sd and an enormous t.

@@ -26,7 +26,7 @@ class Arm:
     """One way to train, or an untrained encoder.
 
     Attributes:
-        learner: name of the learner, such as `maml`, or of the untrained encoder.
+        learner: the learner's name, such as `maml`, or the untrained encoder's.
         mode: transfer mode; like `recipe` None if nothing is trained.
         encoder: name of the encoder that was trained or scored.
         settings: hash of all other settings: hyper-parameters, steps, precision.

@@ -14,7 +14,7 @@ from metasearch.runs.per_query_results import Ranking
 
 Values = NDArray[np.float64]
 DEPTH = 20
-"""Depth of the rankings in the files of question results, and of mAP@20."""
+"""Depth of stored rankings, and of mAP@20."""
 
 
 class BiasFigures(NamedTuple):
@@ -22,7 +22,7 @@ class BiasFigures(NamedTuple):
 
     Attributes:
         bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
-        correlation: rank correlation of the top k of a question and of its translations.
+        correlation: rank correlation between the top k of a question and its translations.
     """
 
     bias: float

@@ -57,13 +57,13 @@ class ArmComparison:
 
     Attributes:
         seeds: seeds of the arm on these folds, as far as they were used.
-        baseline: mean of the baseline over languages, and its deviation; `value` is that of the arm.
+        baseline: the baseline's mean over languages, and its deviation; `value` is the arm's.
         training: the main interval and its p-value; None if nothing was trained twice.
         holm: its p-value after Holm's correction over all compared arms.
         interval: paired bootstrap interval over articles, for fixed models.
         by_fold: fold → difference.
         languages: language of the questions, or language pair → difference.
-        level: level of the intervals; 1 - level is α of the tests.
+        level: confidence level of intervals; 1 - level is the tests' α.
     """
 
     arm: Arm
@@ -97,7 +97,7 @@ class ArmComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All arms of a study compared with one of them.
+    """A study's arms compared with one of them.
 
     `study`, `task`, `measure` and `pool` are names; `resamples` and `seed` are the bootstrap's, `level` its intervals'.
     `arms` are in the order of the study, and `missing` says what could not be compared or read, one sentence each.
@@ -194,7 +194,7 @@ def compare(
         measure: name of the measure; by default the task's.
         pool: name of the pool; by default the task's.
         level: level of the intervals.
-        resamples: number of resamples of the bootstrap.
+        resamples: number of bootstrap resamples.
         seed: seed of the resamples; the same seed gives the same bits.
 
     Raises:

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Runs = tuple[Scored, ...]
 """Runs of one arm on one fold, one for each seed."""
 Rows = Sequence[NDArray[np.int64]]
-"""Unit of each question of each cell."""
+"""Unit of each question, per cell."""
 Values = Sequence[Sequence[Sequence[Array]]]
 """Of each cell and seed, the measure of each question, or what is predicted and gold."""
 
@@ -31,7 +31,7 @@ class Sample:
     """An arm's results per question in a fold; seeds are averaged.
 
     Attributes:
-        cells: pool, language and candidates, C of them; `ids` are the questions of each.
+        cells: pool, language and candidates, C in all; `ids` are their questions.
         clusters: article of each distinct question, from 0, `(U,)`; the question itself if articles cannot be drawn.
         one_article: whether all questions are of one article, which cannot be resampled.
         statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
@@ -83,7 +83,7 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
 
 
 def _clusters(units: Mapping[str, int], articles: Mapping[str, str]) -> tuple[NDArray[np.int64], bool]:
-    """Return the article of each question, or the question itself and True if all are of one article."""
+    """Return each question's article, or the question itself and True if all share one article."""
     # A question and an article may have the same name.
     names = [("article", articles[unit]) if unit in articles else ("question", unit) for unit in units]
     number = {name: i for i, name in enumerate(sorted(set(names)))}
@@ -187,7 +187,7 @@ class Figure:
     Attributes:
         observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
         resampled: the measure on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
-        clusters: number of articles that are resampled, or of questions if `one_article`.
+        clusters: number of resampled articles, or questions if `one_article`.
     """
 
     observed: Array
@@ -199,7 +199,7 @@ class Figure:
 def figures(
     runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection, resamples: int, seed: int
 ) -> dict[Runs, Figure]:
-    """Return the figure of each group of runs; resample b of a fold has the same articles for every arm."""
+    """Return each group's figure; resample b of a fold has the same articles for every arm."""
     folds: dict[int, dict[Runs, Sample]] = {}
     for group in runs:
         own = folds.setdefault(group[0].fold, {})

@@ -99,7 +99,7 @@ def read_study(
     """Return the scores of runs and studies as one study. Duplicate runs count once.
 
     Args:
-        paths: folders of studies and runs, and TREC run files of other systems.
+        paths: study and run folders, and TREC run files of other systems.
         task: name of the task, where the runs have scores on several.
         any_version: combine also what different versions of metasearch and its libraries made.
         data: task and data of the TREC run files (`metasearch.evaluation.study.trec_runs`); its fold is not read.

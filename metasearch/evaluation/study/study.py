@@ -36,7 +36,7 @@ class Run:
     The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
 
     Attributes:
-        kept: results of each test question, of a TREC run file; None for a folder, which has files of them.
+        kept: per-query results of a TREC run file; None for a folder, which stores them.
     """
 
     path: Path
@@ -93,7 +93,7 @@ class Study:
     """Everything that runs and studies have on one task.
 
     Attributes:
-        data: fingerprint of all data of the task.
+        data: fingerprint of the task's data.
         arms: labelled arms, in the order in which they were read.
         scored: each arm on each fold with each seed, if it is there.
         missing: what a study lacks, one sentence each.
@@ -170,6 +170,6 @@ class Study:
 
 
 def abridged(missing: Sequence[str]) -> str:
-    """Return the first missing item and the number of further ones, for the end of an error."""
+    """Return the first missing item and the number of others, for the end of an error."""
     more = f", and {len(missing) - 1} more" if missing[1:] else ""
     return f": {missing[0]}{more}" if missing else ""
