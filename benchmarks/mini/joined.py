@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
 from metasearch.compress.output import whole
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.seeding import stream
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError

@@ -18,12 +18,11 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.loops import OuterStep
 from benchmarks.speed.sentence_transformers_loop import Peer
 from metasearch.config.distillation import Stage
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.pipelines.distill.sources import Source
-from metasearch.pipelines.distill.stage import build_stage_learner
-from metasearch.pipelines.distill.target_cache import cached_targets
+from metasearch.pipelines.distill.stage import build_stage_learner, pair_lengths
+from metasearch.pipelines.distill.target_cache import TargetCache
 from metasearch.pipelines.factory import make_gradients
 
 PEER = "st-live"
@@ -36,7 +35,7 @@ def measure(
     kind, options, wanted = build_stage_learner(stage, "stage")
     assert wanted is not None
     began = clock()
-    batches = Batches(pairs, Source.lengths(pairs, student), batch, seed=0)
+    batches = Batches(pairs, pair_lengths(pairs, student), batch, seed=0)
     counting = clock() - began
     drawn = [[pairs[i] for step in steps_of(number, ends) for i in batches.rows(step)] for number in range(len(ends))]
     used = [pair for pairs_of_round in drawn for pair in pairs_of_round]
@@ -44,7 +43,8 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         texts = [text for pair in used for text in (pair.texts if wanted.translations else [pair.source])]
         began = clock()
-        targets = cached_targets(Path(folder), frozen, texts, "text", "pooled")
+        targets = TargetCache(Path(folder), frozen, "pooled")
+        targets.add(lambda: texts)
         filling = clock() - began
 
         own = Encoder(copy.deepcopy(student.model), student.name, student.max_length)

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from benchmarks.common.clock import Seconds, clock
-from metasearch.data.records import Data
-from metasearch.data.translation import TranslationData
+from metasearch.data.records import Data, TranslationData
 from metasearch.pipelines.factory import load_encoder
 
 SENTENCES = 2000

@@ -20,7 +20,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from benchmarks.common.clock import Seconds, clock
 from metasearch.config.distillation import Stage
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder
 
 Rows = Sequence[dict[str, Any]]

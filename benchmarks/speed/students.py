@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from metasearch.compress.student import with_transformer
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.seeding import stream
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder
 
 LINES = 3000

@@ -26,7 +26,7 @@ from metasearch.algorithms.sets import numbered
 from metasearch.config import registry
 from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.recipe import Loss
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.saved_layout import set_trained_dimensions

@@ -24,7 +24,7 @@ from metasearch.algorithms.base import OuterLoss, Outputs, Reading, TextLearner
 from metasearch.algorithms.sets import numbered
 from metasearch.config.base import Count, FrozenConfig
 from metasearch.config.recipe import Loss
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder
 
 PAPER_STEPS = 105_000

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from metasearch.cli import _options
 from metasearch.config import registry
 from metasearch.config.base import Settings
-from metasearch.data.hub import is_hub_name
+from metasearch.data.locate import is_hub_name
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:

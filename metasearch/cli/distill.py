@@ -9,7 +9,7 @@ import click
 from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder
 from metasearch.config.distill_run import DistillConfig, TextsConfig
-from metasearch.data.hub import is_hub_name
+from metasearch.data.locate import is_hub_name
 from metasearch.errors import ConfigError
 from metasearch.io import near
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.config.corpus import STAGE_SETTINGS, CorpusSettings
+from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.errors import quoted
 
 
@@ -32,8 +32,8 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
     """Clean translations in CORPUS (files and folders) and write PREPARED, for `distill --corpus`.
 
     CORPUS has files such as en-de.tsv, en-de.parquet and Moses pairs such as WikiMatrix.de-en.de, also compressed with
-    gzip or Zstandard, folders that `datasets` saved, and names such as hub:ORG/NAME/en-de. PREPARED is a folder for
-    `datasets.load_from_disk`. PREPARED/report.md counts dropped lines. A stopped command starts from the beginning.
+    gzip, folders that `datasets` saved, and names such as hub:ORG/NAME/en-de. PREPARED is a folder for
+    `datasets.load_from_disk`. PREPARED/report.json counts dropped lines. A stopped command starts from the beginning.
 
     \b
     Examples:
@@ -51,4 +51,5 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
     if as_json:
         click.echo(json.dumps({"corpus": str(output), **done.totals()}, ensure_ascii=False))
         return
-    click.echo(f"{done.summary()}\nreport: {output / 'report.md'}\ntrain: metasearch distill --corpus {quoted(output)}")
+    report = output / "report.json"
+    click.echo(f"{done.summary()}\nreport: {report}\ntrain: metasearch distill --corpus {quoted(output)}")

@@ -70,4 +70,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _is_text(path: Path) -> bool:
-    return unpacked(path.name).endswith(SUFFIXES) or recognise(path) is not None
+    if unpacked(path.name).endswith(SUFFIXES):
+        return True
+    part = recognise(path)
+    return part is not None and not part.columns

@@ -12,11 +12,11 @@ from typing import Any, Literal, Self
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from metasearch.config.languages import parse_sides, parse_tag
+from metasearch.config.languages import parse_tag
 
 Kind = Literal["mono", "bi", "multi"]
 _KINDS: tuple[Kind, ...] = ("mono", "bi", "multi")
-_MULTI = re.compile(r"(?P<query>[^{}]+)_\{(?P<many>[^{}]+)\}")
+_VARIANT = re.compile(r"(?P<query>[^{}_]+)_(?P<candidates>[^{}_,]+|\{[^{}]+\})")
 
 
 class _Parsed:
@@ -48,14 +48,12 @@ class Variant(_Parsed):
     def parse(cls, text: str) -> Self:
         """Parse `el_ar` or `el_{ar,el}`; `ValueError` explains a mistake."""
         text = text.strip()
-        if sides := parse_sides(text):
-            return cls(sides[0], sides[1:])
-        wrong = f"'{text}' is not a language variant; write el_ar or el_{{ar,el}}"
-        match = _MULTI.fullmatch(text)
+        wrong = f"'{text}' is not a language variant; write el_ar or el_{{ar,el}}, and regions with a hyphen"
+        match = _VARIANT.fullmatch(text)
         if match is None:
             raise ValueError(wrong)
         try:
-            query, *candidates = map(parse_tag, (match["query"], *match["many"].split(",")))
+            query, *candidates = map(parse_tag, (match["query"], *match["candidates"].strip("{}").split(",")))
         except ValueError as error:
             raise ValueError(f"{wrong}: {error}") from None
         if len(set(candidates)) < len(candidates):

@@ -6,7 +6,7 @@ from metasearch.config.base import Flag, Positive, Seed, Settings
 from metasearch.config.distillation import Distillation, RoleName, Stage
 from metasearch.config.run import ComputeConfig, Folders
 
-TargetType = Literal["fp32", "fp16", "int8"]
+TargetType = Literal["fp32", "fp16"]
 
 
 class RolesConfig(Settings):
@@ -59,7 +59,7 @@ class DistillConfig(Settings):
     targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR", complete="folders")] = None
     """Folder for the embeddings of frozen encoders; by default in the run."""
     target_type: Annotated[TargetType, Flag(name="--teacher-cache-dtype")] = "fp32"
-    """Number format of these embeddings; fp16 and int8 take a half or a quarter of the space."""
+    """Number format of these embeddings; fp16 takes half of the space."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed for batches, dropout and the student."""
     max_steps: Positive | None = None

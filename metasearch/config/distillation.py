@@ -1,4 +1,4 @@
-"""Recipes with several stages, declared in `tasks/distillation/*.yaml`.
+"""Recipes with several stages, declared in `tasks/distillation/*.yaml`, and the pairs of a corpus that a stage uses.
 
 Three roles take part. The *teacher* is frozen. The *assistant* has the student's vocabulary and the full size, and is
 taught first. The *student* is made of the assistant, or given, and is what comes out.
@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, Positive, require_work
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.base import Contradiction, Count, Flag, FrozenConfig, Length, Positive, Settings, require_work
+from metasearch.config.languages import Language
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.errors import ConfigError, nearest
 
@@ -21,6 +21,42 @@ _MONITORS: dict[str, tuple[Monitor, ...]] = {
     "scored": ("spearman", "loss"),
     "entailment": ("loss",),
 }
+
+
+DEFAULT_PIVOT = "en"
+Balance = Literal["none", "file", "language"]
+STAGE_SETTINGS = frozenset({"max_lines", "max_tokens", "normalise", "balance", "dev"})
+"""Settings of a corpus that belong to a stage, and not to its preparation."""
+
+
+class CorpusSettings(Settings):
+    """The pairs to read from a parallel corpus, and their shares in training.
+
+    The multi-stage distillation paper reads 300,000 pairs of a file in stages 2 and 3 and 500,000 in stages 1 and 4,
+    drops pairs with a side over 250 characters, and balances by file. The EMA teacher paper drops pairs with a side
+    over 128 tokens, and balances by language.
+
+    Attributes:
+        balance: `file` or `language` gives each the same share of an epoch; `none` takes every pair once.
+        dev: pairs of each language that are held out of training.
+    """
+
+    pivot: Annotated[Language, Flag(metavar="TAG")] = DEFAULT_PIVOT
+    """Language on one side of every file."""
+    languages: Annotated[tuple[Language, ...], Flag(metavar="TAGS", comma=True)] = ()
+    """Languages of the translations, such as de,fr; by default all."""
+    only: Annotated[tuple[str, ...], Flag(name="--corpora", metavar="NAMES", comma=True)] = ()
+    """Corpora to read, such as TED2020; by default all."""
+    max_lines: Count = 0
+    """Pairs to read from each file; 0 reads all."""
+    max_chars: Count = 0
+    """Longest side of a pair in characters; 0 takes any."""
+    max_tokens: Count = 0
+    """Longest side of a pair in tokens, special tokens included; 0 takes any."""
+    normalise: bool = False
+    """Write compatible characters, quotes and dashes in one way each."""
+    balance: Balance = "none"
+    dev: Count = 0
 
 
 class Student(FrozenConfig):

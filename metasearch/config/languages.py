@@ -6,6 +6,7 @@ case and `_` for `-`; output has the case of RFC 5646, section 2.1.1. Languages 
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -116,39 +117,19 @@ def parse_pair(text: str, known: Collection[str]) -> tuple[str, str]:
 
     `known` languages distinguish the region in `pt-br-de` from a language.
     """
-    pairs = _splits(text, "-")
+    parts = text.strip().split("-")
+    pairs = []
+    for end in range(1, len(parts)):
+        with suppress(ValueError):
+            pairs.append((parse_tag("-".join(parts[:end])), parse_tag("-".join(parts[end:]))))
     if not pairs:
         raise ValueError(f"'{text}' is not a pair of languages such as ar-en")
-    read = [pair for pair in pairs if set(pair) <= set(known)]
-    if not read:
-        least = min(pairs, key=lambda pair: len(set(pair) - set(known)))
-        foreign = ", ".join(language for language in dict.fromkeys(least) if language not in known)
-        raise ValueError(f"{foreign} is not a language of the task")
-    return _only(text, read, "write regions with an underscore, such as pt_BR-en")
-
-
-def parse_sides(text: str) -> tuple[str, str] | None:
-    """Return the two languages in `pt-BR_en` or `el_ar`, in canonical form; None if it is no pair of languages."""
-    pairs = list(_splits(text, "_"))
-    if len(pairs) > 1:
-        pairs = [pair for pair in pairs if all(map(parse_name, pair))] or pairs
-    return _only(text, pairs, "write regions with a hyphen, such as pt-BR_en") if pairs else None
-
-
-def _splits(text: str, separator: str) -> list[tuple[str, str]]:
-    """Return every way to read a text as two tags with a separator between them."""
-    parts = text.strip().split(separator)
-    found = []
-    for end in range(1, len(parts)):
-        try:
-            found.append((parse_tag(separator.join(parts[:end])), parse_tag(separator.join(parts[end:]))))
-        except ValueError:
-            continue
-    return found
-
-
-def _only(text: str, pairs: list[tuple[str, str]], advice: str) -> tuple[str, str]:
-    if len(pairs) > 1:
-        readings = " or ".join(f"{first} and {second}" for first, second in pairs)
-        raise ValueError(f"'{text}' can be read as {readings}; {advice}")
-    return pairs[0]
+    least = min(pairs, key=lambda pair: len(set(pair) - set(known)))
+    if foreign := [language for language in dict.fromkeys(least) if language not in known]:
+        raise ValueError(f"{', '.join(foreign)} is not a language of the task")
+    read = [f"{first} and {second}" for first, second in pairs if {first, second} <= set(known)]
+    if len(read) > 1:
+        raise ValueError(
+            f"'{text}' can be read as {' or '.join(read)}; write regions with an underscore, such as pt_BR-en"
+        )
+    return least

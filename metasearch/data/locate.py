@@ -1,15 +1,18 @@
-"""Finds the folder that holds a task's files, or says where to get them."""
+"""Finds the folder that holds a task's files, or says where to get them; fetches data sets of the Hugging Face hub."""
 
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.hub import fetch, is_hub_name
-from metasearch.errors import DataError
+from metasearch.errors import DataError, HubError, first_line
 
 VARIABLE = "METASEARCH_DATA"
 _DEPTH = 3
+
+HUB = "hub:"
+_TEXT = (".csv", ".tsv", ".jsonl", ".txt")
+_FILES = ["*.parquet", *(f"*{suffix}{packed}" for suffix in _TEXT for packed in ("", ".gz"))]
 
 
 def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
@@ -76,3 +79,29 @@ def _folders(root: Path) -> Iterator[Path]:
         # Sorted, since folders come in an order of the file system's own, and the first of equals is taken.
         below = (folder / name for folder in level for name in _list(folder) if not name.startswith("."))
         level = sorted(path for path in below if os.path.isdir(path))
+
+
+# The Hugging Face hub.
+
+
+def is_hub_name(source: object) -> bool:
+    """Return whether a source is a name such as `hub:mteb/nfcorpus`."""
+    return isinstance(source, str) and source.startswith(HUB)
+
+
+def fetch(name: str) -> Path:
+    """Return the local path of `hub:ORG/NAME`, or of a file or folder in it: `hub:org/name/data/train.parquet`."""
+    from huggingface_hub import snapshot_download  # takes a second, which other data need not wait for
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    org, _, rest = name.removeprefix(HUB).partition("/")
+    dataset, _, inside = rest.partition("/")
+    try:
+        # Only the named part: a data set may have a folder for each of a thousand language pairs.
+        wanted = [inside, *(f"{inside}/{name}" for name in _FILES)] if inside else _FILES
+        folder = Path(snapshot_download(f"{org}/{dataset}", repo_type="dataset", allow_patterns=wanted))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise HubError(f"{name}: {first_line(error)}") from None
+    if not (folder / inside).exists():
+        raise HubError(f"{name}: data set {org}/{dataset} has no rows in '{inside}'")
+    return folder / inside

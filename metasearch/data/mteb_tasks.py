@@ -17,8 +17,7 @@ from metasearch.config.measure import Measure
 from metasearch.config.task import Folds, Source, Task
 from metasearch.data.documents.languages import detector
 from metasearch.data.readers.beir import JudgedText, Judgement, judged_data
-from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translation import Translation, TranslationData
+from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData, Translation, TranslationData
 from metasearch.errors import ConfigError, DataError, HubError, first_line, nearest
 
 PREFIX = "mteb:"

@@ -1,24 +1,34 @@
-"""Results of readers: questions and candidates for retrieval, or scored pairs for similarity.
+"""Results of readers: questions and candidates for retrieval, scored pairs for similarity, or translations.
 
-`metasearch.data.translation` has the records of translation tasks. All data has *groups*, units that must not straddle
-train, dev and test: articles in retrieval, rows in similarity. A group has the same content in each language.
+All data has *groups*, units that must not straddle train, dev and test: articles in retrieval, rows in similarity. A
+group has the same content in each language.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from metasearch.config.recipe import Role
 from metasearch.config.task import Kind
-from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
 if TYPE_CHECKING:
     from metasearch.data.benchmark import Benchmark
+
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, tuple[Item, ...]]:
+    """Group items by key; keys and items keep their order."""
+    table: dict[Key, list[Item]] = {}
+    for item in items:
+        table.setdefault(key(item), []).append(item)
+    return {value: tuple(of_value) for value, of_value in table.items()}
 
 
 class Example(Protocol):
@@ -118,6 +128,29 @@ class ScoredPair:
         return (f"{5 * self.score:.1f}  {self.text1}  |  {self.text2}",)
 
 
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A text in the pivot language, which the teacher knows, and its translation."""
+
+    source: str
+    target: str
+    languages: tuple[str, str]
+
+    roles: ClassVar[Mapping[str, Role]] = {"source": "text", "target": "text"}
+    ids: ClassVar[tuple[str, ...]] = ()
+    score: ClassVar[None] = None
+    answers: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Source and target."""
+        return self.source, self.target
+
+    def lines(self) -> tuple[str, ...]:
+        """Return both texts in one line."""
+        return (f"{self.source}  |  {self.target}",)
+
+
 @dataclass(frozen=True)
 class RetrievalData:
     """Questions and candidates, in a fixed order that also breaks ties in rankings.
@@ -144,7 +177,7 @@ class RetrievalData:
     ) -> "RetrievalData":
         """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
 
-        Each row is a query and a document, which answers it unless `relevance` is 0. See
+        A path is a file of rows (CSV, TSV, JSON lines, Parquet), a folder of `datasets`, or a BEIR folder. Each row is a query and a document, which answers it unless `relevance` is 0. See
         `metasearch.data.retrieval_data` for the columns, the languages and the groups.
 
         Args:
@@ -164,18 +197,6 @@ class RetrievalData:
         from metasearch.data.retrieval_data import read_labels  # which makes this class
 
         return read_labels(rows, columns, languages)
-
-    @classmethod
-    def read(
-        cls, path: "str | Path", columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()
-    ) -> "RetrievalData":
-        """Return the data in a file of labelled rows, or in a BEIR folder (`metasearch.data.readers.beir`).
-
-        Rows are CSV, TSV, JSON lines, Parquet or a folder of `datasets`.
-
-        Arguments and errors as in `from_rows`.
-        """
-        return cls.from_rows(path, columns, languages)
 
     def benchmark(self, arrangements: "str | Sequence[str]" = (), **settings: Any) -> "Benchmark":
         """Return a benchmark with this data: folds between groups, measures and arrangements.
@@ -290,6 +311,56 @@ class SimilarityData:
     def describe(self) -> str:
         """Return the size in words, such as `300 pairs in 6 language pairs`."""
         return f"{len(self.pairs)} pairs in {len(self.by_languages)} language pairs"
+
+
+@dataclass(frozen=True)
+class TranslationData:
+    """Pairs of a text in the pivot language (`source`) and its translation (`target`), in a fixed order.
+
+    The pairs of one language are one file: its texts are what a text of the other side is searched among. So a file
+    is the unit that is never cut, a *group* in the sense of `metasearch.data.records`; its name is its language.
+
+    Attributes:
+        pairs: file after file; the order within a file breaks ties in rankings.
+        named: name → languages over which a mean is reported, such as `14` → `ara`, `cmn`, ...; also languages
+            that have no pairs.
+        given: the split of each file where the data comes split; empty otherwise.
+    """
+
+    pairs: tuple[Translation, ...]
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    kind: ClassVar[Kind] = "translation"
+
+    @cached_property
+    def by_language(self) -> dict[str, tuple[Translation, ...]]:
+        """Pairs by the language of the translation, in file order."""
+        return grouped(self.pairs, lambda pair: pair.languages[1])
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Files by the language of their translations, in the task's order."""
+        return tuple(self.by_language)
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages that have texts, the pivot among them."""
+        return frozenset(code for pair in self.pairs for code in pair.languages)
+
+    def select(self, groups: Collection[str]) -> "TranslationData":
+        """Return the data in these files."""
+        wanted = set(groups)
+        return replace(self, pairs=tuple(pair for pair in self.pairs if pair.languages[1] in wanted))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that an evaluation can see."""
+        return fingerprint_of((*p.languages, p.source, p.target) for p in self.pairs)
+
+    def describe(self) -> str:
+        """Return the size in words, such as `32692 translations, in 36 languages`."""
+        return f"{len(self.pairs)} translations, in {len(self.by_language)} languages"
 
 
 Data = RetrievalData | SimilarityData | TranslationData

@@ -34,7 +34,7 @@ from metasearch.data.documents.languages import detect_all
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
-from metasearch.data.hub import fetch, is_hub_name
+from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
 from metasearch.data.readers import beir
 from metasearch.data.readers.base import Text, joined, problem

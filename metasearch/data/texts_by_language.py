@@ -16,8 +16,7 @@ from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import text_lines, unpacked
 from metasearch.data.parallel.files import recognise
-from metasearch.data.records import Data, texts_of
-from metasearch.data.translation import TranslationData
+from metasearch.data.records import Data, TranslationData, texts_of
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
 
@@ -90,12 +89,13 @@ def _files(path: Path) -> list[Path]:
 
 def _sides(path: Path) -> list[tuple[str, int | None]]:
     """Return the languages of a file, each with its column in a TSV file; none where the name does not tell."""
-    if file := recognise(path):
-        if not file.sides:
-            return [(language, column) for column, language in enumerate(file.languages)]
-        own = file.sides.index(unpacked(path.name))
-        return [(file.languages[own], None)]
-    stem, _, suffix = unpacked(path.name).rpartition(".")
+    name = unpacked(path.name)
+    part = recognise(path)
+    if part and not part.columns:
+        if len(part.paths) == 1:
+            return [(language, column) for column, language in enumerate(part.languages)]
+        return [(part.language if name == part.path.name else part.pivot, None)]
+    stem, _, suffix = name.rpartition(".")
     tag = parse_name(stem) if suffix == "txt" else ""
     return [(tag, None)] if tag else []
 

@@ -11,10 +11,8 @@ from metasearch.config.recipe import Episodes, Recipe
 from metasearch.config.seeding import stream
 from metasearch.config.task import PHASES, Phase
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.folds import hold_out
-from metasearch.data.labels import with_labels
-from metasearch.data.records import Data, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translation import TranslationData
+from metasearch.data.folds import hold_out, with_labels
+from metasearch.data.records import Data, Question, RetrievalData, ScoredPair, SimilarityData, TranslationData
 from metasearch.episodes.episode import Embed, Episode, LabelledSet, Triplet
 from metasearch.episodes.triplets import NearestCandidates, TripletSampler
 from metasearch.errors import ConfigError, DataError

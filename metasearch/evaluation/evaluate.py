@@ -17,8 +17,7 @@ from metasearch.config.measure import (
     Pool,
 )
 from metasearch.config.run import Precision
-from metasearch.data.records import Data, RetrievalData, SimilarityData
-from metasearch.data.translation import TranslationData
+from metasearch.data.records import Data, RetrievalData, SimilarityData, TranslationData
 from metasearch.encoders.pool_scores import expanded
 from metasearch.encoders.protocols import TextEncoder, TextReranker
 from metasearch.errors import ConfigError, DataError, MetasearchError, require_known

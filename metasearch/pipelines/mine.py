@@ -31,11 +31,6 @@ def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) 
         raise ConfigError(
             f"task '{benchmark.task.task}' is a {data.kind} task; negatives are mined for retrieval tasks"
         )
-    if config.range_max is not None and config.range_max - config.range_min < config.negatives:
-        raise ConfigError(
-            f"--range-min {config.range_min} and --range-max {config.range_max} leave "
-            f"{max(config.range_max - config.range_min, 0)} candidates for {config.negatives} negatives"
-        )
     languages = [normalise_tag(tag) for tag in config.languages] or sorted(data.languages)
     for tag in languages:
         require_known("language", tag, data.languages)
@@ -62,7 +57,7 @@ def mine_rows(data: RetrievalData, embed: Embed, languages: list[str], config: M
         for language in languages:
             for positive in answers.get(language, ()):
                 found = nearest.near(question, positive, own, [language], config.relative_margin)
-                chosen = found[config.range_min : config.range_max][: config.negatives]
+                chosen = found[: config.negatives]
                 if len(chosen) < config.negatives:
                     few[language] += 1
                     continue

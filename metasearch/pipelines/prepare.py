@@ -30,28 +30,24 @@ from numpy.typing import NDArray
 
 from metasearch.compress.output import whole
 from metasearch.config import yaml
-from metasearch.config.corpus import STAGE_SETTINGS, CorpusSettings
+from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag, primary_language
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.languages import detector
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
-from metasearch.data.parallel.files import Part, find
-from metasearch.data.parallel.reading import Sides, clean, read_sides
+from metasearch.data.parallel.files import Part, Sides, clean, find, read_sides
 from metasearch.data.parallel.saved import COLUMNS, REPORT, read_batches, write_table
 from metasearch.data.report import Report
 from metasearch.errors import ConfigError, RunFolderError, nearest
-from metasearch.io import atomic_write_all, require_room
+from metasearch.io import atomic_write, require_room
 from metasearch.runs.callbacks import SILENT, Callback
-from metasearch.runs.markdown import markdown
 
 LINES = 2**14
 """Lines of a block."""
 _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
-_SHOWN = 20
-"""Dropped lines that the report shows."""
 
 
 class Block(NamedTuple):
@@ -143,7 +139,6 @@ class Preparation:
     reports: tuple[Report, ...]
     ignored: tuple[str, ...]
     exclude: tuple[str, ...]
-    sha256: str
     size: int
 
     @property
@@ -169,32 +164,22 @@ class Preparation:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items()) or "none"
         return f"lines read: {sizes['lines read']:,}\ndropped: {reasons}\npairs: {sizes['pairs kept']:,}"
 
-    def files(self, folder: Path) -> dict[Path, str]:
-        """Return path → text of the report, as Markdown and as JSON."""
-        examples = [line for report in self.reports for line in report.examples]
-        rows, parts = [], []
-        for part, report in zip(self.parts, self.reports, strict=True):
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
-            counts = [f"{report.read:,}", f"{part.pairs:,}", reasons]
-            rows.append([part.corpus, f"{part.pivot}-{part.language}", *counts])
-            tree = {"read": report.read, "pairs": part.pairs, "dropped": dict(report.dropped)}
-            parts.append({"paths": [str(path) for path in part.paths], **tree})
-        tests = ", ".join(self.exclude) or "none; pass --exclude TASK or FILE"
-        text = [
-            "# Prepared corpus",
-            markdown(["", "count"], [[name, f"{value:,}"] for name, value in self.totals().items()]),
-            f"Test sets whose texts were dropped: {tests}.",
-            markdown(["corpus", "languages", "lines read", "pairs kept", "dropped"], rows, left=2),
+    def tree(self) -> dict[str, Any]:
+        """Return the counts of all files, and examples of dropped lines."""
+        parts = [
+            {
+                "paths": [str(path) for path in part.paths],
+                "corpus": part.corpus,
+                "languages": [part.pivot, part.language],
+                "read": report.read,
+                "pairs": part.pairs,
+                "dropped": dict(report.dropped),
+            }
+            for part, report in zip(self.parts, self.reports, strict=True)
         ]
-        if examples:
-            text += ["Examples of dropped lines:", "\n".join(f"- `{line}`" for line in examples[:_SHOWN])]
-        if self.ignored:
-            text.append(f"Files without training text: {', '.join(self.ignored[:_SHOWN])}")
-        whole = {**self.totals(), "dropped": dict(self.dropped), "parts": parts, "examples": examples}
-        whole |= {"ignored": self.ignored, "exclude": self.exclude}
-        whole["sha256"] = {"data-00000-of-00001.arrow": self.sha256}
-        content = json.dumps(whole, ensure_ascii=False, indent=1)
-        return {folder / "report.md": "\n\n".join(text) + "\n", folder / REPORT: f"{content}\n"}
+        examples = [line for report in self.reports for line in report.examples]
+        found = {"dropped": dict(self.dropped), "parts": parts, "examples": examples}
+        return {**self.totals(), **found, "ignored": self.ignored, "exclude": self.exclude}
 
 
 def prepare_corpus(
@@ -235,92 +220,78 @@ def prepare_corpus(
     chosen = yaml.check(dict(settings or {}), CorpusSettings, "settings of the corpus")
     parts, ignored = find([Path(path) for path in paths], chosen)
     tests = tuple(_test_set(name, data, include) for name in dict.fromkeys(exclude))
-    twice = [name for name, count in Counter(test.name for test in tests).items() if count > 1]
-    if twice:
-        raise ConfigError(f"--exclude: duplicate name '{twice[0]}'; rename a file")
+    names = [test.name for test in tests]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise ConfigError(f"--exclude: duplicate name '{twice}'; rename a file")
     languages = tuple(primary_language(normalise_tag(language)) for language in detect)
     _check_languages(languages, parts)
     cleaner = Cleaner(chosen, across, languages, tests)
-    with whole(folder) as new, _pool(cleaner, processes) as each:
+    with whole(folder) as new, _pool(cleaner, processes) as clean_blocks:
         # Of compressed files the texts take more.
         size = sum(path.stat().st_size for part in parts for path in part.paths if path.is_file())
         require_room(new, 2 * size, "the texts, twice while duplicates are found,")
-        scan = _Scan(new / "work", parts)
-        lines = 0
-        for block in each(_blocks(parts)):
-            scan.add(block)
-            lines += block.lines
-            callback.on_prepare("lines read", lines, 0)
-        sha256 = write_table(new, scan.pairs(chosen.max_lines, callback))
-        counted = scan.finish()
+        lines = CleanLines(new / "work", parts)
+        lines.write(clean_blocks(_blocks(parts)), callback)
+        sha256 = write_table(new, lines.distinct(callback))
+        shutil.rmtree(new / "work")
+        for part, report in zip(parts, lines.reports, strict=True):
+            report.require_pairs(part.path)
+        kept = tuple(replace(part, pairs=report.kept) for part, report in zip(parts, lines.reports, strict=True))
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
-        excluded = tuple(test.name for test in tests)
-        done = Preparation(counted, tuple(scan.reports), ignored, excluded, sha256, size)
-        atomic_write_all(done.files(new))
+        done = Preparation(kept, tuple(lines.reports), ignored, tuple(names), size)
+        content = {**done.tree(), "sha256": {"data-00000-of-00001.arrow": sha256}}
+        atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
     return done
 
 
-class _Scan:
-    """Keeps cleaned lines in files in `folder` until duplicates are known."""
+class CleanLines:
+    """Cleaned lines in files in `folder`, until duplicates are known; counts lines in `reports`."""
 
     def __init__(self, folder: Path, parts: Sequence[Part]) -> None:
-        import pyarrow
-
-        self._arrow = pyarrow
         folder.mkdir()
-        self._folder, self._parts = folder, parts
-        self._texts, self._hashes = folder / "texts.arrow", folder / "hashes"
-        kinds = {"source": pyarrow.string(), "target": pyarrow.string(), "line": pyarrow.int64()}
-        self._schema = pyarrow.schema(kinds)
-        self._file, self._hash_file = self._texts.open("wb"), self._hashes.open("wb")
-        self._writer = pyarrow.ipc.new_stream(self._file, self._schema)
-        self._blocks: list[int] = []
+        self._texts, self._hashes, self._parts = folder / "texts.arrow", folder / "hashes", parts
+        self._numbers: list[int] = []
+        """Number of the part of each block."""
         self.reports = [Report() for _ in parts]
-        self._kept = [0] * len(parts)
 
-    def add(self, block: Block) -> None:
-        """Write a block and count its lines."""
-        report, place = self.reports[block.part], self._parts[block.part].path
-        report.read += block.lines
-        for number, reason in block.dropped:
-            report.drop(reason, f"{place}:{number}")
-        self._writer.write_batch(self._arrow.record_batch(list(block.texts), schema=self._schema))
-        self._hash_file.write(block.hashes)
-        self._blocks.append(block.part)
+    def write(self, blocks: Iterable[Block], callback: Callback) -> None:
+        """Write blocks, and count the lines that are dropped."""
+        import pyarrow as arrow
 
-    def pairs(self, max_lines: int, callback: Callback) -> Iterator[Any]:
-        """Yield the pairs that stay, as batches of Arrow with the columns of a prepared corpus."""
-        for open_file in (self._writer, self._file, self._hash_file):
-            open_file.close()
+        schema = arrow.schema({"source": arrow.string(), "target": arrow.string(), "line": arrow.int64()})
+        lines = 0
+        with (
+            self._texts.open("wb") as file,
+            self._hashes.open("wb") as hashes,
+            arrow.ipc.new_stream(file, schema) as writer,
+        ):
+            for block in blocks:
+                report, place = self.reports[block.part], self._parts[block.part].path
+                report.read += block.lines
+                for number, reason in block.dropped:
+                    report.drop(reason, f"{place}:{number}")
+                writer.write_batch(arrow.record_batch(list(block.texts), schema=schema))
+                hashes.write(block.hashes)
+                self._numbers.append(block.part)
+                lines += block.lines
+                callback.on_prepare("lines read", lines, 0)
+
+    def distinct(self, callback: Callback) -> Iterator[Any]:
+        """Yield the pairs without duplicates, as batches of Arrow with the columns of a prepared corpus."""
+        import pyarrow as arrow
+
         first = find_first(self._hashes)
-        start = done = 0
-        for part, batch in zip(self._blocks, read_batches(self._texts), strict=True):
-            stays = first[start : start + len(batch)]
-            start += len(batch)
-            report, place = self.reports[part], self._parts[part].path
-            room = max_lines - self._kept[part] if max_lines else len(batch)
-            over = np.flatnonzero(stays)[room:]
+        done = 0
+        for number, batch in zip(self._numbers, read_batches(self._texts), strict=True):
+            part, stays = self._parts[number], first[done : done + len(batch)]
             lines = batch.column("line").to_pylist()
             for i in np.flatnonzero(~stays).tolist():
-                report.drop("duplicate", f"{place}:{lines[i]}")
-            for i in over:
-                report.drop(f"after the first {max_lines} pairs of a file", f"{place}:{lines[i]}")
-            stays[over] = False
-            self._kept[part] += int(stays.sum())
+                self.reports[number].drop("duplicate", f"{part.path}:{lines[i]}")
             done += len(batch)
             callback.on_prepare("pairs written", done, len(first))
-            yield self._add_labels(batch.filter(self._arrow.array(stays)), self._parts[part])
-
-    def _add_labels(self, batch: Any, part: Part) -> Any:
-        labels = [self._arrow.repeat(text, len(batch)) for text in (part.pivot, part.language, part.corpus)]
-        return self._arrow.record_batch([batch.column("source"), batch.column("target"), *labels], list(COLUMNS))
-
-    def finish(self) -> tuple[Part, ...]:
-        """Remove the files; return the parts with their numbers of pairs. `DataError` if one has none."""
-        for part, report in zip(self._parts, self.reports, strict=True):
-            report.require_pairs(part.path)
-        shutil.rmtree(self._folder)
-        return tuple(replace(part, pairs=pairs) for part, pairs in zip(self._parts, self._kept, strict=True))
+            own = batch.filter(arrow.array(stays))
+            labels = [arrow.repeat(text, len(own)) for text in (part.pivot, part.language, part.corpus)]
+            yield arrow.record_batch([own.column("source"), own.column("target"), *labels], list(COLUMNS))
 
 
 def find_first(path: Path) -> NDArray[np.bool_]:

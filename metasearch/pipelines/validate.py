@@ -12,9 +12,8 @@ from metasearch.config.run import DataConfig
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.data.folds import Split
-from metasearch.data.records import SimilarityData
+from metasearch.data.records import SimilarityData, grouped
 from metasearch.data.translate.train import described
-from metasearch.data.translation import grouped
 from metasearch.encoders.open import check_name
 from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError

@@ -13,7 +13,7 @@ from metasearch.algorithms.distill import Distill
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss, MaxLength
 from metasearch.config.seeding import stream
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.input_module import BY_TOKEN

@@ -13,7 +13,7 @@ from helpers.small import SmallEncoder, SmallNet
 from metasearch.algorithms.ema import EMA, share
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.episodes.episode import Episode, LabelledSet
 
 EXACT = 1e-10

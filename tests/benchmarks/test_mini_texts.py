@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.mini import joined, overlap, test_sets
 from helpers.mini import line, written
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 
 ANSWER = "the tower was built by a king who liked bells"

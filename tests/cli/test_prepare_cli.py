@@ -25,8 +25,7 @@ def test_prepare_tells_what_it_kept_and_what_comes_next(files):
     )
     assert report["pairs kept"] + sum(report["dropped"].values()) == 52
     assert said[2] == f"pairs: {52 - long - 2 - report['dropped']['duplicate']}"
-    assert said[-2:] == ["report: my corpus/report.md", "train: metasearch distill --corpus 'my corpus'"]
-    assert "| files  | en-de     |" in (files.parent / "my corpus" / "report.md").read_text()
+    assert said[-2:] == ["report: my corpus/report.json", "train: metasearch distill --corpus 'my corpus'"]
     told = json.loads(metasearch("prepare", "files", "-o", "again", "--max-chars=60", "--json").stdout)
     assert told == {"corpus": "again", **{key: report[key] for key in told if key != "corpus"}}
 

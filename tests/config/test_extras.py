@@ -12,7 +12,6 @@ import pytest
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.study import LauncherConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.formats import text_files
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.study.launchers import open_launcher
@@ -60,13 +59,6 @@ def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypat
     monkeypatch.delitem(sys.modules, "metasearch.pipelines.study.launchers.ray_jobs", raising=False)
     with pytest.raises(error, match=f"needs the package {package}: {re.escape(install_line(extra))}$"):
         use()
-
-
-def test_zstandard_needs_an_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr(text_files, "_zstd", lambda: None)
-    (tmp_path / "a.zst").write_bytes(b"")
-    with pytest.raises(DataError, match=re.escape(install_line("corpora"))):
-        list(text_files.byte_lines(tmp_path / "a.zst"))
 
 
 def test_every_extra_that_the_code_names_is_declared():

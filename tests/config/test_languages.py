@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from helpers.tags import NAMES, written
 from metasearch.config.arrangement import Variant
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import normalise_tag, parse_name, parse_pair, parse_tag
 from metasearch.config.postprocessing import NeutralSettings

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.formats.blank import blank
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.files import recognise
-from metasearch.data.parallel.reading import TokenCounter
+from metasearch.data.parallel.saved import TokenCounter
 from metasearch.errors import DataError
 
 ONE_TWO = [("one", "eins"), ("two", "zwei")]
@@ -219,20 +219,6 @@ def test_the_published_corpora_are_read_whole(real_data):
     assert sum(lines.values()) == corpus.report.read
     assert corpus.counts == lines
     assert corpus.report.dropped == {}
-
-
-@pytest.mark.parametrize("packed", ["en-de.tsv.zst", "A.de-en.de.zst"])
-def test_files_packed_with_zstandard_are_read(tmp_path, packed):
-    zstd = pytest.importorskip("backports.zstd")
-    if packed.endswith(".tsv.zst"):
-        (tmp_path / packed).write_bytes(zstd.compress(b"one\teins\ntwo\tzwei\n"))
-    else:
-        (tmp_path / packed).write_bytes(zstd.compress(b"eins\nzwei\n"))
-        put(tmp_path / "A.de-en.en", ["one", "two"])
-    assert pairs_of(read(tmp_path)) == ONE_TWO
-    (tmp_path / packed).write_bytes(zstd.compress(b"one\teins\n" * 9999)[:-9])
-    with pytest.raises(DataError, match=r"zst: damaged zstd file after line \d+"):
-        read(tmp_path / packed)
 
 
 def table(path, **columns):

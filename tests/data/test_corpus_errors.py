@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
 

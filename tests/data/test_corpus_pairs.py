@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metasearch.data.parallel.corpus import Corpus, TextTable
 from metasearch.data.parallel.files import Part
-from metasearch.data.parallel.reading import TokenCounter
+from metasearch.data.parallel.saved import TokenCounter
 from metasearch.data.report import Report
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from metasearch.compress.texts import read_texts
 from metasearch.config import yaml
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored

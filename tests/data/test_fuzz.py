@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from helpers.formats import copy, files, read
 from metasearch.compress.texts import read_texts
 from metasearch.config import yaml
-from metasearch.config.corpus import CorpusSettings
-from metasearch.config.distillation import Distillation
+from metasearch.config.distillation import CorpusSettings, Distillation
 from metasearch.config.recipe import Recipe
 from metasearch.config.task import Mode, Task
 from metasearch.data.entailment import read_entailment

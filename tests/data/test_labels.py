@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.labels import with_labels
+from metasearch.data.folds import with_labels
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import DataError

@@ -134,14 +134,13 @@ def test_labelled_rows_without_ids_are_translations_line_by_line():
     assert [(q.id, q.language) for q in data.questions] == [(str(n), code) for code in ("de", "el") for n in (1, 2, 3)]
 
 
-def test_ids_of_candidates_that_would_be_the_same_are_refused(tmp_path):
-    """Of a sentence and of a labelled answer."""
+def test_a_sentence_and_a_labelled_answer_have_different_ids(tmp_path):
     sentences = {"sentences": ["One.", "Two."], "questions": [{"question": "A?", "answer": 0, "id": "a"}]}
     labelled = {"question": "B?", "answer": "Three.", "id": "1_0"}
     for language in ("de", "el"):
         (tmp_path / f"{language}.jsonl").write_text(f"{json.dumps(sentences)}\n{json.dumps(labelled)}\n")
-    with pytest.raises(DataError, match=r"de\.jsonl:2: duplicate id 'de_1_0', first in .*de\.jsonl:1"):
-        read("jsonl-labelled", tmp_path)
+    found = candidates(read("jsonl-labelled", tmp_path), "de")
+    assert [candidate.id for candidate in found] == ["de_1_0", "de_1_1", "de:1_0"]
 
 
 def test_an_article_that_one_language_alone_names_is_no_other_article(tmp_path, caplog):

@@ -115,7 +115,7 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
 def test_a_bad_row_is_named_by_file_and_line(text, message, tmp_path):
     (tmp_path / "labels.csv").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        RetrievalData.read(tmp_path / "labels.csv")
+        RetrievalData.from_rows(tmp_path / "labels.csv")
 
 
 def test_a_benchmark_has_folds_between_groups_and_the_arrangements():

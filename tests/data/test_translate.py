@@ -13,8 +13,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
 from metasearch.data.normalise import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translate.leakage import apart, held_out
-from metasearch.data.translate.rows import TranslatedRow
+from metasearch.data.translate.rows import TranslatedRow, drop_leaked, held_out
 from metasearch.data.translate.train import add_translations
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.files import Files
@@ -162,12 +161,12 @@ def test_a_planted_row_of_dev_or_test_is_refused_by_id_article_and_text(change, 
     parts = split(data, Folds(method="given"), 0)
     held = held_out({"dev": parts.dev, "test": parts.test})
     row = replace(data.questions[0], language="de", text="wo")
-    assert apart([TranslatedRow(row, data.questions[0])], held, drop=False) == (
+    assert drop_leaked([TranslatedRow(row, data.questions[0])], held, drop=False) == (
         [TranslatedRow(row, data.questions[0])],
         0,
     )
     with pytest.raises(DataError) as caught:
-        apart([TranslatedRow(replace(row, **change), data.questions[0])], held, drop=False)
+        drop_leaked([TranslatedRow(replace(row, **change), data.questions[0])], held, drop=False)
     assert message in str(caught.value)
 
 
@@ -177,7 +176,7 @@ def test_an_id_or_article_of_test_is_an_error_whatever_becomes_of_texts():
     held = held_out({"dev": parts.dev, "test": parts.test})
     answer = replace(data.candidates[2], group="train", language="de", text="unter der Matte")
     with pytest.raises(DataError, match="it answers 'q-test', which is in test"):
-        apart([TranslatedRow(answer, data.candidates[0])], held, drop=True)
+        drop_leaked([TranslatedRow(answer, data.candidates[0])], held, drop=True)
 
 
 def test_rows_keep_id_article_and_answers_and_only_answers_are_translated(translator):

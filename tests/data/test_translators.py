@@ -12,7 +12,7 @@ from metasearch.data.translate.train import AT_ONCE, translations
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.command import Command
 from metasearch.data.translators.files import Files
-from metasearch.errors import DataError
+from metasearch.errors import DataError, EncoderError
 from metasearch.io import cache_folder, fingerprint_of
 
 UPPER = """\
@@ -96,15 +96,15 @@ def test_a_program_translates_once_and_the_cache_gives_the_same_when_it_is_delet
     assert calls(place) == 4
 
 
-def kept():
-    """Return the folders of the cache."""
-    return [path for path in cache_folder().iterdir() if path.is_dir()]
-
-
 def test_many_texts_are_sent_in_parts_each_of_which_is_kept(place):
     texts = [f"text {i}" for i in range(AT_ONCE + 1)]
-    assert translations(program(place), texts, "en", "de") == {text: f"de {text.upper()}" for text in texts}
-    assert (calls(place), len(kept())) == (2, 2)
+    # The second call fails.
+    failing = UPPER.replace('("x")', '("x")\nif len(open("calls.txt").read()) == 2: sys.exit("no more")')
+    with pytest.raises(DataError, match="ended with code 1: no more"):
+        translations(program(place, failing), texts, "en", "de")
+    found = translations(program(place, failing), texts, "en", "de")
+    assert found == {text: f"de {text.upper()}" for text in texts}
+    assert calls(place) == 3
 
 
 def test_a_program_in_the_folder_of_the_task_is_known_by_its_content(place):
@@ -129,12 +129,12 @@ def test_a_program_in_the_folder_of_the_task_is_known_by_its_content(place):
         )
 
 
-def test_a_damaged_folder_of_the_cache_is_made_again(place):
+def test_a_damaged_cache_is_an_error_that_names_it(place):
     translations(program(place), ["a"], "en", "de")
-    (folder,) = kept()
-    (folder / "translations.jsonl").write_text('{"text": "a", "translation": "z"}\n', encoding="utf-8")
-    assert translations(program(place), ["a"], "en", "de") == {"a": "de A"}
-    assert calls(place) == 2
+    (path,) = cache_folder().glob("*.sqlite")
+    path.write_bytes(b"no database" * 100)
+    with pytest.raises(EncoderError, match=rf"the cache .*{path.name} cannot be used: file is not a database; delete"):
+        translations(program(place), ["a"], "en", "de")
 
 
 def test_a_program_that_takes_too_long_is_ended_with_what_it_began(place):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.seeding import stream
-from metasearch.data.records import ScoredPair
-from metasearch.data.translation import Translation
+from metasearch.data.records import ScoredPair, Translation
 from metasearch.episodes.batches import Batches, variant_of
 
 

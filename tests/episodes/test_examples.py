@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from metasearch.data.entailment import EntailmentPair
-from metasearch.data.records import Candidate, Question, ScoredPair
-from metasearch.data.translation import Translation
+from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.episodes.episode import Triplet
 
 ASKED = Question("q", "el", "Where?", "article")

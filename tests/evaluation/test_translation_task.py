@@ -13,7 +13,7 @@ from helpers.commands import metasearch
 from helpers.corpus import FakeEncoder, at_angle
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.translation import Translation, TranslationData
+from metasearch.data.records import Translation, TranslationData
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import pairs

@@ -7,8 +7,7 @@ import numpy as np
 
 from metasearch.algorithms.distill import Distill
 from metasearch.config.recipe import Loss, MaxLength
-from metasearch.data.records import ScoredPair
-from metasearch.data.translation import Translation
+from metasearch.data.records import ScoredPair, Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.pipelines.distill.evaluator import StageEvaluator

@@ -20,8 +20,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.config.seeding import stream
 from metasearch.data.entailment import EntailmentPair
-from metasearch.data.records import Candidate, Question, ScoredPair
-from metasearch.data.translation import Translation
+from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.input_module import BY_TOKEN

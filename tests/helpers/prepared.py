@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.pipelines import prepare
 

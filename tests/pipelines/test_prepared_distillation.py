@@ -5,12 +5,12 @@ import pytest
 
 from helpers.parallel import FOLDERS, STAGES, distill, flags, save_assistant, weights, write_corpus
 from helpers.prepared import prepared, read
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.saved import SavedTable
 from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
-from metasearch.pipelines.distill.sources import Source, token_counter
+from metasearch.pipelines.distill.stage import pair_lengths, token_counter
 from metasearch.pipelines.factory import load_encoder
 
 pytest.importorskip("pyarrow")
@@ -56,8 +56,8 @@ def test_tokens_are_counted_once_and_batches_are_those_of_the_files(place, monke
     assert 0 < len(memory) < len(read(place / "corpus"))
     assert saved.report.dropped["over 30 tokens"] == memory.report.dropped["over 30 tokens"] > 0
     for balance in ("none", "file", "language"):
-        lengths = Source.lengths(memory, encoder)
-        assert lengths.tolist() == Source.lengths(saved, encoder).tolist()
+        lengths = pair_lengths(memory, encoder)
+        assert lengths.tolist() == pair_lengths(saved, encoder).tolist()
         expected, found = (Batches(one, lengths, 8, 7, one.groups(balance)) for one in (memory, saved))
         assert all(found.batch(step) == expected.batch(step) for step in (0, 5, found.steps_per_epoch + 2))
     table = SavedTable(place / "prepared")

@@ -11,10 +11,10 @@ from metasearch.algorithms.ema import EMA
 from metasearch.compress.static import make_static
 from metasearch.config.recipe import EvalSchedule, Loss, MaxLength, Outer
 from metasearch.config.seeding import stream
-from metasearch.data.translation import Translation
+from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.pipelines.distill.target_cache import cached_targets
+from metasearch.pipelines.distill.target_cache import TargetCache
 from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.outer_gradients import OuterGradients
@@ -61,7 +61,8 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
         student = make_static(student)
     if name in ("distill", "static"):
         texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
-        targets = cached_targets(folder / "targets", tiny.build(MaxLength(text=32), seed=1), texts, "text", "pooled")
+        targets = TargetCache(folder / "targets", tiny.build(MaxLength(text=32), seed=1), "pooled")
+        targets.add(lambda: texts)
         learner = Distill(student, Loss(), Distill.Options(**OPTIONS[name]), targets)
     else:
         learner = EMA(student, Loss(), EMA.Options(**OPTIONS[name]))

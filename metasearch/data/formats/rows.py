@@ -9,7 +9,7 @@
 | folder | of shards of one table, such as `train-00000-of-00002.parquet`, in the order of their names |
 | in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a pandas `DataFrame` |
 
-Text files may be packed: their names then end in `.gz` or `.zst`.
+Text files may be packed: their names then end in `.gz`.
 """
 
 import json
@@ -137,7 +137,7 @@ def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], dam
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file or folder{near(path)}")
     raise DataError(
-        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz or .zst), .parquet, .arrow or a folder of "
+        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz), .parquet, .arrow or a folder of "
         f"datasets; got '{kind}'"
     )
 

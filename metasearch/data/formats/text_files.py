@@ -13,12 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from metasearch.config.extras import install_line
 from metasearch.data.formats.blank import blank
 from metasearch.errors import DataError
 from metasearch.io import near, require_file
 
-PACKED = (".gz", ".zst")
+PACKED = ".gz"
 LONGEST_ROW = 2**24
 """Bytes of a line, and characters of a cell of a CSV, at most."""
 
@@ -27,59 +26,35 @@ csv.field_size_limit(LONGEST_ROW)
 
 
 def unpacked(name: str) -> str:
-    """Return a file's name without `.gz` or `.zst`: `pairs.tsv` for `pairs.tsv.gz`."""
-    return next((name.removesuffix(suffix) for suffix in PACKED if name.endswith(suffix)), name)
+    """Return a file's name without `.gz`: `pairs.tsv` for `pairs.tsv.gz`."""
+    return name.removesuffix(PACKED)
 
 
 def suffix_of(path: Path) -> str:
-    """Return what a file's name ends in, without `.gz` or `.zst`: `.csv` for `pairs.csv.gz`."""
+    """Return what a file's name ends in, without `.gz`: `.csv` for `pairs.csv.gz`."""
     return Path(unpacked(path.name)).suffix.lower()
 
 
 @contextmanager
 def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
-    """Open a file to read, unpacked where its name ends in `.gz` or `.zst`.
+    """Open a file to read, unpacked where its name ends in `.gz`.
 
     `DataError` if it cannot be read, or is a damaged packed file; the message says what was `reached` before.
     """
-    zstd = _zstd()
-    damage = (EOFError, gzip.BadGzipFile, zlib.error, *(() if zstd is None else (zstd.ZstdError,)))
     try:
-        with _open(path, zstd) as file:
+        require_file(path)
+        # A buffered reader splits lines faster than the gzip file itself.
+        packed = path.suffix == PACKED
+        with io.BufferedReader(cast(io.RawIOBase, gzip.open(path))) if packed else path.open("rb") as file:
             yield file
-    except damage as error:
-        kind = "zstd" if path.suffix == ".zst" else "gzip"
-        raise DataError(f"{path}: damaged {kind} file after {reached()}: {error}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged gzip file after {reached()}: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}{near(path)}") from None
 
 
-def _open(path: Path, zstd: Any) -> BinaryIO:
-    require_file(path)
-    if path.suffix == ".gz":
-        # A buffered reader splits lines faster than the gzip file itself.
-        return io.BufferedReader(cast(io.RawIOBase, gzip.open(path)))
-    if path.suffix == ".zst":
-        if zstd is None:
-            raise DataError(f"{path}: .zst needs the package backports.zstd: {install_line('corpora')}")
-        return io.BufferedReader(zstd.open(path))
-    return path.open("rb")
-
-
-def _zstd() -> Any:
-    """Return the Zstandard module, from Python 3.14 or a package; None if missing."""
-    try:
-        from compression import zstd
-    except ImportError:
-        try:
-            from backports import zstd
-        except ImportError:
-            return None
-    return zstd
-
-
 def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends, without a byte-order mark; `.gz` and `.zst` are decompressed."""
+    """Yield a file's lines with their ends, without a byte-order mark; `.gz` is decompressed."""
     number = 0
     with opened(path, lambda: f"line {number}") as file:
         for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):

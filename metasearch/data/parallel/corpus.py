@@ -11,13 +11,12 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.corpus import Balance, CorpusSettings
+from metasearch.config.distillation import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
-from metasearch.data.parallel.files import Part, find
-from metasearch.data.parallel.reading import Sides, TokenCounter, clean, read_sides
-from metasearch.data.parallel.saved import SavedTable, prepared_folder
+from metasearch.data.parallel.files import Part, Sides, clean, find, read_sides
+from metasearch.data.parallel.saved import SavedTable, TokenCounter, prepared_folder
+from metasearch.data.records import Translation
 from metasearch.data.report import Report
-from metasearch.data.translation import Translation
 from metasearch.errors import DataError, nearest
 from metasearch.io import fingerprint_of
 

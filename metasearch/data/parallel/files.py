@@ -1,23 +1,30 @@
-"""Finds the files of a parallel corpus below files, folders and hub names, in a stable order.
+"""The files of a parallel corpus: found below files, folders and hub names in a stable order, and read line by line.
 
 Languages come from names such as `en-de.tsv`, `TED2020-en-de-train.tsv.gz`, `WikiMatrix.de-en.de` and
 `en-de/train-00000-of-00002.parquet`; `docs/corpora.md` lists them. If a name begins with no corpus, the corpus is named
 after the folder or the hub's data set. A region in lower case behind a hyphen could be a language of its own, so
 `en-pt-br` is English and Brazilian Portuguese only if English is the pivot language.
+
+The columns of a table are the languages as its name writes them (OPUS), `translation` with a field for each language,
+`english` and `non_english` (`sentence-transformers/parallel-sentences-*`), or `source` and `target`, whose source is in
+the first language of the name.
 """
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple
 
-from metasearch.config.corpus import DEFAULT_PIVOT, CorpusSettings
+from metasearch.config.distillation import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
-from metasearch.data.formats.rows import STATE
-from metasearch.data.formats.text_files import PACKED, unpacked
-from metasearch.data.hub import fetch, is_hub_name
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.rows import STATE, missing_column, read_rows
+from metasearch.data.formats.text_files import PACKED, byte_lines, unpacked
+from metasearch.data.locate import fetch, is_hub_name
+from metasearch.data.normalise import normalise
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
 
@@ -25,72 +32,87 @@ _SPLITS = ("train", "dev", "validation", "test")
 _NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
 _SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
 _TABLES = ("parquet", "jsonl", "csv")
-_MOSES = re.compile(r"(?P<pair>.+?)\.(?P<side>[^.]+?)(?:\.gz|\.zst)?")
+_MOSES = re.compile(r"(?P<pair>.+?)\.(?P<side>[^.]+?)(?:\.gz)?")
 
 EXPECTED = (
     "expected names such as en-de.tsv, TED2020-en-de-train.tsv.gz, en-de.parquet, or WikiMatrix.de-en.de and "
     "WikiMatrix.de-en.en"
 )
 
+Sides = tuple[bytes, bytes]
+"""The pivot side and the translation of a line, as bytes."""
+
 
 @dataclass(frozen=True, slots=True)
-class ParallelFile:
-    """A file of parallel text, or one of two line-aligned files, as its name describes it.
+class Part:
+    """The text of one corpus in one language: a TSV file, a table, or the two files of a Moses pair.
 
     Attributes:
-        path: the file.
+        paths: the file, the shards of a table, or the two line-aligned files, pivot first.
         corpus: name of the corpus, such as `TED2020`.
-        languages: languages in the order of the name, hence of the columns.
-        columns: the languages as the name writes them, which may be the names of the columns of a table.
+        language: language of the translations.
+        pivot: language of the sources; the first one where the pivot that was asked for is neither.
+        pivot_first: whether the name has the pivot first, and so a TSV file its column.
+        columns: names that the columns of a table may have, the pivot's first; empty for other files.
         split: `train`, `dev`, `validation` or `test`; `train` where the name has none.
-        sides: names of the two line-aligned files, unpacked, in the order of the languages; empty for another file.
-        table: whether columns have names, as in a Parquet file.
-        shards: all files of a table in several files; empty for another file.
+        pairs: number of its pairs; 0 before it is read.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     corpus: str
-    languages: tuple[str, str]
-    columns: tuple[str, str]
+    language: str
+    pivot: str
+    pivot_first: bool = True
+    columns: tuple[str, ...] = ()
     split: str = "train"
-    sides: tuple[str, ...] = ()
-    table: bool = False
-    shards: tuple[Path, ...] = ()
+    pairs: int = 0
 
-    def paths(self) -> tuple[Path, ...]:
-        """Return the file, its shards, or the two sides, packed or not; `DataError` when one is missing."""
-        return self.shards or tuple(map(self._side, self.sides)) or (self.path,)
+    @property
+    def path(self) -> Path:
+        """The file, its last shard, or the side in the language of the translations."""
+        return self.paths[-1]
 
-    def _side(self, name: str) -> Path:
-        if unpacked(self.path.name) == name:
-            return self.path
-        forms = [self.path.with_name(f"{name}{suffix}") for suffix in ("", *PACKED)]
-        found = next((form for form in forms if form.exists()), None)
-        if found is None:
-            names = " or ".join(form.name for form in forms)
-            raise DataError(f"{self.path}: its other side is missing; expected {names} beside it")
-        return found
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Both languages in the order of the name, hence of the columns."""
+        return (self.pivot, self.language) if self.pivot_first else (self.language, self.pivot)
 
 
-def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> ParallelFile | None:
-    """Return what the name of a file says; None if it is no name of parallel text."""
+# Names.
+
+
+def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part | None:
+    """Return what the name of a file says; None if it is no name of parallel text.
+
+    Of a Moses pair, `paths` are the unpacked names of both sides, which need not exist.
+    """
     stem, _, kind = unpacked(path.name).rpartition(".")
     # Absolute, since a bare file name has a parent without a name.
-    folder, table = path.absolute().parent, kind in _TABLES
+    folder, table, split, sides = path.absolute().parent, kind in _TABLES, "train", False
+    side = ""
     if is_saved_table(path):
         stem, table = path.name, True
-    if not table and kind != "tsv":
-        return _side_of_two(path, pivot, corpus or folder.name)
-    stem = _SHARD.sub("", stem)
-    if stem in _SPLITS:
-        split, stem, folder = stem, folder.name, folder.parent
+    if table or kind == "tsv":
+        stem = _SHARD.sub("", stem)
+        if stem in _SPLITS:
+            split, stem, folder = stem, folder.name, folder.parent
+        elif match := _NAME.fullmatch(stem):
+            stem, split = match["pair"], match["split"] or "train"
+    elif match := _MOSES.fullmatch(path.name):
+        stem, side, sides = match["pair"], match["side"], True
     else:
-        match = _NAME.fullmatch(stem)
-        stem, split = (match["pair"], match["split"] or "train") if match else (stem, "train")
-    pair = _read_pair(stem, "", pivot, path)
-    if pair is None or (table and not tables):
         return None
-    return ParallelFile(path, pair.corpus or corpus or folder.name, pair.languages, pair.written, split, (), table)
+    pair = _read_pair(stem, side, pivot, path)
+    if pair is None:
+        return None
+    paths: tuple[Path, ...] = (path,)
+    if sides:
+        paths = tuple(path.with_name(f"{stem}.{code}") for code in pair.written)
+    first = pair.languages[1] != pivot
+    step = 1 if first else -1
+    source, target = pair.languages[::step]
+    columns = pair.written[::step] if table else ()
+    return Part(paths[::step], pair.corpus or corpus or folder.name, target, source, first, columns, split)
 
 
 def is_saved_table(path: Path) -> bool:
@@ -98,18 +120,7 @@ def is_saved_table(path: Path) -> bool:
     return os.path.isfile(path / STATE)
 
 
-def _side_of_two(path: Path, pivot: str, corpus: str) -> ParallelFile | None:
-    """Return what the name of a side in Moses format says; None for other names."""
-    match = _MOSES.fullmatch(path.name)
-    pair = _read_pair(match["pair"], match["side"], pivot, path) if match else None
-    if match is None or pair is None:
-        return None
-    sides = tuple(f"{match['pair']}.{code}" for code in pair.written)
-    return ParallelFile(path, pair.corpus or corpus, pair.languages, pair.written, sides=sides)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A way to read a name: the corpus, and the two languages in canonical form and as written."""
 
     corpus: str
@@ -156,107 +167,76 @@ def _readings(name: str, cased: bool) -> Iterator[_Pair]:
                 yield _Pair(name[: max(start - 1, 0)], (first, second), written)
 
 
-Item = TypeVar("Item", bound="ParallelFile | Part")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The text of one corpus in one language: a TSV file, a table, or the two files of a Moses pair.
-
-    Attributes:
-        paths: the file, the shards of a table, or the two line-aligned files, pivot first.
-        corpus: name of the corpus, such as `TED2020`.
-        language: language of the translations.
-        pivot: language of the sources.
-        pivot_first: whether the name has the pivot first, and so a TSV file its column.
-        columns: names that the columns of a table may have, the pivot's first; empty for other files.
-        pairs: number of its pairs; 0 before it is read.
-    """
-
-    paths: tuple[Path, ...]
-    corpus: str
-    language: str
-    pivot: str
-    pivot_first: bool = True
-    columns: tuple[str, ...] = ()
-    pairs: int = 0
-
-    @property
-    def path(self) -> Path:
-        """The file, its last shard, or the side in the language of the translations."""
-        return self.paths[-1]
+# Folders.
 
 
 def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], tuple[str, ...]]:
     """Return the parts to read, and the files that are no training text."""
-    files: list[ParallelFile] = []
+    parts: list[Part] = []
     ignored: list[str] = []
     for path in map(Path, paths):
         place, corpus = path, ""
         if is_hub_name(path.as_posix()):
             place, corpus = fetch(path.as_posix()), path.parts[1]
         for below in _walk(place):
-            file = recognise(below, tables=True, pivot=settings.pivot, corpus=corpus)
-            if below == place and file is None:
+            part = recognise(below, settings.pivot, corpus)
+            if below == place and part is None:
                 raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
-            if file is None or (below != place and file.split != "train"):
+            if part is None or (below != place and part.split != "train"):
                 ignored.append(str(below))
             else:
-                files.append(file)
-    if not files:
+                parts.append(replace(part, paths=_sides(below, part.paths)) if len(part.paths) == 2 else part)
+    if not parts:
         where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
-    files = _chosen(_merge_shards(files), "corpus", settings.only)
-    parts = _distinct([_part(file, settings.pivot) for file in files])
+    parts = _merge(_chosen(parts, "corpus", settings.only))
+    for part in parts:
+        if part.pivot != settings.pivot:
+            have = " and ".join(part.languages)
+            raise DataError(
+                f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
+            )
     return _chosen(parts, "language", settings.languages), tuple(ignored)
 
 
-def _merge_shards(files: Sequence[ParallelFile]) -> list[ParallelFile]:
-    """Return files with all shards of a table as one."""
-    merged: dict[Path, ParallelFile] = {}
-    for file in files:
-        if not file.table:
-            merged[file.path] = file
-            continue
-        table = file.path.with_name(_SHARD.sub("", file.path.name))
-        shards = merged[table].shards if table in merged else ()
-        merged[table] = replace(file, shards=tuple(dict.fromkeys((*shards, file.path))))
-    return list(merged.values())
+def _sides(path: Path, names: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the two files of a Moses pair, packed or not, of which `path` is one; `DataError` if one is missing."""
+    found = []
+    for name in names:
+        forms = [name.with_name(f"{name.name}{suffix}") for suffix in ("", PACKED)]
+        if unpacked(path.name) == name.name:
+            forms = [path]
+        if not any(form.exists() for form in forms):
+            expected = " or ".join(form.name for form in forms)
+            raise DataError(f"{path}: its other side is missing; expected {expected} beside it")
+        found.append(next(form for form in forms if form.exists()))
+    return tuple(found)
 
 
-def _chosen(items: list[Item], key: str, values: Sequence[str]) -> list[Item]:
-    """Return the items with these values of an attribute; all items for no values."""
-    known = {getattr(item, key) for item in items}
+def _chosen(parts: list[Part], key: str, values: Sequence[str]) -> list[Part]:
+    """Return the parts with these values of an attribute; all parts for no values."""
+    known = {getattr(part, key) for part in parts}
     for value in values:
         if value not in known:
             raise DataError(f"no parallel text of {key} '{value}'.{nearest(value, known)}")
-    return [item for item in items if not values or getattr(item, key) in values]
+    return [part for part in parts if not values or getattr(part, key) in values]
 
 
-def _part(file: ParallelFile, pivot: str) -> Part:
-    if pivot not in file.languages:
-        have = " and ".join(file.languages)
-        raise DataError(f"{file.path}: neither side is '{pivot}', the pivot language; its name says {have}")
-    pivot_first = file.languages[0] == pivot
-    step = 1 if pivot_first else -1
-    # The pivot comes first from here on; the columns of a TSV file are swapped when it is read.
-    paths = file.paths()[::step] if file.sides else file.paths()
-    columns = file.columns[::step] if file.table else ()
-    return Part(paths, file.corpus, file.languages[::step][1], pivot, pivot_first, columns)
-
-
-def _distinct(parts: Sequence[Part]) -> list[Part]:
-    """Return each part once; both sides of a Moses pair lead to the same one, and so do overlapping paths."""
-    distinct: dict[str, Part] = {}
+def _merge(parts: Sequence[Part]) -> list[Part]:
+    """Return each part once, with all shards of a table: both sides of a Moses pair lead to it, and equal paths."""
+    merged: dict[str, Part] = {}
     for part in parts:
         # A packed and an unpacked copy of a text share this key, and then differ in their paths.
-        name = unpacked(str(part.path.resolve()))
-        other = distinct.setdefault(name, part)
-        if [path.resolve() for path in other.paths] != [path.resolve() for path in part.paths]:
+        key = unpacked(str(part.path.resolve()))
+        other = merged.setdefault(_SHARD.sub("", key) if part.columns else key, part)
+        known = {path.resolve() for path in other.paths}
+        if part.columns and key not in {unpacked(str(path)) for path in known}:
+            merged[_SHARD.sub("", key)] = replace(other, paths=(*other.paths, part.path))
+        elif not known.issuperset(path.resolve() for path in part.paths):
             raise DataError(f"{other.path} and {part.path}: the same text, compressed and plain; remove one")
-    return list(distinct.values())
+    return list(merged.values())
 
 
 def _walk(path: Path) -> Iterator[Path]:
@@ -279,3 +259,87 @@ def _walk(path: Path) -> Iterator[Path]:
 
 def _refuse(error: OSError) -> None:
     raise DataError(f"{error.filename}: cannot be read: {error.strerror}")
+
+
+# Lines.
+
+
+def read_sides(part: Part) -> Iterator[Sides | None]:
+    """Yield the pivot side and the translation of each line or row; None for a line without two columns."""
+    if part.columns:
+        yield from _table_rows(part)
+    elif len(part.paths) == 2:
+        yield from _aligned_lines(*part.paths)
+    else:
+        # Bytes are split: a line that is not UTF-8 is dropped and counted later, and does not end the reading.
+        for line in byte_lines(part.path):
+            columns = line.split(b"\t", 2)
+            if len(columns) < 2:
+                yield None
+            else:
+                yield (columns[0], columns[1]) if part.pivot_first else (columns[1], columns[0])
+
+
+def clean(line: Sides | None, settings: CorpusSettings) -> tuple[str, str] | str:
+    """Return both texts of a line, or the reason to drop it; duplicates and tokens are checked elsewhere."""
+    if line is None:
+        return "no tab"
+    try:
+        first, second = line[0].decode().strip(), line[1].decode().strip()
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    if settings.normalise:
+        first, second = normalise(first), normalise(second)
+    if "\0" in first or "\0" in second:
+        return "NUL character"
+    if blank(first) or blank(second):
+        return "empty side"
+    if 0 < settings.max_chars < max(len(first), len(second)):
+        return f"over {settings.max_chars} characters"
+    return first, second
+
+
+def _aligned_lines(pivot: Path, other: Path) -> Iterator[Sides]:
+    left, right = byte_lines(pivot), byte_lines(other)
+    for number, (source, target) in enumerate(zip_longest(left, right)):
+        if source is None or target is None:
+            # `zip_longest` has taken one line of the longer side.
+            longer = number + 1 + sum(1 for _ in (right if source is None else left))
+            counts = (number, longer) if source is None else (longer, number)
+            raise DataError(
+                f"{pivot} has {counts[0]} lines, {other} has {counts[1]};"
+                " line n of one must be the translation of line n of the other"
+            )
+        yield source, target
+
+
+def _table_rows(part: Part) -> Iterator[Sides]:
+    names: tuple[str, str] | None = None
+    for path in part.paths:
+        for row in read_rows(path):
+            inner = row.values.get("translation", row.values)
+            values = inner if isinstance(inner, Mapping) else {} if inner is None else row.values
+            if names is None and values:
+                names = _column_names(part, row.place, values)
+            first, second = (_encode(values.get(name), row.place, name) for name in names or ("", ""))
+            yield first, second
+
+
+def _column_names(part: Part, place: str, values: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the columns of a table that hold the pivot side and the translation."""
+    english = ("english", "non_english")
+    known = [part.columns, ("source", "target")[:: 1 if part.pivot_first else -1]]
+    if "en" in (part.pivot, part.language):
+        known.append(english if part.pivot == "en" else english[::-1])
+    for first, second in known:
+        if first in values and second in values:
+            return first, second
+    missing = next(name for name in part.columns if name not in values)
+    error = missing_column(place, missing, values)
+    raise DataError(f"{error} Expected {', or '.join(' and '.join(names) for names in known)}")
+
+
+def _encode(value: Any, place: str, name: str) -> bytes:
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{place}: column '{name}': expected text, got {str(value)[:40]}")
+    return (value or "").encode("utf-8", "surrogatepass")

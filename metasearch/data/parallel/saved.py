@@ -8,19 +8,18 @@ has the SHA-256 of the data file, and `lengths/` the tokens of each pair, counte
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.rows import STATE, data_files, read_json_file
 from metasearch.data.normalise import normalise
 from metasearch.data.parallel.files import is_saved_table
-from metasearch.data.parallel.reading import TokenCounter
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import atomic_write, digest, require_file
 
@@ -67,6 +66,18 @@ def write_table(folder: Path, batches: Iterator[Any]) -> str:
     for name, content in ((STATE, state), (_INFO, info)):
         atomic_write(folder / name, json.dumps(content, indent=2) + "\n")
     return found
+
+
+class TokenCounter(NamedTuple):
+    """Counts tokens.
+
+    Attributes:
+        count_tokens: texts `N` → tokens of each `(N,)`.
+        key: identifies tokenizer, prompt and limit, so that counts can be stored.
+    """
+
+    count_tokens: Callable[[Sequence[str]], ArrayLike]
+    key: str
 
 
 class SavedTable:

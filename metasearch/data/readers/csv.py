@@ -6,15 +6,15 @@ Columns are `question,answer[,context][,id][,article]`, or `text1,text2,score[,g
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.readers import _rows
+from metasearch.data.readers import jsonl
 from metasearch.data.records import Data
 
 
 def files(task: Task) -> list[str]:
     """Return one file name a language, or a language pair."""
-    return _rows.files(task, ".csv")
+    return jsonl.files(task, ".csv")
 
 
 def read(folder: Path, task: Task) -> Data:
     """Read all files of a task; `DataError` names file and line."""
-    return _rows.read(folder, task, ".csv")
+    return jsonl.read(folder, task, ".csv")

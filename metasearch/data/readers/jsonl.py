@@ -1,20 +1,212 @@
 """Users' own data as JSON lines: `LL.jsonl` a language for retrieval, `LL-LL.jsonl` a pair for similarity.
 
-See `metasearch.data.readers._rows` for the fields; the embedded benchmark is an example.
+Retrieval rows are either paragraphs, `{"sentences": [...], "questions": [{"question": ..., "answer": 0}]}`, in which
+every sentence is a candidate, or labelled questions, `{"question": ..., "answer": ...}`, in which every answer is one.
+Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded benchmark is an example.
 """
 
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.config.task import Task
-from metasearch.data.readers import _rows
-from metasearch.data.records import Data
+from metasearch.data.formats.rows import read_rows
+from metasearch.data.locate import find_file
+from metasearch.data.readers.base import (
+    COMPOSED,
+    Text,
+    joined,
+    pair_languages,
+    problem,
+    require_unique,
+)
+from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.scored import score_of
+from metasearch.errors import DataError, nearest
+
+log = logging.getLogger(__name__)
+
+Row = Mapping[str, object]
+Rows = Iterable[tuple[int, Row]]
+"""Line number and fields of each row."""
+
+# In Python True is an int.
+_Id = Annotated[Text, COMPOSED, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
-def files(task: Task) -> list[str]:
+def files(task: Task, suffix: str = ".jsonl") -> list[str]:
     """Return one file name a language, or a language pair."""
-    return _rows.files(task, ".jsonl")
+    if task.kind == "similarity":
+        return [f"{first}-{second}{suffix}" for first, second in pair_languages(task)]
+    return [f"{language}{suffix}" for language in task.languages] if task.kind == "retrieval" else []
 
 
-def read(folder: Path, task: Task) -> Data:
-    """Read all files of a task; `DataError` names file and line."""
-    return _rows.read(folder, task, ".jsonl")
+def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
+    """Read all files of a task, CSV files by `suffix`; `DataError` names file, line and field."""
+    paths = [find_file(folder, name) for name in files(task, suffix)]
+    if task.kind == "retrieval":
+        corpus = _Corpus(folder)
+        for path, language in zip(paths, task.languages, strict=True):
+            corpus.read(path, language, _rows(path, suffix))
+        return corpus.data()
+    pairs: list[ScoredPair] = []
+    for path, languages in zip(paths, pair_languages(task), strict=True):
+        pairs += _scored_pairs(path, languages, _rows(path, suffix))
+    return SimilarityData(tuple(pairs))
+
+
+def _rows(path: Path, suffix: str) -> Rows:
+    # Every cell of a table exists; a blank one has no value.
+    return (
+        (row.line, {name: value for name, value in row.values.items() if suffix != ".csv" or value.strip()})
+        for row in read_rows(path)
+    )
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Asked(_Row):
+    question: Text
+    answer: Annotated[StrictInt, Field(ge=0)]
+    id: _Id | None = None
+
+
+class _Paragraph(_Row):
+    sentences: Annotated[list[Text], Field(min_length=1)]
+    questions: list[_Asked] = []
+    paragraph: _Id | None = None
+    article: _Id | None = None
+
+
+class _Labelled(_Row):
+    question: Text
+    answer: Text
+    context: str = ""
+    id: _Id | None = None
+    article: _Id | None = None
+
+
+class _Scored(_Row):
+    text1: Text
+    text2: Text
+    score: StrictFloat | StrictInt | str
+    group: _Id | None = None
+
+
+Model = TypeVar("Model", bound=_Row)
+
+
+def _scored_pairs(path: Path, languages: tuple[str, str], rows: Rows) -> list[ScoredPair]:
+    pairs: list[ScoredPair] = []
+    for number, (line, row) in enumerate(rows, 1):
+        pair = _check(_Scored, row, path, line)
+        score = score_of(str(pair.score), path, line)
+        pairs.append(
+            ScoredPair("-".join(languages), languages, pair.text1, pair.text2, score, pair.group or f"row-{number}")
+        )
+    if not pairs:
+        raise DataError(f"{path}: expected rows with text1, text2 and score, found none")
+    return pairs
+
+
+class _Corpus:
+    """Collects rows; a text that answers several questions becomes one candidate."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.questions: list[Question] = []
+        self.sentences: list[Candidate] = []
+        self.labelled: dict[tuple[str, ...], tuple[Candidate, list[str]]] = {}
+        """Language, article and text of an answer → candidate, and the questions that it answers."""
+        self.placed: dict[str, dict[str, str]] = {}
+        """Language → questions without an id: their number among others, and the line of each."""
+
+    def read(self, path: Path, language: str, rows: Rows) -> None:
+        """Read a language; questions with the same id, or without ids of the same row, are translations."""
+        before, places, paragraphs = len(self.questions), list[str](), dict[str, str]()
+        self.placed[language] = {}
+        for number, (line, row) in enumerate(rows, 1):
+            place = f"{path}:{line}"
+            if {"sentences", "questions"} & row.keys():
+                paragraph = _check(_Paragraph, row, path, line)
+                name = paragraph.paragraph or str(number)
+                if (first := paragraphs.setdefault(name, place)) != place:
+                    raise DataError(f"{place}: duplicate paragraph '{name}', first in {first}")
+                self.add_paragraph(paragraph, place, language, name)
+            else:
+                self.add_labelled(_check(_Labelled, row, path, line), place, language, str(number))
+            places += [place] * (len(self.questions) - before - len(places))
+        if len(self.questions) == before:
+            raise DataError(f"{path}: expected rows with questions, found none")
+        require_unique(zip((question.id for question in self.questions[before:]), places, strict=True))
+
+    def add_paragraph(self, row: _Paragraph, where: str, language: str, name: str) -> None:
+        group = row.article or name
+        # Every sentence is a candidate, also one that answers nothing: those are the distractors.
+        answered: list[list[str]] = [[] for _ in row.sentences]
+        for i, asked in enumerate(row.questions):
+            if asked.answer >= len(row.sentences):
+                says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
+                raise DataError(f"{where}: questions.{i}.answer: {says}")
+            uid = self._id(asked.id, f"{name}-{i + 1}", language, where)
+            answered[asked.answer].append(uid)
+            self.questions.append(Question(uid, language, asked.question, group))
+        context = " ".join(row.sentences)
+        for i, (sentence, ids) in enumerate(zip(row.sentences, answered, strict=True)):
+            uid = f"{language}_{name}_{i}"
+            self.sentences.append(Candidate(uid, language, f"{sentence} {context}", group, tuple(ids), sentence))
+
+    def add_labelled(self, row: _Labelled, where: str, language: str, number: str) -> None:
+        uid = self._id(row.id, number, language, where)
+        group = row.article or uid
+        self.questions.append(Question(uid, language, row.question, group))
+        text = f"{row.answer} {row.context}".strip()
+        # By article, too: the same answer in two articles must not join their groups. The colon makes the id another
+        # one than any of a sentence.
+        candidate = Candidate(f"{language}:{uid}", language, text, group, (), row.answer)
+        self.labelled.setdefault((language, row.article or "", text), (candidate, []))[1].append(uid)
+
+    def _id(self, given: str | None, place: str, language: str, where: str) -> str:
+        """Return a question's id, by default its position."""
+        if not given:
+            self.placed[language][place] = where
+        return given or place
+
+    def data(self) -> RetrievalData:
+        """Return what was collected; see `joined`."""
+        self._check_places()
+        answers = (replace(candidate, answers=tuple(ids)) for candidate, ids in self.labelled.values())
+        return joined(self.questions, [*self.sentences, *answers])
+
+    def _check_places(self) -> None:
+        """Warn about questions without id, aligned by position; `DataError` if a language has no question there."""
+        if len(self.placed) == 1 or not any(self.placed.values()):
+            return
+        everywhere = {place: where for places in self.placed.values() for place, where in places.items()}
+        for language, places in self.placed.items():
+            if lacking := everywhere.keys() - places.keys():
+                place = min(lacking, key=lambda each: (len(each), each))
+                raise DataError(
+                    f"{everywhere[place]}: a question without an id is a translation of that in its place ({place}) in "
+                    f"other languages, and {language} has none there; give questions ids, translations the same"
+                )
+        log.warning("%s: questions have no id; questions at the same position count as translations", self.folder)
+
+
+def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:
+    try:
+        return model.model_validate({key: value for key, value in row.items() if value is not None})
+    except ValidationError as error:
+        # A misspelt field says more than the one that is missing for it.
+        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
+        field = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
+            raise DataError(f"{path}:{line}: {field}: unknown field.{hint}") from None
+        raise DataError(f"{path}:{line}: {field}: {problem(first)}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from metasearch.config.task import Task
 from metasearch.data.formats.text_files import lines_of, sentence_of
 from metasearch.data.locate import find_file
-from metasearch.data.translation import Translation, TranslationData
+from metasearch.data.records import Translation, TranslationData
 from metasearch.errors import DataError
 
 PIVOT = "eng"

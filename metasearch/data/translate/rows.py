@@ -1,18 +1,27 @@
-"""Rows added to train: translated rows of the source language, or an oracle's.
+"""Rows added to train: translated rows of the source language or an oracle's, and checks that none of them leaks.
 
 A translated row keeps its id, its article (`group`) and its answers. Only candidates that answer a question are
 translated: episodes use no others. If a candidate's text is a sentence followed by its paragraph, both are translated
 separately, so that a paragraph is translated once.
+
+The authors of the MAML-Align paper trained on translations of all questions of XQuAD, test folds included. Here a
+scored text that is trained on is an error.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.normalise import normalise
+from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.errors import DataError
 
 Row = Question | Candidate | ScoredPair
+TrainedArm = RetrievalData | SimilarityData
 Translate = Callable[[Sequence[str], str], dict[str, str]]
 """Translates texts of the source language into a language: text → translation."""
+Key = tuple[str, ...]
+"""What two rows have in common that are the same but for how their texts are written."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,36 @@ class TranslatedRow:
 
     row: Row
     origin: Row
+
+
+def rows_of(data: Data) -> Iterator[Row]:
+    """Yield the rows in data."""
+    if isinstance(data, RetrievalData):
+        yield from data.questions
+        yield from data.candidates
+    elif isinstance(data, SimilarityData):
+        yield from data.pairs
+
+
+def with_rows(data: TrainedArm, rows: Iterable[Row]) -> TrainedArm:
+    """Return data with these rows in place of its own."""
+    new = list(rows)
+    if isinstance(data, SimilarityData):
+        return replace(data, pairs=tuple(row for row in new if isinstance(row, ScoredPair)))
+    questions = tuple(row for row in new if isinstance(row, Question))
+    return replace(data, questions=questions, candidates=tuple(row for row in new if isinstance(row, Candidate)))
+
+
+def without(data: TrainedArm, languages: Collection[str]) -> TrainedArm:
+    """Return data without rows in some languages; a pair is dropped if either text is in one."""
+    return with_rows(data, (row for row in rows_of(data) if not set(_languages(row)) & set(languages)))
+
+
+def _languages(row: Row) -> tuple[str, ...]:
+    return row.languages if isinstance(row, ScoredPair) else (row.language,)
+
+
+# Translations.
 
 
 def retrieval_rows(
@@ -103,11 +142,70 @@ def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -
             yield TranslatedRow(pair, origins[pair.group])
 
 
-def without(train: RetrievalData | SimilarityData, languages: Iterable[str]) -> RetrievalData | SimilarityData:
-    """Return data without rows in some languages; a pair is dropped if either text is in one."""
-    out = set(languages)
-    if isinstance(train, SimilarityData):
-        return replace(train, pairs=tuple(pair for pair in train.pairs if not out & set(pair.languages)))
-    questions = tuple(question for question in train.questions if question.language not in out)
-    candidates = tuple(candidate for candidate in train.candidates if candidate.language not in out)
-    return replace(train, questions=questions, candidates=candidates)
+# Leakage.
+
+
+class HeldOut(NamedTuple):
+    """The content of dev and test."""
+
+    ids: Mapping[str, str]
+    groups: Mapping[str, str]
+    texts: Mapping[Key, str]
+
+
+def held_out(parts: Mapping[str, Data]) -> HeldOut:
+    """Return the content of parts by name, `dev` and `test`."""
+    ids: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    texts: dict[Key, str] = {}
+    for name, data in parts.items():
+        groups.update(dict.fromkeys(data.groups, name))
+        if isinstance(data, RetrievalData):
+            ids.update({question.id: name for question in data.questions})
+        texts.update({_key(row): f"{called(row)} of {name}" for row in rows_of(data)})
+    return HeldOut(ids, groups, texts)
+
+
+def drop_leaked(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[list[TranslatedRow], int]:
+    """Return rows that may be added to train, and the number of rows dropped because of held-out texts."""
+    kept: list[TranslatedRow] = []
+    left = 0
+    for added in rows:
+        for each in (added.row, added.origin):
+            if each.group and each.group in held.groups:
+                raise _leak(each, f"its article or row '{each.group}' stands in {held.groups[each.group]}")
+            if isinstance(each, Question) and each.id in held.ids:
+                raise _leak(each, f"its id stands in {held.ids[each.id]}")
+            for answered in each.answers if isinstance(each, Candidate) else ():
+                if answered in held.ids:
+                    raise _leak(each, f"it answers '{answered}', which is in {held.ids[answered]}")
+        where = held.texts.get(_key(added.origin)) or held.texts.get(_key(added.row))
+        if where is None:
+            kept.append(added)
+        elif drop:
+            left += 1
+        else:
+            same = "its source has" if held.texts.get(_key(added.origin)) else "its translation has"
+            raise _leak(added.row, f"{same} the text of {where}; use overlap: drop to remove such rows")
+    return kept, left
+
+
+def called(row: Row) -> str:
+    """Return what a row is called in a message."""
+    if isinstance(row, Question):
+        return f"question '{row.id}' in {row.language}, '{row.text[:60]}',"
+    if isinstance(row, Candidate):
+        return f"candidate '{row.id}' in {row.language}, '{(row.shown or row.text)[:60]}',"
+    return f"pair '{row.group}' in {row.pair}, '{row.text1[:40]}' and '{row.text2[:40]}',"
+
+
+def _leak(row: Row, why: str) -> DataError:
+    return DataError(f"translate: {called(row)} cannot be added to train: {why}")
+
+
+def _key(row: Row) -> Key:
+    if isinstance(row, Question | Candidate):
+        return type(row).__name__, row.language, normalise(row.text)
+    # The order of the two says nothing.
+    sides = zip(row.languages, map(normalise, row.texts), strict=True)
+    return tuple(part for side in sorted(sides) for part in side)

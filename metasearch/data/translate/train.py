@@ -1,10 +1,10 @@
 """Add a task's declared translations to the train part of a fold."""
 
-import json
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 
 from filelock import FileLock
 
@@ -12,20 +12,17 @@ from metasearch.config import registry, yaml
 from metasearch.config.task import ORACLE, Task, Translate
 from metasearch.data.folds import Split
 from metasearch.data.formats.blank import blank
-from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.records import Candidate, Data, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate import rows
-from metasearch.data.translate.leakage import apart, held_out
+from metasearch.data.translate.rows import TrainedArm
 from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.io import cache_folder, cached, fingerprint_of, intact
-
-# Translations of texts, cached by translator, languages and text.
+from metasearch.io import cache_folder, fingerprint_of
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 1000
-"""Texts in one call of a translator, and in one folder of the cache, which is there whole or not at all."""
-_FILE = "translations.jsonl"
+"""Texts in one call of a translator, whose translations are in the cache all or not at all."""
 
 
 def translations(translator: Translator, texts: Sequence[str], source: str, target: str) -> dict[str, str]:
@@ -34,40 +31,25 @@ def translations(translator: Translator, texts: Sequence[str], source: str, targ
     if not translator.kept:
         return _translated(translator, distinct, source, target)
     key = fingerprint_of([[translator.fingerprint(source, target), source, target]])
-    place = cache_folder()
+    path = cache_folder() / f"translations-{key}.sqlite"
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         # Processes that want the same texts would translate them twice, and some translators differ each time.
-        with FileLock(place / f"translations-{key}.lock"):
-            return _from_cache(translator, distinct, source, target, key)
-    except OSError as error:
-        raise EncoderError(f"the cache {place} cannot be written: {error.strerror or error}") from error
-
-
-def _from_cache(translator: Translator, texts: list[str], source: str, target: str, key: str) -> dict[str, str]:
-    known: dict[str, str] = {}
-    for folder in sorted(cache_folder().glob(f"translations-{key}-*")):
-        if folder.is_dir() and intact(folder):
-            known = _read(folder) | known
-    missing = [text for text in texts if text not in known]
-    if missing:
-        log.info("translate: %d of %d texts from %s into %s are new", len(missing), len(texts), source, target)
-    for start in range(0, len(missing), AT_ONCE):
-        chunk = missing[start : start + AT_ONCE]
-
-        def make(folder: Path, chunk: list[str] = chunk) -> None:
-            rows = _translated(translator, chunk, source, target).items()
-            lines = (json.dumps({"text": text, "translation": found}, ensure_ascii=False) for text, found in rows)
-            (folder / _FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-        known |= _read(cached(f"translations-{key}-{fingerprint_of([chunk])}", make))
-    return {text: known[text] for text in texts}
-
-
-def _read(folder: Path) -> dict[str, str]:
-    lines = (folder / _FILE).read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    rows = [json.loads(line) for line in lines]
-    return {row["text"]: row["translation"] for row in rows}
+        with FileLock(path.with_suffix(".lock")), closing(sqlite3.connect(path)) as cache:
+            cache.execute("CREATE TABLE IF NOT EXISTS translations (text TEXT PRIMARY KEY, translation TEXT NOT NULL)")
+            known: dict[str, str] = dict(cache.execute("SELECT text, translation FROM translations"))
+            missing = [text for text in distinct if text not in known]
+            if missing:
+                counts = f"{len(missing)} of {len(distinct)}"
+                log.info("translate: %s texts from %s into %s are new", counts, source, target)
+            for start in range(0, len(missing), AT_ONCE):
+                new = _translated(translator, missing[start : start + AT_ONCE], source, target)
+                with cache:
+                    cache.executemany("INSERT INTO translations VALUES (?, ?)", new.items())
+                known |= new
+    except (OSError, sqlite3.Error) as error:
+        raise EncoderError(f"the cache {path} cannot be used: {error}; delete it if it is damaged") from error
+    return {text: known[text] for text in distinct}
 
 
 def _translated(translator: Translator, texts: list[str], source: str, target: str) -> dict[str, str]:
@@ -78,9 +60,6 @@ def _translated(translator: Translator, texts: list[str], source: str, target: s
         if held := blank(translation):
             raise DataError(f"translate: '{text[:80]}' from {source} into {target}: expected a translation, got {held}")
     return {text: translation.strip() for text, translation in zip(texts, found, strict=True)}
-
-
-TrainedArm = RetrievalData | SimilarityData
 
 
 @dataclass(frozen=True)
@@ -138,7 +117,8 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     assert block is not None
     assert isinstance(parts.train, TrainedArm)
     train = parts.train
-    own = len(_all(train)) - len(_all(rows.without(train, block.into)))
+    kept = rows.without(train, block.into)
+    own = len(list(rows.rows_of(train))) - len(list(rows.rows_of(kept)))
     if own and block.own is None and translator is not None:
         raise ConfigError(
             f"task '{task.task}': translate: train has {own} rows in {', '.join(block.into)} of its own; use own: drop"
@@ -148,15 +128,16 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     if not found:
         what = "all have rows of their own" if block.own == "keep" else f"train has no rows in {block.source}"
         raise DataError(f"task '{task.task}': translate: there is nothing to translate: {what}")
-    held = held_out({"dev": parts.dev, "test": parts.test})
-    added, left = apart(found, held, block.overlap == "drop")
-    keeps = train if block.own == "keep" else rows.without(train, block.into)
+    held = rows.held_out({"dev": parts.dev, "test": parts.test})
+    added, left = rows.drop_leaked(found, held, block.overlap == "drop")
+    if block.own == "keep":
+        kept = train
     taken = len(found) if translator is None else 0  # an oracle's rows are train's own
     gone = 0 if block.own == "keep" else own - taken
     fingerprint = fingerprint_of(_texts(each.row) for each in added)
     done = Translations(block, len(added), left, gone, fingerprint)
     dev, test = (scored(part, task) for part in (parts.dev, parts.test))
-    return Split(_with(keeps, [each.row for each in added]), dev, test), done
+    return Split(rows.with_rows(kept, [*rows.rows_of(kept), *(each.row for each in added)]), dev, test), done
 
 
 def with_source(task: Task) -> Task:
@@ -176,7 +157,7 @@ def scored(data: Data, task: Task) -> TrainedArm:
     assert isinstance(data, TrainedArm)
     if isinstance(data, SimilarityData):
         known = {frozenset(pair) for pair in task.language_pairs}
-        return replace(data, pairs=tuple(pair for pair in data.pairs if frozenset(pair.languages) in known))
+        return rows.with_rows(data, (pair for pair in data.pairs if frozenset(pair.languages) in known))
     return data if task.translate.source in task.languages else rows.without(data, [task.translate.source])
 
 
@@ -191,19 +172,6 @@ def _rows(train: TrainedArm, block: Translate, translator: Translator | None) ->
 
     made = rows.retrieval_rows if retrieval else rows.similarity_rows
     return list(made(train, source, into, block.own == "keep", translate))  # type: ignore[arg-type]
-
-
-def _all(data: TrainedArm) -> Sequence[rows.Row]:
-    return data.pairs if isinstance(data, SimilarityData) else (*data.questions, *data.candidates)
-
-
-def _with(data: TrainedArm, added: Iterable[rows.Row]) -> TrainedArm:
-    new = list(added)
-    if isinstance(data, SimilarityData):
-        return replace(data, pairs=(*data.pairs, *(row for row in new if isinstance(row, ScoredPair))))
-    questions = (*data.questions, *(row for row in new if isinstance(row, Question)))
-    candidates = (*data.candidates, *(row for row in new if isinstance(row, Candidate)))
-    return replace(data, questions=questions, candidates=candidates)
 
 
 def _texts(row: rows.Row) -> list[str]:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from metasearch.algorithms.base import Learner
 from metasearch.config.distillation import Monitor
 from metasearch.config.measure import Measure
-from metasearch.data.records import ScoredPair, SimilarityData
-from metasearch.data.translation import Translation
+from metasearch.data.records import ScoredPair, SimilarityData, Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.batches import Batches
 from metasearch.evaluation.collapse import EmbeddingHealth, diagnose, health

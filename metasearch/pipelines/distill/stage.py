@@ -1,24 +1,36 @@
-"""Runs one stage in its own folder: data, targets, learner, and the training loop."""
+"""One stage in its own folder: data, targets, learner, and the training loop."""
 
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.algorithms.base import Learner, TargetSpec
 from metasearch.algorithms.losses.base import warn_of_unused
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Stage
+from metasearch.config.recipe import MaxLength
+from metasearch.data.entailment import read_entailment
+from metasearch.data.parallel.corpus import Corpus, read_corpus
+from metasearch.data.parallel.saved import TokenCounter
+from metasearch.data.records import SimilarityData
+from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.fingerprint import tokenizer_fingerprint
 from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.episodes.batches import Batches
 from metasearch.errors import ConfigError, DataError, quoted
 from metasearch.io import atomic_write
 from metasearch.pipelines.distill.evaluator import StageEvaluator
 from metasearch.pipelines.distill.models import RoleEncoders
-from metasearch.pipelines.distill.sources import Source, StageData, training_data
-from metasearch.pipelines.distill.target_cache import TargetStore, build_targets, targets_folder
+from metasearch.pipelines.distill.target_cache import LiveTokens, TargetCache, are_vectors, require_comparable
 from metasearch.pipelines.factory import make_gradients, resolved_loss
 from metasearch.runs.callbacks import Callback, CallbackGroup, RunLog
 from metasearch.runs.folder import RunFolder
@@ -31,6 +43,79 @@ log = logging.getLogger(__name__)
 
 _MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
 """Outputs by token → what a dev score and the monitor of collapse see of them: the mean over the tokens of a text."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stage's training and held-out pairs; `groups` is the share of an epoch that each training pair belongs to."""
+
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    groups: NDArray[np.int16] | None
+    fingerprint: str
+    described: str
+    report: str = ""
+
+
+def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
+    """Return a stage's data; `DataError` if a file is missing, damaged or too small for the dev part."""
+    stage = config.recipe.stages[name]
+    files = [Path(path) for path in config.texts.of(stage)]
+    read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
+    try:
+        return read(files, stage, encoder, config.seed)
+    except DataError as error:
+        hint = f" (--set stages.{name}.corpus.dev=N)" if str(error).startswith("dev") else ""
+        raise DataError(f"stage '{name}': {error}{hint}") from None
+
+
+def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    settings = stage.corpus
+    # Counts one token more than is allowed, so that a truncated text shows as too long; a limit is at least 3.
+    counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
+    corpus = read_corpus(files, settings, token_counter(counting))
+    train, dev = corpus.hold_out(settings.dev, seed)
+    described = f"{train.describe()}, {len(dev)} for dev"
+    groups = train.groups(settings.balance)
+    return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
+
+
+def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    pairs = read_scored(files)
+    train, dev = split_dev(pairs, stage.corpus.dev, seed)
+    languages = ", ".join(sorted({pair.pair for pair in pairs}))
+    described = f"{len(train)} scored pairs of {languages}, {len(dev)} for dev"
+    return Source(train, dev, None, SimilarityData(pairs).fingerprint, described)
+
+
+def _entailment(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    data = read_entailment(files)
+    train, dev = data.hold_out(stage.corpus.dev, seed)
+    described = f"{len(train.pairs)} entailment pairs, {len(dev.pairs)} for dev"
+    return Source(train.pairs, dev.pairs, None, data.fingerprint, described, data.report.describe())
+
+
+def pair_lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:
+    """Return the token count of each pair's longer text `(N,)`."""
+    if isinstance(pairs, Corpus):
+        return pairs.lengths(token_counter(encoder))
+    first, second = ([pair.texts[side] for pair in pairs] for side in (0, 1))
+    return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
+
+
+def token_counter(encoder: Encoder) -> TokenCounter:
+    """Return an encoder's token counter, up to its limit."""
+    about = [tokenizer_fingerprint(encoder.model), encoder.prompt("text"), encoder.limit("text")]
+    return TokenCounter(lambda texts: encoder.lengths(texts, "text"), json.dumps(about))
+
+
+def training_batches(config: DistillConfig, name: str, source: Source, encoder: Encoder) -> tuple[Batches, int]:
+    """Return a stage's training batches, with pairs of similar length together, and their maximum number."""
+    budget = config.recipe.stages[name].budget
+    lengths = pair_lengths(source.train, encoder)
+    batches = Batches(source.train, lengths, budget.batch, config.seed, source.groups, name)
+    limits = (budget.epochs * batches.steps_per_epoch, budget.steps, config.max_steps)
+    return batches, min(limit for limit in limits if limit)
 
 
 def build_stage_learner(stage: Stage, where: str) -> tuple[type[Learner], Any, TargetSpec | None]:
@@ -73,23 +158,39 @@ def run_stage(
     """
     stage = config.recipe.stages[name]
     encoder = roles.at(stage.trains, stage.max_length)
-    data = training_data(config, name, encoder)
-    source, batches, total = data
+    source = read_source(config, name, encoder)
+    batches, total = training_batches(config, name, source, encoder)
     if processes.first:
         _same_data(files.path, source)
-    _say(name, stage, source)
+    _log_data(name, stage, source)
     warn_of_unused(stage.loss)
-    store = TargetStore(
-        targets_folder(config, files.path.parent), config.target_type, config.compute.precision == "bf16", callback
-    )
-    learner = processes.rank_zero_first(lambda: _learner(name, stage, roles, encoder, data, store))
+
+    def seen() -> Iterator[Any]:
+        """Yield the training pairs that the steps look at, then the dev pairs."""
+        yield from (source.train[i] for i in batches.visited(total).tolist())
+        yield from source.dev
+
+    cache = targets_folder(config, files.path.parent)
+    learner = processes.rank_zero_first(lambda: _learner(config, name, roles, seen, cache, callback))
+    dev = Batches(
+        source.dev, pair_lengths(source.dev, encoder), stage.budget.batch, seed=0, name=f"{name} dev"
+    )  # one epoch holds every pair once
+    output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.compute.checkpointing),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,
-        dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
+        dev=StageEvaluator(
+            learner,
+            source.dev,
+            dev,
+            stage.monitor,
+            _MEAN.get(output, output),
+            note=lambda measured: files.log({"step": trainer.step, **measured}),
+            before=StageEvaluator.noted(files.events()),
+        ),
         callback=CallbackGroup(RunLog(files), callback) if processes.first else callback,
         store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
@@ -102,7 +203,7 @@ def run_stage(
         return trainer.fit(resume=True), source.described
 
 
-def _say(name: str, stage: Stage, source: Source) -> None:
+def _log_data(name: str, stage: Stage, source: Source) -> None:
     """Log a stage's data, and warn if most of it is held out."""
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
@@ -113,31 +214,35 @@ def _say(name: str, stage: Stage, source: Source) -> None:
         )  # fmt: skip
 
 
-def _dev(
-    name: str, stage: Stage, learner: Learner, source: Source, files: RunFolder, step: Callable[[], int]
-) -> StageEvaluator:
-    """Return the dev scorer, which records all measurements with the step."""
-    output: Output = getattr(learner.options, "output", "sentence")
-    return StageEvaluator(
-        learner,
-        source.dev,
-        source.dev_batches(learner.encoder, stage.budget.batch, name),
-        stage.monitor,
-        _MEAN.get(output, output),
-        note=lambda measured: files.log({"step": step(), **measured}),
-        before=StageEvaluator.noted(files.events()),
-    )
+def targets_folder(config: DistillConfig, run: Path) -> Path:
+    """Return the folder with outputs of a run's frozen encoders."""
+    return Path(config.targets) if config.targets else run / "targets"
 
 
 def _learner(
-    name: str, stage: Stage, roles: RoleEncoders, trained: Encoder, data: StageData, store: TargetStore
+    config: DistillConfig,
+    name: str,
+    roles: RoleEncoders,
+    pairs: Callable[[], Iterator[Any]],
+    cache: Path,
+    callback: Callback,
 ) -> Learner:
     """Return a stage's learner, with targets for its pairs if it learns from a frozen role."""
+    stage = config.recipe.stages[name]
     kind, options, wanted = build_stage_learner(stage, f"stage '{name}'")
+    trained = roles.at(stage.trains, stage.max_length)
     if not (wanted and stage.against):
         return kind(trained, stage.loss, options)
     frozen = roles.at(stage.against, stage.max_length)
-    targets = build_targets(frozen, trained, wanted, data, store)
+    require_comparable(frozen, trained, wanted.output)
+    if not are_vectors(wanted.output):
+        return kind(trained, stage.loss, options, LiveTokens(frozen, wanted.output, config.compute.precision == "bf16"))
+    sides = 2 if wanted.translations else 1
+    targets = TargetCache(cache, frozen, wanted.output, config.target_type)
+    targets.add(
+        lambda: (text for pair in pairs() for text in pair.texts[:sides]),
+        lambda done, total: callback.on_encode(f"targets by {frozen.name}", done, total),
+    )
     return kind(trained, stage.loss, options, targets)
 
 

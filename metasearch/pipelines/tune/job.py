@@ -104,7 +104,7 @@ class TuneRun(Run[TuneConfig]):
         if given is None:
             if not self.config.labels:
                 raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
-            given = RetrievalData.read(self.config.labels, self.config.columns)
+            given = RetrievalData.from_rows(self.config.labels, self.config.columns)
         self.labels = Labels.of(given, self.config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())

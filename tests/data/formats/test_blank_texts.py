@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from helpers.formats import copy, read
 from helpers.passages import shown
 from metasearch.compress.texts import read_texts
-from metasearch.config.corpus import CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.entailment import read_entailment
 from metasearch.data.formats.blank import blank, remove_invisible
 from metasearch.data.parallel.corpus import read_corpus
