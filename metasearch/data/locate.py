@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metasearch.config.task import Task
 from metasearch.errors import DataError, HubError, first_line
+from metasearch.io import near
 
 VARIABLE = "METASEARCH_DATA"
 _DEPTH = 3
@@ -39,36 +40,18 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     if len(missing) == len(expected):
         raise DataError(f"{origin}: no files of task '{task.task}'.\n{source}")
     if missing and not task.partial:
-        raise DataError(f"{folder}: missing {', '.join(missing)}.\n{source}")
+        raise DataError(f"{folder}: missing {', '.join(missing)}{near(folder / missing[0]) or '.'}\n{source}")
     return folder
-
-
-def find_file(folder: Path, name: str) -> Path:
-    """Return the file of a name below a folder; language tags in it may have any case, and `_` for `-`.
-
-    A file with exactly this name comes first. If there is no such file, the path with this name is returned.
-    """
-    path = folder / name
-    found = sorted(each for each in _list(path.parent) if _fold(each) == _fold(path.name))
-    if path.name in found or not found:
-        return path
-    if len(found) > 1:
-        raise DataError(f"{path.parent}: {' and '.join(found)} both stand for {path.name}; remove one of them")
-    return path.with_name(found[0])
 
 
 def _present(folder: Path, expected: Sequence[str]) -> set[str]:
     """Return the expected names that are in a folder."""
-    listed = set(map(_fold, _list(folder)))
-    return {name for name in expected if _fold(name) in listed or os.path.exists(folder / name)}
+    listed = set(_list(folder))
+    return {name for name in expected if name in listed or os.path.exists(folder / name)}
 
 
 def _list(folder: Path) -> list[str]:
     return os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK) else []
-
-
-def _fold(name: str) -> str:
-    return name.lower().replace("_", "-")
 
 
 def _folders(root: Path) -> Iterator[Path]:

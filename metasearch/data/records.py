@@ -177,8 +177,8 @@ class RetrievalData:
     ) -> "RetrievalData":
         """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
 
-        A path is a file of rows (CSV, TSV, JSON lines, Parquet), a folder of `datasets`, or a BEIR folder. Each row is a
-        query and a document, which answers it unless `relevance` is 0. See `metasearch.data.retrieval_data` for the
+        A path is a file of rows (CSV, TSV, JSON lines, Parquet), a folder of `datasets`, or a BEIR folder. Each row is
+        a query and a document, which answers it unless `relevance` is 0. See `metasearch.data.retrieval_data` for the
         columns, the languages and the groups.
 
         Args:

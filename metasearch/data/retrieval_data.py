@@ -102,7 +102,7 @@ def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: 
     if not labels:
         raise DataError(f"{_name(rows)}: no rows")
     notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
-    labels = _with_languages(labels, languages, notes)
+    _complete_languages(labels, languages, notes)
     data = _data(labels, notes)
     for note in notes:
         log.info("%s: %s", _name(rows), note)
@@ -128,24 +128,17 @@ def _checked(row: Row, columns: Mapping[str, str]) -> _Label:
 # Languages that no column gives are detected.
 
 
-def _with_languages(labels: Sequence[_Label], languages: Sequence[str], notes: list[str]) -> list[_Label]:
-    """Return rows with both languages; detected ones are noted."""
-    tags: dict[str, str] = {}
+def _complete_languages(labels: Sequence[_Label], languages: Sequence[str], notes: list[str]) -> None:
+    """Give rows both languages; detected ones are noted."""
     lacking = [label.query for label in labels if not (label.query_language or label.language)]
     lacking += [label.document for label in labels if not (label.document_language or label.language)]
-    if lacking:
-        tags = detect_all(lacking, languages)
+    tags = detect_all(lacking, languages) if lacking else {}
+    if tags:
         found = ", ".join(f"{tag} {count}" for tag, count in Counter(tags.values()).most_common())
         notes.append(f"languages detected: {found}; if they are wrong, add a column 'language' with tags such as de")
-    return [
-        label.model_copy(
-            update={
-                "query_language": label.query_language or label.language or tags[label.query],
-                "document_language": label.document_language or label.language or tags[label.document],
-            }
-        )
-        for label in labels
-    ]
+    for label in labels:
+        label.query_language = label.query_language or label.language or tags[label.query]
+        label.document_language = label.document_language or label.language or tags[label.document]
 
 
 # Labels become questions and candidates.

@@ -6,11 +6,9 @@ English, `sts-pt-BR-en.csv` Brazilian Portuguese and English. Rows of the same n
 files whose names differ in the languages alone.
 """
 
-import csv
-import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metasearch.config.languages import parse_name
@@ -65,19 +63,6 @@ def scored_rows(path: Path) -> Iterator[Row]:
         raise DataError(f"{path}: the file is empty")
 
 
-def scored_csv(rows: Iterable[Row]) -> str:
-    """Return rows as CSV text without header, with scores from 0 to 5.
-
-    `scored_rows` reads the same rows back, to the last bit, where texts are stripped and have line feeds, and scores
-    are the quotient of a number and 5, as readers give them.
-    """
-    file = io.StringIO(newline="")
-    # Sentences are always quoted, so that no file begins with what could be taken for a byte-order mark.
-    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerows((first, second, _written(score)) for first, second, score in rows)
-    return file.getvalue()
-
-
 def split_dev(
     pairs: Sequence[ScoredPair], count: int, seed: int = 0
 ) -> tuple[tuple[ScoredPair, ...], tuple[ScoredPair, ...]]:
@@ -111,14 +96,3 @@ def read_name(path: Path) -> tuple[tuple[str, str], str]:
     if following and (tag := parse_name(last[0] + following[0])):
         raise DataError(f"{path}: '{last[0]}{following[0]}' in its name may be {tag}; write {tag}, or rename the file")
     return (parse_name(first[0]), parse_name(last[0])), "-".join(words) or "row"
-
-
-def _written(score: float) -> float:
-    """Return the shortest number from 0 to 5 that is read back as this score.
-
-    Where score = fl(m / 5), fl(5 · score) / 5 rounds to it. With u its last place, 5 · score is at most 2.5 u from
-    m: the product is m where numbers of its size are 8 u apart, and at most 2 u off where they are 4 u apart.
-    """
-    product = float(score) * SCORE_MAX
-    short = float(f"{product:.15g}")
-    return short if short / SCORE_MAX == score else product

@@ -4,6 +4,8 @@ Scores are appended to a file beside the output, a block of pairs a line. After 
 the next block, and writes the same output.
 """
 
+import csv
+import io
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +19,7 @@ from sentence_transformers.util import semantic_search
 
 from metasearch.compress.output import claim_file
 from metasearch.data.formats.blank import remove_invisible
-from metasearch.data.scored import scored_csv, scored_rows
+from metasearch.data.scored import scored_rows
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.errors import DataError, NonFiniteError, RunFolderError
@@ -47,22 +49,13 @@ class Candidates:
     known: int
     excluded: int
 
-
-@dataclass(frozen=True)
-class AugmentResult:
-    """A written file of scored pairs; `histogram` counts scores from 0 to 1, 1 to 2, up to 5."""
-
-    output: Path
-    candidates: Candidates
-    histogram: tuple[int, ...]
-
-    def describe(self) -> str:
-        """Return the counts and the scores in two lines."""
-        counts = self.candidates
-        scores = ", ".join(f"{i} to {i + 1}: {count}" for i, count in enumerate(self.histogram))
+    def describe(self, scores: Sequence[float]) -> str:
+        """Return the counts, and how many scores are from 0 to 1, 1 to 2, up to 5, in two lines."""
+        counts = np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0]
+        scores_in_words = ", ".join(f"{i} to {i + 1}: {count}" for i, count in enumerate(counts))
         return (
-            f"{counts.sentences} sentences, {counts.neighbours} pairs of neighbours; dropped {counts.known} as known "
-            f"and {counts.excluded} as excluded; {len(counts.pairs)} written to {self.output}\nscores {scores}"
+            f"{self.sentences} sentences, {self.neighbours} pairs of neighbours; dropped {self.known} as known "
+            f"and {self.excluded} as excluded; {len(self.pairs)} scored\nscores {scores_in_words}"
         )
 
 
@@ -111,10 +104,10 @@ def augment(
     output: Path,
     batch_size: int = 32,
     progress: Progress | None = None,
-) -> AugmentResult:
-    """Score candidates and write them to a new file, or continue an interrupted call.
+) -> list[float]:
+    """Score candidates and write them to a new file, or continue an interrupted call; return the scores, from 0 to 1.
 
-    Scores are clipped to 0 to 1, and written as 0 to 5 with four decimals. `progress` is called after each block.
+    They are written as 0 to 5 with four decimals. `progress` is called after each block.
     """
     claim_file(output)
     pairs = candidates.pairs
@@ -132,7 +125,7 @@ def augment(
             scores += block
             if progress:
                 progress(len(scores), len(pairs))
-        atomic_write(output, scored_csv((*pair, score) for pair, score in zip(pairs, scores, strict=True)))
+        atomic_write(output, _table(pairs, scores))
         partial.unlink(missing_ok=True)
     except OSError as error:
         raise RunFolderError(f"{partial} cannot be written: {error.strerror}") from None
@@ -140,8 +133,16 @@ def augment(
         raise interrupted(
             f"stopped; run the same command to continue after the {len(scores)} pairs in {partial}"
         ) from None
-    histogram = np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0]
-    return AugmentResult(output, candidates, tuple(histogram.tolist()))
+    return scores
+
+
+def _table(pairs: Sequence[TextPair], scores: Sequence[float]) -> str:
+    """Return CSV text without header, with scores from 0 to 5."""
+    file = io.StringIO(newline="")
+    # Sentences are always quoted, so that no file begins with what could be taken for a byte-order mark.
+    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerows((*pair, round(5 * score, 4)) for pair, score in zip(pairs, scores, strict=True))
+    return file.getvalue()
 
 
 def _resume(partial: Path) -> list[float]:

@@ -1,6 +1,6 @@
 """`metasearch prepare`: clean parallel text once, in several processes, into a folder of `datasets`.
 
-First all lines are cleaned, block by block, into a file of Arrow; the hashes of the pairs go to another one. Then
+First all lines of each file are cleaned into a file of Arrow; the hashes of its pairs go to another one. Then
 duplicates are found by their hashes, and the pairs that stay are written. Memory does not grow with the corpus. A
 preparation that is stopped leaves nothing behind: give the command again.
 """
@@ -13,17 +13,16 @@ import os
 import shutil
 import signal
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.languages import detector
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
-from metasearch.data.parallel.files import Part, Sides, clean, find, read_sides
+from metasearch.data.parallel.files import Part, clean, find, read_sides
 from metasearch.data.parallel.saved import COLUMNS, REPORT, read_batches, write_table
 from metasearch.data.report import Report
 from metasearch.errors import ConfigError, RunFolderError, nearest
@@ -50,24 +49,6 @@ _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
 
 
-class Block(NamedTuple):
-    """Cleaned lines of one part.
-
-    Attributes:
-        part: number of the part.
-        lines: number of lines read.
-        texts: sources, targets and line numbers of the pairs that stay.
-        hashes: 16 bytes for each of these pairs.
-        dropped: number and reason of each other line.
-    """
-
-    part: int
-    lines: int
-    texts: tuple[list[str], list[str], list[int]]
-    hashes: bytes
-    dropped: list[tuple[int, str]]
-
-
 @dataclass
 class Cleaner:
     """Decides which lines stay; each process has one.
@@ -77,18 +58,20 @@ class Cleaner:
         across: whether a pair of an earlier file is a duplicate, too.
         detect: languages to detect among; `("all",)` for all, empty for no detection.
         tests: test sets whose texts are dropped.
+        lines: lines that are cleaned at a time.
     """
 
     settings: CorpusSettings
     across: bool
     detect: tuple[str, ...]
     tests: tuple[TestSet, ...]
+    lines: int
 
     @cached_property
     def _find_test_set(self) -> Callable[[str], str]:
         indices = [Index(test) for test in self.tests]
 
-        @lru_cache(LINES)  # many pairs share their source
+        @lru_cache(self.lines)  # many pairs share their source
         def found(text: str) -> str:
             normalised = key(text)
             return next((index.name for index in indices if index.find(normalised)), "")
@@ -99,25 +82,36 @@ class Cleaner:
     def _detect_language(self) -> Callable[[str], str]:
         return detector(() if self.detect == ("all",) else self.detect)
 
-    def block(self, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> Block:
-        """Clean lines of a part, numbered from `first`; `codes` are the languages of both sides."""
+    def clean_part(self, number: int, part: Part, folder: Path) -> Report:
+        """Write the pairs that stay to `NUMBER.arrow`, and 16 bytes for each to `NUMBER.hashes`; return the counts."""
+        import pyarrow as arrow
+
+        schema = arrow.schema({"source": arrow.string(), "target": arrow.string(), "line": arrow.int64()})
+        codes = part.pivot, part.language
         # Without `across`, equal pairs of two files have different hashes.
-        seed = hashlib.blake2b(("\x1f".join(codes) if self.across else str(part)).encode(), digest_size=32).digest()
-        sources, targets, numbers, hashes = list[str](), list[str](), list[int](), list[bytes]()
-        dropped = list[tuple[int, str]]()
-        for number, line in enumerate(lines, first):
-            found = clean(line, self.settings)
-            reason = found if isinstance(found, str) else self._reason(found, codes)
-            if reason:
-                dropped.append((number, reason))
-                continue
-            sources.append(found[0])
-            targets.append(found[1])
-            numbers.append(number)
-            source, target = (text.encode("utf-8", "surrogatepass") for text in found)
-            length = len(source).to_bytes(8, "little")
-            hashes.append(hashlib.blake2b(length + source + target, digest_size=16, key=seed).digest())
-        return Block(part, len(lines), (sources, targets, numbers), b"".join(hashes), dropped)
+        seed = hashlib.blake2b(("\x1f".join(codes) if self.across else str(number)).encode(), digest_size=32).digest()
+        report, lines = Report(), enumerate(read_sides(part), 1)
+        with (
+            (folder / f"{number}.arrow").open("wb") as file,
+            (folder / f"{number}.hashes").open("wb") as hashes,
+            arrow.ipc.new_stream(file, schema) as writer,
+        ):
+            while block := list(itertools.islice(lines, self.lines)):
+                kept: list[tuple[str, str, int]] = []
+                # The loop counts in the report itself.
+                for report.read, line in block:
+                    found = clean(line, self.settings)
+                    reason = found if isinstance(found, str) else self._reason(found, codes)
+                    if reason:
+                        report.drop(reason, f"{part.path}:{report.read}")
+                        continue
+                    kept.append((found[0], found[1], report.read))
+                    source, target = (text.encode("utf-8", "surrogatepass") for text in found)
+                    length = len(source).to_bytes(8, "little")
+                    hashes.write(hashlib.blake2b(length + source + target, digest_size=16, key=seed).digest())
+                columns = [list(column) for column in zip(*kept, strict=True)] or [[], [], []]
+                writer.write_batch(arrow.record_batch(columns, schema=schema))
+        return report
 
     def _reason(self, texts: tuple[str, str], codes: tuple[str, str]) -> str:
         """Return the reason to drop a pair; the empty text where it stays."""
@@ -225,68 +219,40 @@ def prepare_corpus(
         raise ConfigError(f"--exclude: duplicate name '{twice}'; rename a file")
     languages = tuple(primary_language(normalise_tag(language)) for language in detect)
     _check_languages(languages, parts)
-    cleaner = Cleaner(chosen, across, languages, tests)
-    with whole(folder) as new, _pool(cleaner, processes) as clean_blocks:
+    cleaner = Cleaner(chosen, across, languages, tests, LINES)
+    with whole(folder) as new:
         # Of compressed files the texts take more.
         size = sum(path.stat().st_size for part in parts for path in part.paths if path.is_file())
         require_room(new, 2 * size, "the texts, twice while duplicates are found,")
-        lines = CleanLines(new / "work", parts)
-        lines.write(clean_blocks(_blocks(parts)), callback)
-        sha256 = write_table(new, lines.distinct(callback))
-        shutil.rmtree(new / "work")
-        for part, report in zip(parts, lines.reports, strict=True):
+        work, reports = new / "work", list[Report]()
+        work.mkdir()
+        for report in _clean_parts(cleaner, parts, work, processes):
+            reports.append(report)
+            callback.on_prepare("lines read", sum(report.read for report in reports), 0)
+        sha256 = write_table(new, _distinct_pairs(work, parts, reports, callback))
+        shutil.rmtree(work)
+        for part, report in zip(parts, reports, strict=True):
             report.require_pairs(part.path)
-        kept = tuple(replace(part, pairs=report.kept) for part, report in zip(parts, lines.reports, strict=True))
+        kept = tuple(replace(part, pairs=report.kept) for part, report in zip(parts, reports, strict=True))
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
-        done = Preparation(kept, tuple(lines.reports), ignored, tuple(names), size)
+        done = Preparation(kept, tuple(reports), ignored, tuple(names), size)
         content = {**done.tree(), "sha256": {"data-00000-of-00001.arrow": sha256}}
         atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
     return done
 
 
-class CleanLines:
-    """Cleaned lines in files in `folder`, until duplicates are known; counts lines in `reports`."""
+def _distinct_pairs(work: Path, parts: Sequence[Part], reports: Sequence[Report], callback: Callback) -> Iterator[Any]:
+    """Yield the clean pairs without duplicates, as batches of Arrow with the columns of a prepared corpus."""
+    import pyarrow as arrow
 
-    def __init__(self, folder: Path, parts: Sequence[Part]) -> None:
-        folder.mkdir()
-        self._texts, self._hashes, self._parts = folder / "texts.arrow", folder / "hashes", parts
-        self._numbers: list[int] = []
-        """Number of the part of each block."""
-        self.reports = [Report() for _ in parts]
-
-    def write(self, blocks: Iterable[Block], callback: Callback) -> None:
-        """Write blocks, and count the lines that are dropped."""
-        import pyarrow as arrow
-
-        schema = arrow.schema({"source": arrow.string(), "target": arrow.string(), "line": arrow.int64()})
-        lines = 0
-        with (
-            self._texts.open("wb") as file,
-            self._hashes.open("wb") as hashes,
-            arrow.ipc.new_stream(file, schema) as writer,
-        ):
-            for block in blocks:
-                report, place = self.reports[block.part], self._parts[block.part].path
-                report.read += block.lines
-                for number, reason in block.dropped:
-                    report.drop(reason, f"{place}:{number}")
-                writer.write_batch(arrow.record_batch(list(block.texts), schema=schema))
-                hashes.write(block.hashes)
-                self._numbers.append(block.part)
-                lines += block.lines
-                callback.on_prepare("lines read", lines, 0)
-
-    def distinct(self, callback: Callback) -> Iterator[Any]:
-        """Yield the pairs without duplicates, as batches of Arrow with the columns of a prepared corpus."""
-        import pyarrow as arrow
-
-        first = find_first(self._hashes)
-        done = 0
-        for number, batch in zip(self._numbers, read_batches(self._texts), strict=True):
-            part, stays = self._parts[number], first[done : done + len(batch)]
+    first = find_first([work / f"{number}.hashes" for number in range(len(parts))])
+    done = 0
+    for number, (part, report) in enumerate(zip(parts, reports, strict=True)):
+        for batch in read_batches(work / f"{number}.arrow"):
+            stays = first[done : done + len(batch)]
             lines = batch.column("line").to_pylist()
             for i in np.flatnonzero(~stays).tolist():
-                self.reports[number].drop("duplicate", f"{part.path}:{lines[i]}")
+                report.drop("duplicate", f"{part.path}:{lines[i]}")
             done += len(batch)
             callback.on_prepare("pairs written", done, len(first))
             own = batch.filter(arrow.array(stays))
@@ -294,22 +260,22 @@ class CleanLines:
             yield arrow.record_batch([own.column("source"), own.column("target"), *labels], list(COLUMNS))
 
 
-def find_first(path: Path) -> NDArray[np.bool_]:
-    """Return whether each of N hashes in a file is the first of its value `(N,)`.
+def find_first(paths: Sequence[Path]) -> NDArray[np.bool_]:
+    """Return whether each of N hashes in some files is the first of its value `(N,)`.
 
     Two of a billion different pairs share a hash of 128 bits with a probability of 1.5e-21. Hashes are compared in
     buckets, so that memory grows by one byte a pair.
     """
-    count = path.stat().st_size // 16
+    count = sum(path.stat().st_size for path in paths) // 16
     first = np.ones(count, np.bool_)
     buckets = -(-count // _BUCKET)
     for bucket in range(buckets):
-        rows, hashes = [], []
-        for start in range(0, count, _BUCKET):
-            block = np.fromfile(path, "<u8", 2 * _BUCKET, offset=16 * start).reshape(-1, 2)
+        rows, hashes, start = [], [], 0
+        for block in _hashes(paths):
             own = np.flatnonzero(block[:, 0] % buckets == bucket)
             rows.append(start + own)
             hashes.append(block[own])
+            start += len(block)
         found, numbers = np.concatenate(hashes), np.concatenate(rows)
         # Stable: of equal hashes the first line comes first.
         order = np.lexsort((found[:, 1], found[:, 0]))
@@ -318,15 +284,11 @@ def find_first(path: Path) -> NDArray[np.bool_]:
     return first
 
 
-def _blocks(parts: Sequence[Part]) -> Iterator[tuple[list[Sides | None], int, int, tuple[str, str]]]:
-    """Yield the arguments of `Cleaner.block` for all lines."""
-    for number, part in enumerate(parts):
-        lines = read_sides(part)
-        for first in itertools.count(1, LINES):
-            block = list(itertools.islice(lines, LINES))
-            if not block:
-                break
-            yield block, first, number, (part.pivot, part.language)
+def _hashes(paths: Sequence[Path]) -> Iterator[NDArray[np.uint64]]:
+    """Yield the hashes in files, `(N, 2)`, some at a time."""
+    for path in paths:
+        for offset in range(0, path.stat().st_size, 16 * _BUCKET):
+            yield np.fromfile(path, "<u8", 2 * _BUCKET, offset=offset).reshape(-1, 2)
 
 
 def _test_set(name: str, data: str | None, include: Sequence[str]) -> TestSet:
@@ -352,7 +314,7 @@ def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
                 raise ConfigError(f"--detect {','.join(detect)}: {part.path} is in {language}, too; name all languages")
 
 
-# Processes that clean blocks; they never import torch.
+# Processes that clean parts; they never import torch.
 
 _cleaner: Cleaner
 
@@ -373,34 +335,27 @@ def _end_with(sentinel: Any) -> None:
     os._exit(1)
 
 
-def _clean(arguments: tuple[Any, ...]) -> Block:
-    return _cleaner.block(*arguments)
+def _clean_part(number: int, part: Part, folder: Path) -> Report:
+    return _cleaner.clean_part(number, part, folder)
 
 
-@contextmanager
-def _pool(cleaner: Cleaner, processes: int) -> Iterator[Callable[[Iterable[tuple[Any, ...]]], Iterator[Block]]]:
-    """Yield a function that cleans blocks in order; with one process, in this one."""
+def _clean_parts(cleaner: Cleaner, parts: Sequence[Part], folder: Path, processes: int) -> Iterator[Report]:
+    """Yield the counts of each part once it is cleaned; with one process, in this one."""
+    calls = range(len(parts)), parts, [folder] * len(parts)
     if processes == 1:
-        yield lambda calls: (cleaner.block(*arguments) for arguments in calls)
+        yield from map(cleaner.clean_part, *calls)
         return
     # Spawned: a fork of a process with threads, as tokenizers have, may wait forever.
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, (cleaner,))
-
-    def each(calls: Iterable[tuple[Any, ...]]) -> Iterator[Block]:
-        # Few blocks are read ahead, to save memory.
-        waiting: deque[Future[Block]] = deque()
-        for arguments in calls:
-            waiting.append(pool.submit(_clean, arguments))
-            if len(waiting) > processes + 1:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-    try:
-        yield each
-    except BrokenProcessPool:
-        raise RunFolderError(
-            "a process of the preparation died, perhaps for lack of memory; give the command again with fewer --jobs"
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (cleaner,)) as pool:
+        try:
+            yield from pool.map(_clean_part, *calls)
+        except BrokenProcessPool:
+            raise RunFolderError(
+                "a process of the preparation died, perhaps for lack of memory; give the command again with fewer "
+                "--jobs"
+            ) from None
+        except BaseException:
+            # Else a stop waits until the others have cleaned their parts.
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise

@@ -1,14 +1,9 @@
 """Where a task's files are looked for, and what is said when they are not there."""
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from helpers.formats import task
-from helpers.tags import NAMES, written
-from metasearch.data.locate import VARIABLE, find_file, locate
+from metasearch.data.locate import VARIABLE, locate
 from metasearch.errors import DataError
 
 EXPECTED = ("de.csv", "el.csv")
@@ -72,19 +67,7 @@ def test_a_part_of_the_data_says_which_files_are_missing(tmp_path, declared_in):
     assert message.startswith(f"{folder}: missing el.csv, th.csv.")
 
 
-@given(written(NAMES), written(NAMES))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_file_is_found_in_whatever_way_its_tags_are_written(tmp_path, declared_in, first, second):
-    with TemporaryDirectory(dir=tmp_path) as name:
-        names = [f"{first[0]}.csv", f"x-{second[0]}.csv.gz"]
-        folder = fill(Path(name), [f"{first[1]}.csv", f"x-{second[1]}.csv.gz"])
-        assert locate(TASK, declared_in, names, name) == folder
-        assert [find_file(folder, each).name for each in names] == [f"{first[1]}.csv", f"x-{second[1]}.csv.gz"]
-
-
-def test_the_file_of_exactly_the_name_comes_first_and_two_others_are_refused(tmp_path):
-    fill(tmp_path, ["pt-br.csv", "pt_BR.csv"])
-    with pytest.raises(DataError, match=r"pt-br\.csv and pt_BR\.csv both stand for pt-BR\.csv; remove one of them"):
-        find_file(tmp_path, "pt-BR.csv")
-    assert find_file(tmp_path, "pt_BR.csv").name == "pt_BR.csv"
-    assert find_file(tmp_path, "de.csv") == tmp_path / "de.csv"
+def test_a_name_that_is_written_otherwise_is_a_hint(tmp_path, declared_in):
+    fill(tmp_path, ["de.csv", "pt_br.csv"])
+    message = said(declared_in, tmp_path, expected=("de.csv", "pt-BR.csv"))
+    assert message.startswith(f"{tmp_path}: missing pt-BR.csv. Did you mean 'pt_br.csv'?\n")

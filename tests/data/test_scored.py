@@ -1,25 +1,15 @@
 """Files of scored pairs: what is read, written and split, and what is refused."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.files import write
-from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import with_line_feeds
 from metasearch.data.records import ScoredPair
-from metasearch.data.scored import read_scored, scored_csv, scored_rows, split_dev
+from metasearch.data.scored import read_scored, scored_rows, split_dev
 from metasearch.errors import DataError
 
 ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
-
-sentences = (
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
-    .map(lambda text: with_line_feeds(text).strip())
-    .filter(lambda text: not blank(text))
-)
-# What readers give: a number of the file, divided by 5.
-golds = st.floats(0, 5).map(lambda score: score / 5)
 
 
 @pytest.fixture
@@ -83,14 +73,6 @@ def test_rows_of_the_same_number_share_a_group_across_languages_and_in_no_other_
     groups = [pair.group for pair in read_scored(files)]
     assert groups[:2] == groups[2:4]
     assert len(set(groups)) == 2 + 2
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(st.tuples(sentences, sentences, golds), min_size=1, max_size=8))
-def test_what_is_written_is_read_back_to_the_last_bit(tmp_path, rows):
-    path = tmp_path / "written-en.csv"
-    path.write_bytes(scored_csv(rows).encode())
-    assert list(scored_rows(path)) == rows
 
 
 def parallel(count):

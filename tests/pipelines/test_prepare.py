@@ -156,15 +156,14 @@ def test_the_layout_is_that_of_save_to_disk(files, tmp_path):
 
 
 def test_a_stopped_preparation_leaves_nothing(files, tmp_path, monkeypatch):
-    calls = iter(range(3))
+    clean_part = Cleaner.clean_part
 
-    def stop(self, *arguments):
-        if next(calls) == 2:
+    def stop(self, number, part, folder):
+        if number == 1:
             raise KeyboardInterrupt
-        return block(self, *arguments)
+        return clean_part(self, number, part, folder)
 
-    block = Cleaner.block
-    monkeypatch.setattr(Cleaner, "block", stop)
+    monkeypatch.setattr(Cleaner, "clean_part", stop)
     with pytest.raises(KeyboardInterrupt):
         prepared([files], tmp_path / "prepared")
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.distillation import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
-from metasearch.data.parallel.files import Part, Sides, clean, find, read_sides
+from metasearch.data.parallel.files import Part, clean, find, read_sides
 from metasearch.data.parallel.saved import SavedTable, TokenCounter, prepared_folder
 from metasearch.data.records import Translation
 from metasearch.data.report import Report
@@ -53,10 +53,6 @@ class TextTable:
         """Return the tokens of the longer side of each pair `(N,)`."""
         tokens = np.asarray(counter.count_tokens(self.distinct), np.int64)
         return np.maximum(tokens[self.source], tokens[self.target])
-
-    def digest(self) -> str:
-        """Return nothing: the pairs are hashed."""
-        return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +106,8 @@ class Corpus(Sequence[Translation]):
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner can see: the pairs in order, their languages, corpora and files."""
-        if whole := self.table.digest():
-            return fingerprint_of([[whole, fingerprint_of([], self.rows.astype("<i8").tobytes().hex())]])
+        if isinstance(self.table, SavedTable):
+            return fingerprint_of([[self.table.digest, fingerprint_of([], self.rows.astype("<i8").tobytes().hex())]])
         origins = [(part.pivot, part.language, part.corpus, str(i)) for i, part in enumerate(self.parts)]
         pairs = zip(self.table.texts(self.rows), self.part.tolist(), strict=True)
         return fingerprint_of((*origins[part], *texts) for texts, part in pairs)
@@ -244,50 +240,32 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
 
 def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
     parts, ignored = find(paths, settings)
-    reader = _Reader(settings, Report(ignored=ignored))
-    read = [reader.read(part) for part in parts]
-    table = TextTable(list(reader.row), np.array(reader.source, np.int32), np.array(reader.target, np.int32))
-    part = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
-    return Corpus(table, np.arange(len(table)), part, tuple(read), reader.report)
-
-
-class _Reader:
-    """Collects pairs file by file."""
-
-    def __init__(self, settings: CorpusSettings, report: Report) -> None:
-        self.settings, self.report = settings, report
-        self.row: dict[str, int] = {}
-        self.source, self.target = array("i"), array("i")
-
-    def read(self, part: Part) -> Part:
-        """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
-        report = Report()
-        seen: set[int] = set()
+    whole, read = Report(ignored=ignored), list[Part]()
+    row: dict[str, int] = {}
+    source, target = array("i"), array("i")
+    for part in parts:
+        report, seen = Report(), set[int]()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
         for report.read, line in enumerate(read_sides(part), 1):
-            reason = self._add(line, seen)
-            if reason:
-                report.drop(reason, f"{part.path}:{report.read}")
-            if len(seen) == self.settings.max_lines > 0:
+            found = clean(line, settings)
+            if isinstance(found, str):
+                report.drop(found, f"{part.path}:{report.read}")
+                continue
+            # After all checks: a line that is dropped leaves no text in the corpus.
+            first, second = (row.setdefault(text, len(row)) for text in found)
+            # One number takes a third of the memory of a tuple of two.
+            pair = first << 32 | second
+            if pair in seen:
+                report.drop("duplicate", f"{part.path}:{report.read}")
+                continue
+            seen.add(pair)
+            source.append(first)
+            target.append(second)
+            if len(seen) == settings.max_lines:
                 break
         report.require_pairs(part.path)
-        self.report.include(report)
-        return replace(part, pairs=len(seen))
-
-    def _add(self, line: Sides | None, seen: set[int]) -> str:
-        """Add a pair, or return the reason not to."""
-        found = clean(line, self.settings)
-        if isinstance(found, str):
-            return found
-        first, second = found
-        # After all checks: a line that is dropped leaves no text in the corpus.
-        source = self.row.setdefault(first, len(self.row))
-        target = self.row.setdefault(second, len(self.row))
-        # One number takes a third of the memory of a tuple of two.
-        pair = source << 32 | target
-        if pair in seen:
-            return "duplicate"
-        seen.add(pair)
-        self.source.append(source)
-        self.target.append(target)
-        return ""
+        whole.include(report)
+        read.append(replace(part, pairs=len(seen)))
+    table = TextTable(list(row), np.array(source, np.int32), np.array(target, np.int32))
+    numbers = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
+    return Corpus(table, np.arange(len(table)), numbers, tuple(read), whole)

@@ -87,14 +87,12 @@ class SavedTable:
         self.folder, self._normalised = folder, normalised
         files = data_files(folder)
         stamps = tuple((path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-        self._table, self._digest = _open(folder, tuple(files), stamps)
+        self._table, found = _open(folder, tuple(files), stamps)
+        self.digest = f"{found}{' normalised' * normalised}"
+        """Hash of the data files, and of how texts are read."""
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
-
-    def digest(self) -> str:
-        """Return a hash of the data files, and of how texts are read."""
-        return f"{self._digest}{' normalised' * self._normalised}"
 
     def texts(self, rows: NDArray[Any]) -> Iterator[tuple[str, str]]:
         """Yield source and target of some rows, in their order."""
@@ -128,7 +126,7 @@ class SavedTable:
 
     def lengths(self, counter: TokenCounter) -> NDArray[Any]:
         """Return the tokens of the longer side of each row `(N,)`, from a file or counted."""
-        key = hashlib.sha256(f"{self.digest()} {counter.key}".encode()).hexdigest()[:16]
+        key = hashlib.sha256(f"{self.digest} {counter.key}".encode()).hexdigest()[:16]
         path = self.folder / _LENGTHS / f"{key}.i32"
         if path.is_file() and path.stat().st_size == 4 * len(self) > 0:
             return np.memmap(path, "<i4", "r")

@@ -15,7 +15,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat,
 
 from metasearch.config.task import Task
 from metasearch.data.formats.rows import read_rows
-from metasearch.data.locate import find_file
 from metasearch.data.readers.base import (
     COMPOSED,
     Text,
@@ -47,7 +46,7 @@ def files(task: Task, suffix: str = ".jsonl") -> list[str]:
 
 def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
     """Read all files of a task, CSV files by `suffix`; `DataError` names file, line and field."""
-    paths = [find_file(folder, name) for name in files(task, suffix)]
+    paths = [folder / name for name in files(task, suffix)]
     if task.kind == "retrieval":
         corpus = _Corpus(folder)
         for path, language in zip(paths, task.languages, strict=True):

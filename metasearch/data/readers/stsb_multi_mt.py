@@ -6,7 +6,6 @@ A pair in two languages takes its first sentence from one file and its second fr
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.locate import find_file
 from metasearch.data.readers.base import pair_languages
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.scored import scored_rows
@@ -25,7 +24,7 @@ def read(folder: Path, task: Task) -> SimilarityData:
     pairs: list[ScoredPair] = []
     given: dict[str, str] = {}
     for split in SPLITS:
-        rows = {language: list(scored_rows(find_file(folder, _name(language, split)))) for language in task.languages}
+        rows = {language: list(scored_rows(folder / _name(language, split))) for language in task.languages}
         if len({len(of_language) for of_language in rows.values()}) > 1:
             counts = ", ".join(f"{_name(language, split)} {len(rows[language])}" for language in rows)
             raise DataError(f"{folder}: the files of a split must have the same rows in every language; rows: {counts}")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from metasearch.config.task import Task
 from metasearch.data.formats.text_files import lines_of, sentence_of
-from metasearch.data.locate import find_file
 from metasearch.data.records import Translation, TranslationData
 from metasearch.errors import DataError
 
@@ -28,7 +27,7 @@ def read(folder: Path, task: Task) -> TranslationData:
     pairs: list[Translation] = []
     absent: list[str] = []
     for language in task.languages:
-        if task.partial and not any(find_file(folder, name).exists() for name in _names(language)):
+        if task.partial and not any((folder / name).exists() for name in _names(language)):
             absent.append(language)
         else:
             pairs += _pairs(folder, language)
@@ -50,7 +49,7 @@ def _names(language: str) -> tuple[str, str]:
 
 
 def _pairs(folder: Path, language: str) -> list[Translation]:
-    paths = [find_file(folder, name) for name in _names(language)]
+    paths = [folder / name for name in _names(language)]
     for path, other in (paths, paths[::-1]):
         if not path.exists():
             raise DataError(f"{path}: no such file; {other.name} needs it, line by line")

@@ -14,7 +14,6 @@ from pydantic import BaseModel, StrictInt, ValidationError
 from metasearch.config.task import Task
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import json_of, text_of
-from metasearch.data.locate import find_file
 from metasearch.data.readers.base import COMPOSED, Shown, joined, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
@@ -56,7 +55,7 @@ def read(folder: Path, task: Task) -> RetrievalData:
     questions: list[Question] = []
     candidates: list[Candidate] = []
     for language in task.languages:
-        path = find_file(folder, f"{language}.json")
+        path = folder / f"{language}.json"
         asked, answers = _language(path, language)
         questions += asked
         candidates += answers

@@ -11,7 +11,6 @@ from pydantic import field_validator
 from metasearch.config.base import FrozenConfig
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import suffix_of, table_rows, with_line_feeds
-from metasearch.data.locate import find_file
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
 from metasearch.io import digest, fingerprint_of
@@ -70,7 +69,7 @@ class Files:
     def _files(self, source: str, target: str) -> list[Path]:
         named = self._path.replace("{source}", source).replace("{target}", target)
         names = dict.fromkeys(named.replace("{language}", language) for language in (source, target))
-        return [find_file(self._folder, name) for name in names]
+        return [self._folder / name for name in names]
 
     def _read(self, source: str, target: str) -> dict[str, str]:
         files = self._files(source, target)
