@@ -17,8 +17,7 @@ from metasearch.config.recipe import Role
 from metasearch.config.seeding import stream
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, read_rows
-from metasearch.data.formats.text_files import suffix_of
-from metasearch.data.report import Report
+from metasearch.data.formats.text_files import Report, suffix_of
 from metasearch.errors import DataError, nearest
 from metasearch.io import fingerprint_of
 

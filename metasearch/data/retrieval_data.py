@@ -36,8 +36,7 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
-from metasearch.data.readers import beir
-from metasearch.data.readers.base import Text, joined, problem
+from metasearch.data.readers import Text, beir, joined, problem
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError, require_known
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metasearch.data.formats.text_files import Report
 from metasearch.data.parallel.corpus import Corpus, TextTable
 from metasearch.data.parallel.files import Part
 from metasearch.data.parallel.saved import TokenCounter
-from metasearch.data.report import Report
 
 
 def corpus_of(pairs):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from metasearch.data.normalise import normalise
+from metasearch.data.formats.blank import normalise
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_csv_rows_have_context_ids_and_articles():
         Question("nile", "de", 'Wohin fließt "der Nil"?', "river"),
     )
     text = "Die Königin, allein. Bienen leben im Stock."
-    assert data.candidates[0] == Candidate("de_queen", "de", text, "bee", ("queen",), "Die Königin, allein.")
+    assert data.candidates[0] == Candidate("de:queen", "de", text, "bee", ("queen",), "Die Königin, allein.")
 
 
 def test_csv_pairs_have_languages_by_file_name_and_groups_by_column():
@@ -218,10 +218,8 @@ def test_a_line_break_within_quotes_is_one_character_whatever_system_wrote_the_f
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_languages_with_a_region_or_script_are_canonical_in_records_whatever_the_task_and_the_files_write(
-    suffix, tmp_path
-):
-    rows = {"pt_BR": "Onde fica?,Aqui.,1", "SR-latn": "Gde je?,Ovde.,1"}
+def test_languages_with_a_region_or_script_are_canonical_in_records_and_file_names(suffix, tmp_path):
+    rows = {"pt-BR": "Onde fica?,Aqui.,1", "sr-Latn": "Gde je?,Ovde.,1"}
     for name, row in rows.items():
         question, answer, uid = row.split(",")
         line = json.dumps({"question": question, "answer": answer, "id": uid})
@@ -263,7 +261,7 @@ def test_xquad_r_articles_whose_titles_are_translated_are_one(tmp_path):
 
 
 def test_a_pair_with_a_script_is_read_from_the_file_of_its_name(tmp_path):
-    (tmp_path / "sr-latn-EN.csv").write_text("text1,text2,score\na,b,0\nc,d,5\n", encoding="utf-8")
+    (tmp_path / "sr-Latn-en.csv").write_text("text1,text2,score\na,b,0\nc,d,5\n", encoding="utf-8")
     declared = task("csv", "sr-Latn en", "SR_latn-en")
     data = registry.load("readers", "csv").read(tmp_path, declared)
     assert declared.pairs == ("sr-Latn-en",)

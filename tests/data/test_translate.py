@@ -11,7 +11,7 @@ from metasearch.config.library import Library, load_recipe
 from metasearch.config.task import Folds, Translate
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
-from metasearch.data.normalise import normalise
+from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate.rows import TranslatedRow, drop_leaked, held_out
 from metasearch.data.translate.train import add_translations

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from metasearch.config.distillation import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
+from metasearch.data.formats.text_files import Report
 from metasearch.data.parallel.files import Part, clean, find, read_sides
 from metasearch.data.parallel.saved import SavedTable, TokenCounter, prepared_folder
 from metasearch.data.records import Translation
-from metasearch.data.report import Report
 from metasearch.errors import DataError, nearest
 from metasearch.io import fingerprint_of
 

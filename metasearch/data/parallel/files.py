@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 
 from metasearch.config.distillation import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
-from metasearch.data.formats.blank import blank
+from metasearch.data.formats.blank import blank, normalise
 from metasearch.data.formats.rows import STATE, missing_column, read_rows
 from metasearch.data.formats.text_files import PACKED, byte_lines, unpacked
 from metasearch.data.locate import fetch, is_hub_name
-from metasearch.data.normalise import normalise
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.extras import import_extra
+from metasearch.data.formats.blank import normalise
 from metasearch.data.formats.rows import STATE, data_files, read_json_file
-from metasearch.data.normalise import normalise
 from metasearch.data.parallel.files import is_saved_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import atomic_write, digest, require_file

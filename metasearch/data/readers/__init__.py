@@ -2,5 +2,71 @@
 
 A reader is a module with two functions: `files(task)` names the files it will open, `read(folder, task)` returns
 `RetrievalData`, `SimilarityData` or `TranslationData`. Damage is a `DataError` that names file, line or key path, and
-what was expected.
+what was expected. Here are checks that several readers share.
 """
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
+from pydantic_core import ErrorDetails
+
+from metasearch.config.task import Task
+from metasearch.data.formats.blank import require_text
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.errors import ConfigError, DataError
+
+Shown = Annotated[str, AfterValidator(require_text)]
+"""A text that is not blank, as it stands."""
+Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
+"""The same without white space at both ends."""
+COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
+"""For ids and article names: canonically equivalent ones (Unicode, UAX 15) are the same."""
+
+
+def pair_languages(task: Task) -> list[tuple[str, str]]:
+    """Return a similarity task's language pairs; `ConfigError` if it has none."""
+    if not task.pairs:
+        raise ConfigError("pairs: missing; list the language pairs of a similarity task, such as [ar-ar, ar-en]")
+    return task.language_pairs
+
+
+def require_unique(ids: Iterable[tuple[str, str]]) -> None:
+    """Raise `DataError` for a duplicate id."""
+    first: dict[str, str] = {}
+    for uid, place in ids:
+        if uid in first:
+            raise DataError(f"{place}: duplicate id '{uid}', first in {first[uid]}")
+        first[uid] = place
+
+
+def joined(
+    questions: Sequence[Question], candidates: Sequence[Candidate], same: Iterable[tuple[str, str]] = ()
+) -> RetrievalData:
+    """Merge groups that share a question or an answer, so that folds separate them."""
+    root: dict[str, str] = {}
+
+    # Union-find: follows a group to the one that stands for all that it was joined with.
+    def find(group: str) -> str:
+        while root.setdefault(group, group) != group:
+            group = root[group]
+        return group
+
+    for first, second in same:
+        root[find(second)] = find(first)
+    group_of: dict[str, str] = {}
+    for question in questions:
+        root[find(question.group)] = find(group_of.setdefault(question.id, question.group))
+    for candidate in candidates:
+        for uid in candidate.answers:
+            root[find(group_of[uid])] = find(candidate.group)
+    asked = tuple(replace(question, group=find(question.group)) for question in questions)
+    return RetrievalData(asked, tuple(replace(candidate, group=find(candidate.group)) for candidate in candidates))
+
+
+def problem(error: ErrorDetails) -> str:
+    """Return a validation problem as the end of a message."""
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{message[:1].lower()}{message[1:]}"

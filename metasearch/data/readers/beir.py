@@ -22,7 +22,7 @@ from metasearch.data.documents.languages import detect_all
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, read_rows
 from metasearch.data.formats.text_files import suffix_of, text_lines
-from metasearch.data.readers.base import joined
+from metasearch.data.readers import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError, nearest
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat,
 
 from metasearch.config.task import Task
 from metasearch.data.formats.rows import read_rows
-from metasearch.data.readers.base import (
+from metasearch.data.readers import (
     COMPOSED,
     Text,
     joined,

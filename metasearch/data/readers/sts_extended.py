@@ -6,7 +6,7 @@ A line is `sentence<TAB>sentence<TAB>score`, the score from 0 to 5.
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.readers.base import pair_languages
+from metasearch.data.readers import pair_languages
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.scored import scored_rows
 

@@ -6,7 +6,7 @@ A pair in two languages takes its first sentence from one file and its second fr
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.readers.base import pair_languages
+from metasearch.data.readers import pair_languages
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.scored import scored_rows
 from metasearch.errors import DataError

@@ -14,7 +14,7 @@ from pydantic import BaseModel, StrictInt, ValidationError
 from metasearch.config.task import Task
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import json_of, text_of
-from metasearch.data.readers.base import COMPOSED, Shown, joined, problem, require_unique
+from metasearch.data.readers import COMPOSED, Shown, joined, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from metasearch.data.normalise import normalise
+from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError
 
