@@ -63,7 +63,7 @@ class Encoder:
 
 
 def test_grades_and_unlabelled_documents_are_read(tmp_path):
-    data = RetrievalData.read(write(tmp_path), languages=["en"])
+    data = RetrievalData.from_rows(write(tmp_path), languages=["en"])
     assert [(q.id, q.text) for q in data.questions] == [("q1", "first"), ("q2", "second")]  # q3 has no judgement
     assert [(c.id, c.text, c.answers) for c in data.candidates] == [
         ("d1", "Cats one", ("q1",)),
@@ -75,9 +75,9 @@ def test_grades_and_unlabelled_documents_are_read(tmp_path):
 
 
 def test_the_qrels_of_trec_say_the_same(tmp_path):
-    beir = RetrievalData.read(write(tmp_path / "a"), languages=["en"])
+    beir = RetrievalData.from_rows(write(tmp_path / "a"), languages=["en"])
     trec = "q1 0 d1 1\nq1 0 d2 2\nq1 0 d3 -1\nq2 0 d3 1\n"
-    assert RetrievalData.read(write(tmp_path / "b", test=trec), languages=["en"]) == beir
+    assert RetrievalData.from_rows(write(tmp_path / "b", test=trec), languages=["en"]) == beir
 
 
 def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questions_of_others(tmp_path):
@@ -85,7 +85,7 @@ def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questi
     queries = [{"_id": f"q{i}", "text": f"query {i}"} for i in range(count)]
     corpus = [{"_id": f"d{i}", "text": f"document {i}"} for i in range(count + 3)]
     labels = HEADER + "".join(f"q{i}\td{i}\t1\n" for i in range(count))
-    data = RetrievalData.read(write(tmp_path, corpus, queries, all=labels), languages=["en"])
+    data = RetrievalData.from_rows(write(tmp_path, corpus, queries, all=labels), languages=["en"])
     split = data.benchmark("en_en -> en_en").split
     asked = [{q.id for q in part.questions} for part in (split.train, split.dev, split.test)]
     assert [len(ids) for ids in asked] == [12, 4, 4]
@@ -95,7 +95,7 @@ def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questi
 
 
 def test_ndcg_counts_gains(tmp_path):
-    data = RetrievalData.read(write(tmp_path), languages=["en"])
+    data = RetrievalData.from_rows(write(tmp_path), languages=["en"])
     order = {"Cats one": 0.9, "four": 0.8, "two": 0.7, "three": 0.1}  # for `first`; relevant at ranks 1 and 3
     vectors = {text: [score, 1 - score] for text, score in order.items()} | {"first": [1, 0], "second": [0, 1]}
     found = evaluate(Encoder(vectors), data, [Measure.parse("ndcg@10", "retrieval"), Measure.parse("map", "retrieval")])
@@ -137,7 +137,7 @@ def test_a_task_takes_the_splits_of_the_data(tmp_path):
 )
 def test_damage_names_file_line_and_value(corpus, queries, qrels, message, tmp_path):
     with pytest.raises(DataError, match=message):
-        RetrievalData.read(write(tmp_path, corpus, queries, test=qrels), languages=["en"])
+        RetrievalData.from_rows(write(tmp_path, corpus, queries, test=qrels), languages=["en"])
 
 
 # Data sets of the hub: from its cache, without a network.
@@ -159,7 +159,9 @@ def cached(tmp_path, monkeypatch):
 
 def test_a_folder_of_the_hub_is_read_by_its_name(cached, tmp_path):
     write(cached)
-    assert RetrievalData.read("hub:mine/shop", languages=["en"]) == RetrievalData.read(cached, languages=["en"])
+    assert RetrievalData.from_rows("hub:mine/shop", languages=["en"]) == RetrievalData.from_rows(
+        cached, languages=["en"]
+    )
     (tmp_path / "mine.yaml").write_text(TASK, encoding="utf-8")
     assert len(load_benchmark("mine", data="hub:mine/shop", include=[str(tmp_path)]).data.questions) == 2
 
@@ -169,14 +171,14 @@ def test_rows_of_the_hub_may_be_shards_or_one_of_several_files(cached):
     (cached / "data").mkdir()
     for i in range(2):
         (cached / "data" / f"train-0000{i}-of-00002.jsonl").write_text(lines([{**row, "query": str(i)}]), "utf-8")
-    assert [q.text for q in RetrievalData.read("hub:mine/shop/data").questions] == ["0", "1"]
+    assert [q.text for q in RetrievalData.from_rows("hub:mine/shop/data").questions] == ["0", "1"]
     (cached / "data" / "test-00000-of-00001.jsonl").write_text(lines([row]), "utf-8")
-    assert [q.text for q in RetrievalData.read("hub:mine/shop/data/test-00000-of-00001.jsonl").questions] == ["a"]
+    assert [q.text for q in RetrievalData.from_rows("hub:mine/shop/data/test-00000-of-00001.jsonl").questions] == ["a"]
     with pytest.raises(DataError, match=r"has several tables; name one of them: test-00000-of-00001\.jsonl, train-"):
-        RetrievalData.read("hub:mine/shop/data")
+        RetrievalData.from_rows("hub:mine/shop/data")
 
 
 @pytest.mark.parametrize("name", ["hub:mine/other", "hub:mine/shop/none.csv", "hub:mine", "hub:"])
 def test_what_the_hub_does_not_have_is_said_with_its_name(cached, name):
     with pytest.raises(HubError, match=f"^{name}: "):
-        RetrievalData.read(name)
+        RetrievalData.from_rows(name)
