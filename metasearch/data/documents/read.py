@@ -199,35 +199,35 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
     """
     asked = settings or Settings()
     for source in sources(paths, asked.names):
+        notes = Notes()
         try:
-            yield from passages(source, asked)
+            yield from passages(source, asked, notes)
         except DataError as error:
             if source.named:
                 raise
             log.warning("document skipped: %s", error)
+            continue
+        for problem in notes.problems:
+            log.warning("%s", problem)
+        for what, times in notes.counts.items():
+            log.warning("%s: %s: %d", source.file, what, times)
 
 
-def passages(source: Source, settings: Settings, notes: Notes | None = None) -> Iterator[Passage]:
+def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passage]:
     """Yield a document's passages in order."""
-    found = Notes() if notes is None else notes
-    cutter = Chunker(settings)
+    chunker = Chunker(settings)
     count = 0
     # When it is used: each reader needs a library of its own.
     reader = import_module(f"metasearch.data.documents.readers.{source.reader}")
-    for section in reader.sections(source.path, settings, found):
-        pieces, places = tee(cutter.cut(section, found))
+    for section in reader.sections(source.path, settings, notes):
+        pieces, places = tee(chunker.cut(section, notes))
         lines = section.lines(offset for offset, _ in places)
         for (_, text), line in zip(pieces, lines, strict=True):
             count += 1
             yield Passage(text, source.file, line, _language(section, text, source, settings), section.fields)
     if not count:
-        found.counts[NO_TEXT] += 1
-    found.close(source.file)
-    if notes is None:
-        for problem in found.problems:
-            log.warning("%s", problem)
-        for what, times in found.counts.items():
-            log.warning("%s: %s: %d", source.file, what, times)
+        notes.counts[NO_TEXT] += 1
+    notes.close(source.file)
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings) -> str:

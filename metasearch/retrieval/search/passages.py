@@ -49,16 +49,9 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
     """Return the chunking settings; `ConfigError` for a value out of range or an undetectable language."""
     assert settings.length is not None
     chosen = () if settings.detect == "all" else settings.detect
-    return Settings(
-        limit=settings.length,
-        length=_counter(encoder, settings.length),
-        overlap=settings.overlap,
-        column=settings.column,
-        titles=settings.titles,
-        names=settings.names,
-        language=settings.language,
-        detect=None if chosen is None else detector(chosen),
-    )
+    same = settings.model_dump(include={"overlap", "column", "titles", "names", "language"})
+    detect = None if chosen is None else detector(chosen)
+    return Settings(limit=settings.length, length=_counter(encoder, settings.length), detect=detect, **same)
 
 
 @contextmanager

@@ -1,8 +1,11 @@
-"""Rows of named fields: CSV, TSV, JSON lines, Parquet and Arrow files."""
+"""Rows of named fields: CSV, TSV, JSON lines, Parquet and Arrow files. Each row becomes a section of its own.
+
+The text is in the field `text`, or as `column` of the settings says; `title` stands before each of its passages, and
+`language` is a tag such as `de`. Other fields stay with the passages, are returned with hits, and are filtered by.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from itertools import takewhile
@@ -16,15 +19,6 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 
-# A row of named fields becomes a section of its own.
-#
-# | field | what it is |
-# |---|---|
-# | `text`, or as `column` of the settings says | the text |
-# | `title` | stands before each passage of the text |
-# | `language` | a tag such as `de` |
-# | others | kept with the passages, returned with hits, and filtered by |
-
 BLANK = "rows without text, skipped"
 _LONGEST = 2**14
 """Bytes of a further field, which each passage of its row keeps."""
@@ -32,23 +26,51 @@ _COUNTED = 20
 """Notes of a document above which a dropped field is not named: objects may have any number of fields."""
 
 
-def read_row(row: Mapping[str, object], where: str, settings: Settings, notes: Notes) -> Section | None:
-    """Return a row's section; None if it has no text or cannot be read, as the notes explain."""
+def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
+    """Yield the text in each row; `DataError` if no row has the text column."""
+    column, is_table = settings.column, suffix_of(path) in (".csv", ".tsv")
+
+    def damaged(place: str, reason: str) -> None:
+        notes.skip_row(f"{place}: {reason}")
+
+    for row in read_rows(path, {column: column}, damaged=damaged):
+        # Line ends within JSON are written as \n, so a passage has the line of its row.
+        values, line, marks = row.values, row.line, None if is_table else ()
+        if column not in values:
+            notes.skip_row(str(missing_column(row.place, column, values)))
+            continue
+        if is_table:  # every cell exists; an empty one has no value
+            line += sum(values[name].count("\n") for name in takewhile(lambda name: name != column, values))
+            values = {name: cell or None for name, cell in values.items() if cell or name == column}
+        try:
+            text, title, language = (_read_text(values, name) for name in (column, "title", "language"))
+        except ValueError as error:
+            notes.skip_row(f"{row.place}: {error}")
+            continue
+        if blank(text):
+            notes.counts[BLANK] += 1
+            continue
+        tag = ""
+        try:
+            tag = "" if blank(language) else parse_tag(language)
+        except ValueError as error:
+            notes.add("language ignored", f"{row.place}: language: {error}")
+        title = "" if blank(title) else " ".join(title.split())
+        yield Section(text, line, tag, title, marks, fields=_further_fields(values, settings, notes))
+
+
+def _read_text(row: Mapping[str, object], name: str) -> str:
+    """Return a field; `ValueError` if it is not a text."""
+    value = row.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: expected a text, got {str(value)[:40]}")
     try:
-        text, title, language = (_field(row, name) for name in (settings.column, "title", "language"))
-    except ValueError as error:
-        notes.skip_row(f"{where}: {error}")
-        return None
-    if blank(text):
-        notes.counts[BLANK] += 1
-        return None
-    tag = ""
-    try:
-        tag = "" if blank(language) else parse_tag(language)
-    except ValueError as error:
-        notes.add("language ignored", f"{where}: language: {error}")
-    fields = _further_fields(row, settings, notes)
-    return Section(text, language=tag, title="" if blank(title) else " ".join(title.split()), fields=fields)
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name}: half a character, \\u{ord(value[error.start]):04x}") from None
+    return with_line_feeds(value)
 
 
 def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) -> dict[str, Any]:
@@ -76,43 +98,3 @@ def _plain_value(value: object) -> str | float:
     if isinstance(value, Decimal):
         return float(value)
     raise TypeError
-
-
-def _field(row: Mapping[str, object], name: str) -> str:
-    """Return a field; `ValueError` if it is not a text."""
-    value = row.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(f"{name}: expected a text, got {str(value)[:40]}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{name}: half a character, \\u{ord(value[error.start]):04x}") from None
-    return with_line_feeds(value)
-
-
-def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text in each row; `DataError` if no row has the text column."""
-    column, is_table = settings.column, suffix_of(path) in (".csv", ".tsv")
-
-    def damaged(place: str, reason: str) -> None:
-        notes.skip_row(f"{place}: {reason}")
-
-    for row in read_rows(path, {column: column}, damaged=damaged):
-        values = row.values
-        if column not in values:
-            notes.skip_row(str(missing_column(row.place, column, values)))
-            continue
-        if is_table:  # every cell exists; an empty one has no value
-            values = {name: cell or None for name, cell in values.items() if cell or name == column}
-        section = read_row(values, row.place, settings, notes)
-        if section is None:
-            continue
-        if is_table:
-            before = takewhile(lambda name: name != column, row.values)
-            line = row.line + sum(row.values[name].count("\n") for name in before)
-            yield replace(section, line=line)
-        else:
-            # Line ends are written as \n, so the passage fits on one line.
-            yield replace(section, line=row.line, marks=())
