@@ -84,7 +84,7 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
         both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0][0].tolist(), strict=True)
         shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
         rows.append({"way": f"{kind}int8", "metric": f"recall@{TOP}", "value": round(shared, 4)})
-    bm25 = Bm25.of(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
+    bm25 = Bm25(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
     words = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
     rankings = {way: found[:, :TOP].tolist() for way, found in near.items()}
     rankings["BM25"] = [found[:TOP].tolist() for found in words]

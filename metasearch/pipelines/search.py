@@ -44,9 +44,7 @@ def index_documents(
     expand: bool = False,
     vectors: Path | None = None,
 ) -> UpdateResult:
-    """Make an index of exactly these documents; see `metasearch.retrieval.search.update`.
-
-    Then, if asked, copy it to a collection of Qdrant, sending only differences, or to a file of vectors.
+    """Make an index of exactly these documents; then, if asked, copy it to Qdrant or to a file of vectors.
 
     Args:
         paths: files and folders.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
-from metasearch.data.formats.arrays import LoadedArrays, derive
+from metasearch.data.formats.arrays import derive
 from metasearch.retrieval.index.base import Rows, Scores
 from metasearch.retrieval.index.exact_search import Best
 from metasearch.retrieval.index.local import LocalStore
@@ -25,9 +25,11 @@ Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 
 class Bm25:
-    """BM25 over an index's rows; created by `of`."""
+    """BM25 over an index's rows, from its cache if possible; `name` stands for the function that splits texts."""
 
-    def __init__(self, store: LocalStore, words: Words, parts: LoadedArrays) -> None:
+    def __init__(self, store: LocalStore, words: Words, name: str) -> None:
+        key = hashlib.sha256(json.dumps([3, store.contents, name]).encode()).hexdigest()
+        parts = derive(store.folder / FOLDER, key, lambda: _count(store, words))
         self.store = store
         self.words = words
         self._numbers = {word: i for i, word in enumerate(parts["words"].tolist())}
@@ -36,12 +38,6 @@ class Bm25:
         self._weights.scores = {**weights, "num_docs": len(store)}
         # Its own `load` sets this for the method.
         self._weights.nonoccurrence_array = None
-
-    @classmethod
-    def of(cls, store: LocalStore, words: Words, name: str) -> "Bm25":
-        """Return BM25 over an index, from its cache if possible."""
-        key = hashlib.sha256(json.dumps([3, store.contents, name]).encode()).hexdigest()
-        return cls(store, words, derive(store.folder / FOLDER, key, lambda: _count(store, words)))
 
     def search(
         self, queries: Sequence[str], top: int, languages: Collection[str] = (), where: Sequence[str] = ()

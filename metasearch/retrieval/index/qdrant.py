@@ -24,6 +24,7 @@ from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores
+from metasearch.retrieval.index.bm25 import Words
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
 
@@ -39,9 +40,6 @@ _SCROLLED = 4096
 _AT_ONCE = 256
 _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
-
-Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-"""Cuts texts into words, by number."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +71,13 @@ def connect(address: Address) -> Any:
     return client.QdrantClient(url=address.url, api_key=os.environ.get(KEY_VARIABLE), timeout=60)
 
 
-@dataclass(frozen=True)
-class Point:
-    """What a point holds beside its vectors."""
-
-    passage: Passage
-    places: int
-
-    def payload(self, mark: int) -> dict[str, Any]:
-        """Return it as the payload of a point; `mark` tells whether its vectors are current."""
-        found = {**asdict(self.passage), "places": self.places}
-        numbers = {name: numbers_in(value) for name, value in self.passage.fields.items()}
-        found["numbers"] = {name: all_of_it for name, all_of_it in numbers.items() if all_of_it}
-        content = "\x00".join(str(value) for value in found.values())
-        return {**found, "digest": zlib.crc32(content.encode(), mark)}
-
-    @classmethod
-    def read(cls, payload: Mapping[str, Any]) -> "Point":
-        """Return a point from its payload."""
-        passage = Passage(*(payload[name] for name in ("text", "file", "line", "language", "fields")))
-        return cls(passage, int(payload["places"]))
+def _payload(passage: Passage, places: int, mark: int) -> dict[str, Any]:
+    """Return a passage as the payload of a point; `mark` tells whether its vectors are current."""
+    found = {**asdict(passage), "places": places}
+    numbers = {name: numbers_in(value) for name, value in passage.fields.items()}
+    found["numbers"] = {name: values for name, values in numbers.items() if values}
+    content = "\x00".join(str(value) for value in found.values())
+    return {**found, "digest": zlib.crc32(content.encode(), mark)}
 
 
 def numbers_of_keys(keys: Keys) -> Rows:
@@ -126,7 +111,8 @@ class QdrantStore:
             )
         self.state = state
         self.kind = Kind(**self.state["kind"])
-        self.arrays: Mapping[str, NDArray[Any]] = unpack_arrays(self.state["arrays"])
+        packed = base64.b64decode(state["arrays"])
+        self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -189,10 +175,11 @@ class QdrantStore:
         wanted = [int(row) for row in rows]
         with errors(self.address):
             found = self._client.retrieve(self.address.collection, ids=wanted, with_payload=True)
-        points = {int(record.id): Point.read(record.payload) for record in found}
-        if missing := [row for row in wanted if row not in points]:
+        payloads = {int(record.id): record.payload for record in found}
+        if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.folder}: {len(missing)} passages left the collection; search again")
-        return [(points[row].passage, points[row].places) for row in wanted]
+        names = ("text", "file", "line", "language", "fields")
+        return [(Passage(*(payloads[row][name] for name in names)), int(payloads[row]["places"])) for row in wanted]
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top: int, languages: Collection[str], where: Sequence[str]
@@ -262,16 +249,6 @@ def read_state(client: Any, address: Address) -> dict[str, Any] | None:
     return found
 
 
-def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return arrays as text that metadata can hold."""
-    return base64.b64encode(save(dict(arrays))).decode() if arrays else ""
-
-
-def unpack_arrays(text: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays packed by `pack_arrays`."""
-    return load(base64.b64decode(text)) if text else {}
-
-
 def scroll_digests(client: Any, address: Address) -> dict[int, int]:
     """Return each point's number and digest."""
     found: dict[int, int] = {}
@@ -291,7 +268,7 @@ def scroll_digests(client: Any, address: Address) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class CopyResult:
-    """A collection's size and changes."""
+    """A collection's size, and the passages that were sent and deleted."""
 
     passages: int
     sent: int
@@ -319,7 +296,7 @@ def copy_to_qdrant(
     kind = Kind(**before["kind"])
     kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
     kind.require_settings(address.shown, store.kind)
-    arrays = pack_arrays(store.arrays)
+    arrays = base64.b64encode(save(dict(store.arrays))).decode() if store.arrays else ""
     # The vectors of a point depend on its text and on these.
     mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())
     there, length = scroll_digests(client, address), float(before["length"])
@@ -328,7 +305,7 @@ def copy_to_qdrant(
     for rows in _parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
             fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
-            if there.get(int(numbers[row])) != Point(passage, places).payload(mark)["digest"]:
+            if there.get(int(numbers[row])) != _payload(passage, places, mark)["digest"]:
                 changed.append(row)
     sent = 0
     for rows in _parts(changed):
@@ -388,7 +365,7 @@ def _points(
         vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: _bm25(cut, length, models)}
         if second is not None:
             vector[EXPANDED] = second[i].tolist()
-        points.append(models.PointStruct(id=numbers[i], vector=vector, payload=Point(*passages[i]).payload(mark)))
+        points.append(models.PointStruct(id=numbers[i], vector=vector, payload=_payload(*passages[i], mark)))
     return points
 
 

@@ -126,8 +126,9 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
     return NeutralMap(arrays["centre"], arrays["directions"], tuple(languages))
 
 
-def through(encoder: Encoder, neutral: NeutralMap | None) -> TextEncoder:
-    """Return the encoder through the index's projection."""
+def project(encoder: Encoder, arrays: Mapping[str, NDArray[Any]]) -> TextEncoder:
+    """Return the encoder through an index's stored projection, if the index is neutral."""
+    neutral = of_arrays(arrays)
     return encoder if neutral is None else ProjectedEncoder(encoder, neutral)
 
 

@@ -23,7 +23,7 @@ from metasearch.retrieval.index.bm25 import Bm25, fuse
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import QdrantStore
-from metasearch.retrieval.search.passages import of_arrays, through
+from metasearch.retrieval.search.passages import project
 
 EXPANSION_FOLDER = "expansion"
 MOST_EXPANDED = 2**18
@@ -59,7 +59,7 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self.reranker = reranker
-        self.projected = through(encoder, of_arrays(store.arrays))
+        self.projected = project(encoder, store.arrays)
         self._words: Bm25 | None = None
 
     def reopen(self) -> "Searcher | None":
@@ -175,7 +175,7 @@ class Searcher:
         if isinstance(self.store, QdrantStore):
             return self.store.search_words(self.cut_words, queries, top, languages, where)
         if self._words is None:
-            self._words = Bm25.of(self.store, self.cut_words, self.encoder.fingerprint)
+            self._words = Bm25(self.store, self.cut_words, self.encoder.fingerprint)
         return self._words.search(queries, top, languages, where)
 
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import NeutralMap
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.retrieval.index.qdrant import CopyResult
@@ -32,8 +30,8 @@ from metasearch.retrieval.search.passages import (
     encoding,
     estimated,
     of_arrays,
+    project,
     resolved,
-    through,
     to_arrays,
     warn_of_outside,
 )
@@ -105,8 +103,9 @@ def update(
         found = plan(store, documents, cut, unreadable, sampled, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
-        neutral = _map(store, encoder, found, callback) if settings.neutral else None
-        _encode(store, encoder, neutral, found, cut, callback)
+        if settings.neutral:
+            _keep_map(store, encoder, found, callback)
+        _encode(store, encoder, found, cut, callback)
         store.finish(found.files)
         passages, languages = store.places, store.languages
     files = {each.file.path: each.file.sha256 for each in found.files}
@@ -124,20 +123,16 @@ def update(
     )
 
 
-def _map(store: IndexWriter, encoder: Encoder, found: "Plan", callback: Callback) -> NeutralMap:
-    neutral = of_arrays(store.arrays)
-    if neutral is None:
-        neutral = estimated(encoder, found.sample, callback)
-        store.keep(to_arrays(neutral))
-    else:
+def _keep_map(store: IndexWriter, encoder: Encoder, found: "Plan", callback: Callback) -> None:
+    """Estimate the projection of a new neutral index; an existing one stays."""
+    if neutral := of_arrays(store.arrays):
         warn_of_outside(neutral, found.languages)
-    return neutral
+    else:
+        store.keep(to_arrays(estimated(encoder, found.sample, callback)))
 
 
-def _encode(
-    store: IndexWriter, encoder: Encoder, neutral: NeutralMap | None, found: "Plan", cut: Settings, callback: Callback
-) -> None:
-    done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
+def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
+    done, source, new = 0, project(encoder, store.arrays), new_passages(found.changed, cut)
     try:
         while some := list(islice(new, _AT_ONCE)):
             with encoding(encoder, "passages", callback, done, len(found.new)):
@@ -313,9 +308,6 @@ def _digest(source: Source) -> str:
 def _has_content(path: str) -> bool:
     """Return whether a document exists and is not empty."""
     try:
-        found = Path(path).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+        return Path(path).is_file() and Path(path).stat().st_size > 0
     except OSError as error:
         raise DataError(f"{path}: cannot be checked: {error.strerror or error}") from None
-    return stat.S_ISREG(found.st_mode) and found.st_size > 0

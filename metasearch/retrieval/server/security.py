@@ -111,14 +111,9 @@ class Guard:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Hosts,
-        token: str | None,
-        open_paths: Collection[str],
-        counted_paths: Collection[str],
-        metrics: Metrics,
-    ) -> None:
+        self, app: ASGIApp, hosts: Hosts, token: str | None, open_paths: Collection[str],
+        counted_paths: Collection[str], metrics: Metrics,
+    ) -> None:  # fmt: skip
         self._app = app
         self._hosts = hosts
         self._token = token
