@@ -43,7 +43,7 @@ def fits(learner, mode):
 
 
 def runs():
-    """Return every mode with one learner, every learner with a mode of each number of links, and with scored pairs."""
+    """Return every learner with both tasks, and every mode."""
     fitting = [
         (task, mode, learner)
         for task in TASKS
@@ -52,9 +52,7 @@ def runs():
         for learner in LEARNERS
         if fits(learner, mode)
     ]
-    by_learner = {(task, learner): (task, mode, learner) for task, mode, learner in fitting}
-    by_links = {(learner, LIBRARY.mode(mode).links): (task, mode, learner) for task, mode, learner in reversed(fitting)}
-    found = dict.fromkeys([*by_learner.values(), *by_links.values()])
+    found = [*{(task, learner): (task, mode, learner) for task, mode, learner in fitting}.values()]
     modes = {mode for _, mode, _ in found}
     return [*found, *{mode: (task, mode, learner) for task, mode, learner in fitting if mode not in modes}.values()]
 

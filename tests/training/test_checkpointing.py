@@ -25,13 +25,17 @@ PLACES = [
     *[(PLAIN[0], True, "xlm-roberta"), (PLAIN[5], True, "neutral")],
 ]
 """Every kind of learner, and every family with layers."""
-ON_PLACES = pytest.mark.parametrize(
-    ("case", "first_order", "family"),
-    [
-        pytest.param(*place, marks=() if place in QUICK else pytest.mark.slow, id="{}-{}-{}".format(*place))
-        for place in PLACES
-    ],
-)
+
+
+def on(places):
+    """Run a test on places, all but the quick one in the slow tier."""
+    return pytest.mark.parametrize(
+        ("case", "first_order", "family"),
+        [
+            pytest.param(*place, marks=() if place in QUICK else pytest.mark.slow, id="{}-{}-{}".format(*place))
+            for place in places
+        ],
+    )
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def assert_same_bits(found, plain):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@ON_PLACES
+@on(PLACES)
 def test_the_gradient_has_the_same_bits(case, first_order, family, device, runs):
     """Two layers, two inner steps, two episodes on two threads; by graph in second order."""
     encoder = encoder_of(family, layers=2, device=device)
@@ -112,7 +116,7 @@ def few_tokens(monkeypatch):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@ON_PLACES
+@on(PLACES[::2])
 def test_gradients_of_a_few_texts_at_a_time_are_those_of_the_reference(case, first_order, family, device, few_tokens):
     """Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", section 3.2."""
     encoder = encoder_of(family, layers=2, device=device)

@@ -14,6 +14,8 @@ from metasearch.errors import OutOfMemory
 from metasearch.training.distributed import TreeSum, added, of_rows
 from metasearch.training.outer_gradients import OuterGradients
 
+CONTRAST = Case("distill", "translations", (3,), (("contrast", "soft"),))
+
 
 def in_shards(learner, episodes, shards, **given):
     """Return the outer gradient of so many shards."""
@@ -28,7 +30,7 @@ def assert_same(found, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", {case.learner: case for case in [*CASES, CONTRAST]}.values(), ids=str)
 def test_shards_have_the_gradient_and_the_loss_of_the_whole_meta_batch(case):
     """In float64 to 1e-10, against the formula as it is written; contrasts compare the texts of all shards."""
     learner = case.learn(encoder_of("bert"), inner_steps=2)
