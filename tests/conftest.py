@@ -37,7 +37,7 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 LONGEST = (
     "processes_cli", "documents_run", "installation", "onnx_folder", "crossval", "export_cli", "distill_resume",
     "contributing", "training_resume", "serve_signals", "resume", "page_browser", "distillation", "processes", "cli",
-    "distill_cli", "e5", "prepare_kills", "neutral", "mini", "report_browser", "compressed_export",
+    "distill_cli", "e5", "neutral", "mini", "report_browser", "compressed_export",
     "prepared_distillation", "parts", "cards", "crossval_cells", "checkpointing", "outer_gradients", "alike",
     "malformed",
 )  # fmt: skip
