@@ -151,7 +151,10 @@ def assert_gradient(found, expected):
     assert largest > 1e-3
 
 
-@pytest.mark.parametrize(("output", "target", "kind"), COMBINATIONS)
+@pytest.mark.parametrize(
+    ("output", "target", "kind"),
+    [pytest.param(*each, marks=() if i < 4 else pytest.mark.slow) for i, each in enumerate(COMBINATIONS)],
+)
 def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, kind):
     learner = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.7)
     match, contrast = reference(encoder, learner.targets, PAIRS, output, target, kind, weight=0.7)

@@ -130,6 +130,7 @@ def inner_losses(reference, weights, sets):
     return [reference.loss(start, examples).item() for start, examples in zip(starts, sets, strict=True)]
 
 
+@pytest.mark.slow
 @ADAPTED
 def test_reptile_gradient_is_the_way_from_the_adapted_weights_back_to_the_initial_ones(
     encoder, reference, episodes, steps

@@ -7,6 +7,7 @@ from benchmarks import tables
 from metasearch.errors import ConfigError
 
 
+@pytest.mark.slow
 def test_the_documents_have_the_tables_of_the_rows():
     result = CliRunner().invoke(tables.main, ["--check"])
     assert result.exit_code == 0, result.output

@@ -36,6 +36,7 @@ def report(study):
     return folder, metasearch("report", study, "-o", folder, FEW)
 
 
+@pytest.mark.slow
 def test_it_prints_the_main_table_and_where_the_page_is(report):
     folder, result = report
     table, said = result.stdout.split("\n\nreport: ")

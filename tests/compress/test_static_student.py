@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from helpers.backbones import HIDDEN, make
 from helpers.commands import metasearch
+from helpers.tiers import others_slow
 from metasearch.compress import static
 from metasearch.compress.static import make_static
 from metasearch.encoders.builtin import tiny
@@ -41,7 +42,7 @@ def test_a_row_of_tokens_is_what_the_encoder_gives_for_the_word_alone():
     np.testing.assert_allclose(table(make_static(encoder, "tokens"))[word], alone, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", others_slow(KINDS))
 def test_every_kind_of_encoder_has_a_static_student_and_stays_as_it_is(kind):
     encoder = make(kind, layers=1)
     before = encoder.fingerprint

@@ -8,6 +8,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import CONFIGS, TEXTS, make
 from helpers.commands import metasearch
+from helpers.tiers import others_slow
 from metasearch.compress.merging import chosen_layers, thin
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import layers_of
@@ -17,7 +18,7 @@ def depth(encoder):
     return transformer_of(encoder.model).config.num_hidden_layers
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert", "mpnet", "modernbert"])
+@pytest.mark.parametrize("kind", others_slow(["bert", "distilbert", "mpnet", "modernbert"]))
 def test_vectors_are_those_of_an_encoder_whose_other_layers_do_nothing(kind):
     encoder = make(kind)
     last = depth(encoder)

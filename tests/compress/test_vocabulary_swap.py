@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from helpers.backbones import TEXTS, make, shrunk
+from helpers.tiers import others_slow
 from helpers.tokenizers import WORDS, around
 from metasearch.compress._train_pieces import BYTES
 from metasearch.compress.student import make_student
@@ -70,7 +71,7 @@ def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, tmp_path):
     np.testing.assert_allclose(again.encode(TEXTS), old.encode(TEXTS, "text"), atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [*BACKBONES, "mpnet"])
+@pytest.mark.parametrize("kind", others_slow([*BACKBONES, "mpnet"]))
 def test_every_backbone_takes_a_vocabulary_that_was_learnt(kind, tmp_path):
     old = make(kind)
     new = with_vocabulary(old, small())

@@ -155,6 +155,7 @@ def write_until_killed(folder, at):
     cached(folder, Plain(), TEXTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 4])
 def test_a_writer_that_is_killed_leaves_whole_pieces_and_the_next_goes_on(tmp_path, small_pieces, at):
     process = PROCESSES.Process(target=write_until_killed, args=(tmp_path, at))

@@ -53,6 +53,7 @@ def test_layers_are_recomputed_and_a_line_says_so(monkeypatch, caplog, raised):
     assert len(calls) == 2 + 3 + 3
 
 
+@pytest.mark.slow
 def test_episodes_are_computed_one_at_a_time_before_anything_is_recomputed(monkeypatch, caplog):
     learner, episodes = MAML.learn(encoder_of("bert"), inner_steps=1), MAML.episodes(3)
     plain = outer(learner, episodes)

@@ -70,6 +70,7 @@ def damage(name, content):
     return lambda folder: (folder / name).write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("break_it", "says"),
     [
