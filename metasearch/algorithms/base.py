@@ -27,20 +27,20 @@ from metasearch.errors import ConfigError, EncoderError
 
 @dataclass(frozen=True)
 class OuterLoss:
-    """The outer loss of a meta-batch: a differentiable scalar, and named terms for logs."""
+    """A meta-batch's outer loss: a differentiable scalar, and named terms for logs."""
 
     total: Tensor
     terms: dict[str, float] = field(default_factory=dict)
 
 
 Values = Mapping[str, Tensor]
-"""What the outer loss is a function of, by name: the losses of episodes `(N,)`, or the outputs of texts `(N, D)`."""
+"""The outer loss's arguments by name: episode losses `(N,)`, or text outputs `(N, D)`."""
 
 Item = TypeVar("Item")
 
 
 class Targets(Protocol):
-    """Outputs of a frozen encoder by text, read from files or computed."""
+    """A frozen encoder's outputs by text, read from files or computed."""
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text, or of an output by token one for each token, text after text."""
@@ -48,7 +48,7 @@ class Targets(Protocol):
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """Outputs of a frozen encoder for a learner, with or without outputs for translations."""
+    """A frozen encoder's outputs for a learner, with or without outputs for translations."""
 
     output: Output
     translations: bool
@@ -95,14 +95,14 @@ class Learner(ABC):
 
     @abstractmethod
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch, differentiable in the values from all shards, in order.
+        """Return a meta-batch's outer loss, differentiable in the values from all shards, in order.
 
         It may also depend on parameters that the learner has beside the encoder.
         """
 
     @abstractmethod
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch on the encoder itself, with padded texts: a plain reference."""
+        """Return a meta-batch's outer loss on the encoder itself, with padded texts: a plain reference."""
 
     @property
     def second_order(self) -> bool:
@@ -118,7 +118,7 @@ class Learner(ABC):
         """Raise `ConfigError` if options need a feature that the encoder, or its stand-in, lacks."""
 
     def begin(self, total_steps: int) -> None:  # noqa: B027
-        """Store the total number of outer steps, before the first step or a resume."""
+        """Store how many outer steps there are, before the first step or a resume."""
 
     def after_step(self) -> None:  # noqa: B027
         """Do what follows an outer step; nothing by default."""
@@ -149,14 +149,14 @@ class EpisodeLearner(Learner):
 
     @abstractmethod
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterable[tuple[str, Tensor]]:
-        """Yield the losses of an episode, each with a name for `combine`.
+        """Yield an episode's losses, each with a name for `combine`.
 
         `model` is the encoder in learn2learn's MAML (`metasearch.algorithms.inner_loop`), `sets` the episode's labelled
         sets.
         """
 
     def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the mean over the meta-batch; with several names, the sum of their means.
+        """Return the mean over the meta-batch; with several names, their means' sum.
 
         Losses of one name must count alike: the training keeps one sum of gradients for each name.
         """
@@ -165,7 +165,7 @@ class EpisodeLearner(Learner):
         return OuterLoss(sum(others, start=first), {name: mean.item() for name, mean in means.items()})
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch on the encoder itself."""
+        """Return a meta-batch's outer loss on the encoder itself."""
         model = Model(self.encoder.embedder, self.inner_lr, first_order=not self.second_order)
         found: dict[str, list[Tensor]] = {}
         for episode in episodes:
@@ -174,7 +174,7 @@ class EpisodeLearner(Learner):
         return self.combine({name: torch.stack(losses) for name, losses in found.items()}, episodes)
 
     def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
-        """Return each shard's episodes, as lists of sets."""
+        """Return each shard's episodes, as lists with sets."""
         return [[episode.sets for episode in shard] for shard in contiguous(episodes, count)]
 
     @property
@@ -191,7 +191,7 @@ class EpisodeLearner(Learner):
         return copy
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
-        """Return the scalar loss of a set, from the first loss that fits its examples."""
+        """Return a set's scalar loss, from the first loss that fits its examples."""
         return self.loss_of(vectors_of(forward, examples), examples)
 
     def loss_of(self, vectors: Sequence[Tensor], examples: Prepared) -> Tensor:
@@ -209,7 +209,7 @@ def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
 
 @dataclass(frozen=True)
 class Reading:
-    """Distinct texts to read; `frozen` is a copy of the encoder's network without gradients, or None."""
+    """Distinct texts to read; `frozen` is the encoder's network, copied without gradients, or None."""
 
     texts: Sequence[str]
     frozen: nn.Module | None = None
@@ -229,7 +229,7 @@ class Outputs:
 
 
 class TextLearner(Learner):
-    """A learner that encodes all texts of a meta-batch together, each distinct text once.
+    """A learner that encodes a meta-batch's texts together, each distinct text once.
 
     Its options have `output`, the output of the encoder that is compared.
     """
@@ -237,7 +237,7 @@ class TextLearner(Learner):
     links = (1,)
     second_order = False
     learns_from: ClassVar[tuple[type[Example], str]]
-    """Kind of the examples, and what messages call them."""
+    """The examples' class, and their name in messages."""
 
     def readings(self, pairs: Sequence[Any]) -> dict[str, Reading]:
         """Return the texts to read, by name for `combine`: `student` is trained."""
@@ -252,7 +252,7 @@ class TextLearner(Learner):
         return shards
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the outer loss of a meta-batch on the encoder itself."""
+        """Return a meta-batch's outer loss on the encoder itself."""
         readings = self.readings(self.pairs(episodes))
         return self.combine({name: self._outputs(reading) for name, reading in readings.items()}, episodes)
 

@@ -177,7 +177,7 @@ class Distill(TextLearner):
 
 
 def contrast_of(options: DistillOptions) -> base.Loss | None:
-    """Return the contrastive loss of a stage, or None."""
+    """Return a stage's contrastive loss, or None."""
     if options.contrast == "none":
         return None
     kind: type[base.Loss] = registry.load("losses", CONTRAST + options.contrast).LOSS

@@ -35,7 +35,7 @@ _PART = 2**20
 
 
 class EMA(TextLearner):
-    """Align translations with a teacher that is an exponential moving average of the student."""
+    """Align translations with a teacher that is the student's exponential moving average."""
 
     class Options(FrozenConfig):
         """Hyper-parameters of the EMA teacher.

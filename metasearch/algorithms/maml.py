@@ -44,7 +44,7 @@ class MAML(EpisodeLearner):
     options: Options
 
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
-        """Yield the query loss of each transfer, at weights adapted on its support set."""
+        """Yield each transfer's query loss, at weights adapted on its support set."""
         for support, query in pairwise(sets):
             yield "task", self.loss(self.adapted(model, support, self.options.inner_steps), query)
 

@@ -105,7 +105,7 @@ class MAMLAlign(EpisodeLearner):
         yield "final", self.loss(student, z)
 
     def _divergence(self, teacher: Sequence[Tensor], student: Sequence[Tensor], y: Prepared) -> Tensor:
-        """Return L_kd on `scores` or `embeddings`, from the vectors of its towers `(texts, D)`."""
+        """Return L_kd on `scores` or `embeddings`, from tower vectors `(texts, D)`."""
         if self.options.distil == "embeddings":
             return 1 - torch.cat([(t * s).sum(1) for t, s in zip(teacher, student, strict=True)]).mean()
         expected, found = (self._log_shares(vectors, y) for vectors in (teacher, student))
@@ -144,11 +144,11 @@ class MAMLAlign(EpisodeLearner):
         return float(self.options.kd_share * of_task / of_kd) if of_kd else 0.0
 
     def after_step(self) -> None:
-        """Add the step's terms to the sums of `kd_share`."""
+        """Add the step's terms to the sums for `kd_share`."""
         self._sums += self._now
 
     def state(self) -> dict[str, Tensor]:
-        """Return the sums of both terms; `kd_share` computes λ from them."""
+        """Return both terms' sums; `kd_share` computes λ from them."""
         return {} if self.options.kd_share is None else {"kd_sums": self._sums.clone()}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:

@@ -37,7 +37,7 @@ class Prepared:
     answers: Tensor | None = None
 
     def __len__(self) -> int:
-        """Return the number of examples."""
+        """Return how many examples there are."""
         _, rows = next(iter(self.columns.values()))
         return len(rows)
 
@@ -68,7 +68,7 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
 
 
 def vectors_of(forward: Forward, examples: Prepared) -> list[Tensor]:
-    """Return the vectors for each tower of a set, `(texts, D)`."""
+    """Return the vectors for each tower, `(texts, D)`."""
     return [forward(tower) for tower in examples.towers]
 
 

@@ -74,7 +74,7 @@ class Batches:
         return -(-self._quota * len(self._members) // self.size)
 
     def batch(self, step: int, size: int = 1) -> list[Episode]:
-        """Return the one episode of a step, whatever `size` the trainer asks for: all batches have one size."""
+        """Return a step's only episode, whatever `size` the trainer asks for: all batches have one size."""
         return [episode_of(tuple(self.examples[row] for row in self.rows(step).tolist()))]
 
     def rows(self, step: int) -> Order:
@@ -103,7 +103,7 @@ class Batches:
         return cut(order, self.lengths[order], self.size, self.bucket, rng)
 
     def _share(self, part: int, epoch: int) -> Order:
-        """Return a part's examples for an epoch: the next ones in an endless series of permutations."""
+        """Return a part's examples for an epoch: the next ones in endlessly many permutations."""
         members = self._members[part]
         start, end = epoch * self._quota, (epoch + 1) * self._quota
         # The permutations that this epoch reaches into; each has its own stream, so none before it is drawn.
@@ -113,7 +113,7 @@ class Batches:
         return np.concatenate(row)[first : first + self._quota]
 
     def _permuted(self, part: int, time: int) -> Order:
-        """Return a part's examples in the order of the n-th pass, from 0."""
+        """Return a part's examples in the n-th pass's order, from 0."""
         members = self._members[part]
         return members[stream(self.seed, self.name, "part", part, time).permutation(len(members))]
 

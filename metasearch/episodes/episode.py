@@ -35,7 +35,7 @@ class Triplet:
 
     @property
     def roles(self) -> Mapping[str, Role]:
-        """Role of each text."""
+        """Each text's role."""
         return TRIPLET_ROLES if self.translation is None else {**TRIPLET_ROLES, "translation": "question"}
 
     @property
@@ -45,7 +45,7 @@ class Triplet:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages of the texts."""
+        """The texts' languages."""
         return tuple(each.language for each in self._parts)
 
     @property

@@ -201,7 +201,7 @@ def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) 
 def _translations(
     benchmark: Benchmark, recipe: Recipe, parts: Mapping[Phase, Data]
 ) -> dict[Phase, QuestionTranslations]:
-    """Return the samplers of translated questions per phase; empty if not requested."""
+    """Return the samplers for translated questions per phase; empty if not requested."""
     if not recipe.episodes.translations:
         return {}
     found = {}

@@ -31,17 +31,17 @@ Made = TypeVar("Made")
 _STEP = timedelta(minutes=30)
 """Longest that processes wait for each other within an outer step."""
 _WORK = timedelta(days=30)
-"""Longest that others wait for the first process, which may encode a corpus; that of one that died ends at once."""
+"""Longest that others wait for the first process, which may encode a corpus; one that died ends the wait."""
 
 
 class GradientSum:
-    """A sum of dense gradients with `count` tensors; a tensor without gradient is None."""
+    """A sum over dense gradients with `count` tensors; a tensor without gradient is None."""
 
     def __init__(self, count: int) -> None:
         self.gradient: Gradient = [None] * count
 
     def add(self, gradient: Sequence[Tensor | None], share: float = 1.0) -> None:
-        """Add part of a gradient, in place after the first."""
+        """Add a partial gradient, in place after the first."""
         for i, one in enumerate(gradient):
             if one is not None:
                 total = self.gradient[i]
@@ -72,7 +72,7 @@ class TreeSum:
 
 
 def added(first: Gradient, second: Gradient) -> Gradient:
-    """Return the sum of two gradients: dense, coalesced sparse rows, or None if both are."""
+    """Return two gradients' sum: dense, coalesced sparse rows, or None if both are."""
     return [_added(one, other) for one, other in zip(first, second, strict=True)]
 
 
@@ -110,19 +110,19 @@ class ProcessGroup:
         return self.rank.number == 0
 
     def local_shards(self, shards: int) -> range:
-        """Return this process's shard numbers, a whole subtree of the sum."""
+        """Return this process's shard numbers, a whole subtree."""
         each = shards // self.rank.count
         return range(self.rank.number * each, (self.rank.number + 1) * each)
 
     def gather(self, own: list[Values], device: torch.device) -> list[Values]:
-        """Return the values of all shards, from all processes, on a device and in order."""
+        """Return all shards' values, from all processes, on a device and in order."""
         if self.rank.count == 1:
             return own
         found = self._each([{name: value.cpu() for name, value in values.items()} for values in own])
         return [{name: value.to(device) for name, value in values.items()} for shards in found for values in shards]
 
     def total(self, gradient: Gradient, parameters: Sequence[Tensor]) -> Gradient:
-        """Return the sum of these parameters' gradients over all processes, along a binary tree.
+        """Return these parameters' gradients, summed over all processes, along a binary tree.
 
         Pairs of neighbours exchange their sums, then pairs of pairs, and so on: after log₂ of the number of processes
         all have the same bits. A sum is None where no process has a gradient.
@@ -241,7 +241,7 @@ def shared_store() -> Store:
 
 
 def ended_before(code: int) -> int | None:
-    """Return the exit code of the first failed process; None if it is this one, which then reports the error.
+    """Return the first failed process's exit code; None if it is this one, which then reports the error.
 
     The first process has priority over others that fail at the same time. Without the store, it alone reports.
     """

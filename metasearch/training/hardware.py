@@ -23,7 +23,7 @@ def warn_if_bf16_is_slow(device: torch.device) -> None:
 
 
 def _seconds(kind: torch.dtype) -> float:
-    """Return the shortest of three times for multiplying 256 vectors by a square layer."""
+    """Return the shortest time out of three for multiplying 256 vectors by a square layer."""
     vectors, layer = torch.ones(256, 384, dtype=kind), torch.ones(384, 384, dtype=kind)
     return min(timeit.repeat(lambda: vectors @ layer, number=1, repeat=3))
 
@@ -54,7 +54,7 @@ def peak_memory() -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """Return a device by name, `auto` for the best one; each of several processes has its own GPU.
+    """Return a device by name, `auto` for the best one; several processes have a GPU each.
 
     `ConfigError` if it is not available, or not for this process.
     """

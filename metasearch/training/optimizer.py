@@ -67,7 +67,7 @@ class LARS(torch.optim.Optimizer):
 # AdamW that takes the gradient of a word table as its rows, at the cost of the rows that ever had one.
 
 BLOCK = 2**18
-"""Elements of a table that are updated at a time on a CPU, so that a block's temporaries stay in its cache."""
+"""Elements in a table that are updated at a time on a CPU, so that a block's temporaries stay in its cache."""
 
 
 class RowAdamW(torch.optim.AdamW):
@@ -169,7 +169,7 @@ def _add_rows(state: dict[str, Tensor], table: Tensor, rows: Tensor) -> None:
 def _update(
     table: Tensor, state: dict[str, Tensor], changed: Tensor, values: Tensor, kernel: Callable[..., None]
 ) -> None:
-    """Update all N rows of a matrix `(V, ...)` with moments; `changed` `(n,)` have gradients now, `(n, ...)`."""
+    """Update all N rows in a matrix `(V, ...)` with moments; `changed` `(n,)` have gradients now, `(n, ...)`."""
     # Both ascend, so the gradients of a block are a slice, `first` to `last`.
     places, count = torch.searchsorted(state["rows"], changed), len(state["rows"])
     size = max(1, count if table.is_cuda else min(count, BLOCK // max(1, table[0].numel())))
@@ -227,7 +227,7 @@ def restore(
 
 
 def _groups(parameters: Mapping[str, nn.Parameter], settings: Outer) -> list[dict[str, Any]]:
-    """Return the parameters in one group, or with biases and norms in a group of their own."""
+    """Return the parameters in one group, or with biases and norms in a second group."""
     if not settings.exempt_bias_and_norm:
         return [{"params": list(parameters.values())}]
     matrices = [parameter for parameter in parameters.values() if parameter.ndim > 1]

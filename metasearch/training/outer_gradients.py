@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Losses = dict[str, list[Tensor]]
 Pulled = Mapping[str, Tensor | None]
-"""∂L/∂v of the values of a shard, by name; None where L does not depend on them."""
+"""A shard's ∂L/∂v, by name; None where L does not depend on them."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class OuterGradients:
     def __call__(
         self, learner: Learner, episodes: Sequence[Episode], shards: int = 1, processes: ProcessGroup = SINGLE_PROCESS
     ) -> OuterLoss:
-        """Put the outer gradient of a meta-batch into `.grad` of the learner's parameters.
+        """Put a meta-batch's outer gradient into `.grad` of the learner's parameters.
 
         A gradient that is zero but in some rows is a coalesced sparse tensor of those rows. A parameter that the loss
         does not depend on has none. With several shards, shard s draws its dropout from (torch's seed, s).
@@ -176,7 +176,7 @@ class OuterGradients:
 def _of_episodes(
     learner: EpisodeLearner, shard: Sequence[Sequence[LabelledSet]], packed: PackedEncoder, bf16: bool
 ) -> ShardGradient:
-    """Compute the losses of a shard's episodes, and a gradient sum per name."""
+    """Compute losses for a shard's episodes, and a gradient sum per name."""
     sets = [examples for episode in shard for examples in episode]
     if not sets:
         return _nothing(learner)
@@ -219,7 +219,7 @@ def _of_episodes(
 def _of_sets(
     learner: EpisodeLearner, shard: Sequence[Sequence[LabelledSet]], packed: PackedEncoder, bf16: bool
 ) -> ShardGradient:
-    """Compute the same for a learner without inner steps: one pass of all texts, one backward pass per name."""
+    """Compute the same for a learner without inner steps: one pass over all texts, one backward pass per name."""
     sets = [examples for episode in shard for examples in episode]
     if not sets:
         return _nothing(learner)
@@ -256,7 +256,7 @@ def _nothing(learner: Learner) -> ShardGradient:
 def _finish(
     learner: Learner, parameters: Sequence[Tensor], batch: PackedBatch, sums: dict[str, GradientSum]
 ) -> Callable[[Pulled], Gradient]:
-    """Return what multiplies the sum of each name with ∂L/∂v, once."""
+    """Return what multiplies each name's sum with ∂L/∂v, once."""
 
     def finish(pulled: Pulled) -> Gradient:
         total = GradientSum(len(parameters))
@@ -320,6 +320,6 @@ def _pull(
 
 
 def _by_parameter(learner: Learner, parameters: Sequence[Tensor], gradient: Gradient) -> Gradient:
-    """Return a gradient in the order of the learner's parameters, None for the others."""
+    """Return a gradient in the learner's parameter order, None for the others."""
     found = {id(parameter): one for parameter, one in zip(parameters, gradient, strict=True)}
     return [found.get(id(parameter)) for _, parameter in learner.named_parameters()]

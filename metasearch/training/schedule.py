@@ -65,7 +65,7 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
 
 
 def total_steps(budget: Budget, counts: Sequence[int], max_steps: int | None) -> int:
-    """Return the outer steps of a budget with so many episodes in each phase, `max_steps` at most."""
+    """Return a budget's outer steps with so many episodes in each phase, `max_steps` at most."""
     total = budget.epochs * sum(-(-count // budget.meta_batch) for count in counts)
     return total if max_steps is None else min(total, max_steps)
 

@@ -120,7 +120,7 @@ class StepGradient:
 
 
 class NonFiniteStep(NonFiniteError):
-    """The loss or the gradient of an outer step is not finite; the weights were not updated."""
+    """An outer step's loss or gradient is not finite; the weights were not updated."""
 
     def __init__(self, step: StepGradient, problem: str) -> None:
         terms = ", ".join(f"{name} {term:.4g}" for name, term in step.loss.terms.items())
@@ -133,7 +133,7 @@ class NonFiniteStep(NonFiniteError):
 
 @contextmanager
 def save_failed_batch(folder: Path) -> Iterator[None]:
-    """Write the texts of a non-finite step to `nonfinite-step-N.txt` in a run folder; the error names it."""
+    """Write a non-finite step's texts to `nonfinite-step-N.txt` in a run folder; the error names it."""
     try:
         yield
     except NonFiniteStep as error:
@@ -149,7 +149,7 @@ def _lines(step: StepGradient) -> Iterator[str]:
 
 
 def rows_or_all(parameter: Tensor) -> Tensor:
-    """Return a parameter's gradient, or the rows of a sparse one, in the same memory."""
+    """Return a parameter's gradient, or a sparse one's rows, in the same memory."""
     assert parameter.grad is not None
     if not parameter.grad.is_sparse:
         return parameter.grad
@@ -158,13 +158,13 @@ def rows_or_all(parameter: Tensor) -> Tensor:
 
 
 def norm_of(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the joint Euclidean norm of dense tensors."""
+    """Return dense tensors' joint Euclidean norm."""
     norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
     return norm
 
 
 def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
-    """Scale tensors of this norm down to the longest one allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
+    """Scale tensors with this norm down to the longest allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
     # 1e-6 as in torch. Multiplied where the factor is 1, too: to ask for it first would wait for the GPU.
     torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))
 
@@ -211,7 +211,7 @@ class Trainer:
         self.step = 0
 
     def fit(self, resume: bool = False) -> Outcome:
-        """Train, from the store's checkpoint if asked to resume, and leave the weights of the best dev score in place.
+        """Train, from the store's checkpoint if asked to resume, and leave the best dev score's weights in place.
 
         Raises:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
@@ -253,7 +253,7 @@ class Trainer:
                 self._evaluate()
 
     def gradient(self) -> StepGradient:
-        """Draw the episodes of the next outer step and put its gradient into `.grad`; nothing is updated."""
+        """Draw episodes for the next outer step and put its gradient into `.grad`; nothing is updated."""
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.schedule.batch)
         # By the number of the step, so a resumed run draws the dropout of one that never stopped.
@@ -281,7 +281,7 @@ class Trainer:
         return [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
 
     def _set_rate(self) -> dict[str, float]:
-        """Give the optimiser the rate of the step to come; return it as a term where it changes over time."""
+        """Give the optimiser the next step's rate; return it as a term where it changes over time."""
         lr = self.settings.lr * rate(self.step + 1, self.schedule.total, self.settings)
         # Set at every step, so a checkpoint needs no rate.
         for group in self.optimizer.param_groups:
@@ -328,7 +328,7 @@ class Trainer:
 
 
 def log_memory(trainer: Trainer) -> None:
-    """Log the size of weights, optimiser state and first meta-batch; activations grow with the tokens of the batch."""
+    """Log the size of weights, optimiser state and first meta-batch; activations grow with the batch's tokens."""
     if not trainer.schedule.total:
         return
     phase, position = trainer.schedule.at(0)

@@ -159,6 +159,6 @@ def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None
 
 
 def first_of_equal(texts: Tensor) -> Tensor:
-    """Return a mask `(N,)` for the first of each group of equal texts."""
+    """Return a mask `(N,)` for the first text in each group with equal texts."""
     # Below the diagonal are those before a text.
     return ~equal_texts(texts).tril(-1).any(dim=1)

@@ -16,7 +16,7 @@ class ContrastBool(Loss):
     columns = ("source", "target")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `source` S(s) and `target` S(t), each `(N, D)`."""
+        """Return the loss from columns `source` S(s) and `target` S(t), each `(N, D)`."""
         similar = cosines(batch.vectors["source"], batch.vectors["target"])
         return F.mse_loss(similar, equal_texts(batch.texts["source"]).to(similar.dtype))
 
@@ -31,13 +31,13 @@ class ContrastSoft(Loss):
     columns = ("teacher", "source", "target")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `teacher` T(s), `source` S(s) and `target` S(t), each `(N, D)`."""
+        """Return the loss from columns `teacher` T(s), `source` S(s) and `target` S(t), each `(N, D)`."""
         teacher, source, target = (batch.vectors[name] for name in self.columns)
         return F.mse_loss(cosines(source, target), cosines(teacher, teacher))
 
 
 LOSS_CONTRAST_SOFT = ContrastSoft
-"""Contrast to the similarities of a teacher (Ding et al. 2022, equation 5)."""
+"""Contrast to a teacher's similarities (Ding et al. 2022, equation 5)."""
 
 
 class ContrastCE(Loss):
@@ -53,14 +53,14 @@ class ContrastCE(Loss):
     columns = ("teacher", "source", "target")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `teacher` T(s), `source` S(s) and `target` S(t), each `(N, D)`."""
+        """Return the loss from columns `teacher` T(s), `source` S(s) and `target` S(t), each `(N, D)`."""
         teacher, source, target = (batch.vectors[name] for name in self.columns)
         likely = torch.log_softmax(cosines(source, target) / self.options.temperature, dim=1)
         return -(cosines(teacher, teacher) * likely).sum(1).mean()
 
 
 LOSS_CONTRAST_CE = ContrastCE
-"""Contrast by the cross entropy against the similarities of a teacher (Ding et al. 2022, Table 5)."""
+"""Contrast by the cross entropy against a teacher's similarities (Ding et al. 2022, Table 5)."""
 
 
 class ContrastCEHard(Loss):
@@ -74,7 +74,7 @@ class ContrastCEHard(Loss):
     columns = ("source", "target")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `source` S(s) and `target` S(t), each `(N, D)`."""
+        """Return the loss from columns `source` S(s) and `target` S(t), each `(N, D)`."""
         wrong = ~equal_texts(batch.texts["source"])
         return infonce(batch.vectors["source"], batch.vectors["target"], wrong, self.options.temperature)
 
@@ -93,7 +93,7 @@ class ContrastInfoNCE(Loss):
     columns = ("teacher", "target")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of the columns `teacher` T(s) and `target` S(t), each `(N, D)`."""
+        """Return the loss from columns `teacher` T(s) and `target` S(t), each `(N, D)`."""
         wrong = ~equal_texts(batch.texts["source"])
         return infonce(batch.vectors["target"], batch.vectors["teacher"], wrong, self.options.temperature)
 

@@ -39,7 +39,7 @@ def contrast(questions: Tensor, translations: Tensor, asked: Tensor, said: Tenso
 
 
 def divergence(questions: Tensor, translations: Tensor, candidates: Tensor, temperature: float) -> Tensor:
-    """Return the mean Jensen-Shannon divergence between the rankings of q and its translation t.
+    """Return the mean Jensen-Shannon divergence between rankings for q and its translation t.
 
         p_i(c) = softmax_c(cos(q_i, c) / τ),  r_i(c) = softmax_c(cos(t_i, c) / τ),  m_i = (p_i + r_i) / 2
         1/B Σ_i 1/2 Σ_c (p_i(c) ln(p_i(c) / m_i(c)) + r_i(c) ln(r_i(c) / m_i(c)))

@@ -30,7 +30,7 @@ class Triplet(Loss):
     columns = ("question", "positive", "negative")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
+        """Return the loss from columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
         question, positive, negative = (batch.vectors[name] for name in self.columns)
         if self.options.distance == "euclidean":
             return F.triplet_margin_loss(question, positive, negative, margin=self.options.margin)
@@ -48,7 +48,7 @@ class CosineMSE(Loss):
     columns = ("text1", "text2")
 
     def __call__(self, batch: EmbeddedSet) -> Tensor:
-        """Return the loss of columns `text1` and `text2` `(B, D)` against gold `(B,)`."""
+        """Return the loss from columns `text1` and `text2` `(B, D)` against gold `(B,)`."""
         assert batch.gold is not None
         return F.mse_loss(F.cosine_similarity(batch.vectors["text1"], batch.vectors["text2"]), batch.gold)
 

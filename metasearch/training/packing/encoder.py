@@ -33,7 +33,7 @@ from metasearch.training.packing.layout import (
 
 
 class Checkpointed(nn.Module):
-    """A wrapper in place of a layer.
+    """A wrapper around a layer.
 
     transformers' own checkpointing works in training mode only, and recomputes with the layer's present weights.
     Weights of an inner step are there in the forward pass only, so they are kept with the inputs.
@@ -47,7 +47,7 @@ class Checkpointed(nn.Module):
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the wrapped layer."""
+        """Return the wrapped layer's attribute."""
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -111,7 +111,7 @@ class Network:
     def run(
         self, weights: Sequence[Tensor], texts: PackedTexts, output: Output = "sentence", bf16: bool = False
     ) -> Tensor:
-        """Return an output on other values of the trainable weights, a row for each text or token, in order.
+        """Return an output with other trainable weights, a row for each text or token, in order.
 
         Of the embedding matrix, `weights` has the rows of the slice. `bf16` runs in bfloat16 where that is safe.
         """
@@ -170,7 +170,7 @@ class Workers:
         self._networks: list[Network] = [make()]
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result], most: int) -> Iterator[Result]:
-        """Yield the result of `work` on each job, in their order, by `most` threads; by the caller's own if it is 1."""
+        """Yield what `work` returns for each job, in their order, by `most` threads; by the caller's own if it is 1."""
         count = min(len(jobs), most)
         if count <= 1:
             yield from (work(self._networks[0], job) for job in jobs)
@@ -213,7 +213,7 @@ class Workers:
 
 
 _DEFAULT_WORKERS = 4
-"""Most jobs at the same time by default; more would cost memory, and idle threads share the work of each operation."""
+"""Most jobs at the same time by default; more would cost memory, and idle threads share each operation's work."""
 
 
 class PackedEncoder:
@@ -234,21 +234,21 @@ class PackedEncoder:
         self._workers = Workers(partial(Network, encoder, self.plan))
 
     def checkpoint(self, what: Checkpointing) -> None:
-        """Recompute `layers`, or with `gradcache` a few texts at a time, in the backward passes of the next batches."""
+        """Recompute `layers`, or with `gradcache` a few texts at a time, in the next batches' backward passes."""
         what = "off" if what == "auto" else what
         if what != self._checkpointing:
             self._checkpointing = what
             self._workers = Workers(partial(Network, self.encoder, self.plan, what))
 
     def lay_out(self, groups: Sequence[Group]) -> "PackedBatch":
-        """Lay out groups of texts, with roles, on one slice of the embedding matrix."""
+        """Lay out text groups, with roles, on one slice of the embedding matrix."""
         most = None
         if self._checkpointing == "gradcache":
             most = most_tokens(self.encoder.device)
         return PackedBatch(self, *lay_out(self.encoder, self.plan, groups, most))
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
-        """Yield the result of each job, in their order; several run at the same time."""
+        """Yield each job's result, in their order; several run at the same time."""
         # Networks of threads are copies, so a change of the encoder's mode does not reach them by itself.
         self._workers.train(self.encoder.embedder.training)
         return self._workers.each(jobs, work, self.workers)
@@ -262,7 +262,7 @@ class PackedEncoder:
 
 
 class PackedBatch:
-    """Groups of texts to encode together, on a slice of the embedding matrix with these rows; None for all rows."""
+    """Text groups to encode together, on a slice of the embedding matrix with these rows; None for all rows."""
 
     def __init__(self, packed: PackedEncoder, texts: Sequence[PackedTexts], rows: Tensor | None) -> None:
         self.packed, self.texts, self.rows = packed, texts, rows
@@ -272,14 +272,14 @@ class PackedBatch:
         return [value.detach()[self.rows] if self._is_sliced(i) else value.detach() for i, value in enumerate(values)]
 
     def spread(self, gradient: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Return a gradient of `cut` values for the whole tensors; the slice's is a sparse tensor of rows."""
+        """Return a gradient in `cut` values for the whole tensors; the slice's is a sparse tensor with these rows."""
         return [self._whole(one) if self._is_sliced(i) else one for i, one in enumerate(gradient)]
 
     def _is_sliced(self, place: int) -> bool:
         return self.rows is not None and place % len(self.packed.weights) == self.packed.plan.table
 
     def _whole(self, gradient: Tensor | None) -> Tensor | None:
-        """Return the gradient of the slice as one of the matrix; sparse where devices support it."""
+        """Return the slice's gradient for the whole matrix; sparse where devices support it."""
         if gradient is None:
             return None
         assert self.rows is not None
@@ -301,7 +301,7 @@ _LEAST = 256
 
 
 class Parts:
-    """Texts in as many parts as there are workers, of about as many tokens each.
+    """Texts in as many parts as there are workers, with about as many tokens each.
 
     A loss L may compare any text with any other, so it needs the outputs v_1, …, v_P of all P parts at once. Its
     gradient is Σ_p (∂v_p/∂θ)ᵀ ∂L/∂v_p: each part keeps its graph until ∂L/∂v_p is known, and goes backward on its own
@@ -358,7 +358,7 @@ class Parts:
         return self._joined([outputs.detach() for _, outputs in done]), back
 
     def _apart(self, outputs: Tensor, sizes: list[int]) -> Sequence[Tensor]:
-        """Return the rows for each part, the inverse of `_joined`."""
+        """Return each part's rows, as the inverse to `_joined`."""
         return torch.split(outputs[self._rows.argsort()], sizes)
 
     def _joined(self, rows: Sequence[Tensor]) -> Tensor:

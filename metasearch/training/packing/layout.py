@@ -28,16 +28,16 @@ from metasearch.encoders.input_module import InputModule, stock
 from metasearch.errors import first_line
 
 ATTENTION = "metasearch-packed"
-"""Name of the attention of packed texts; it is not the model's own, and never set in a model that is saved."""
+"""Name of the attention for packed texts; it is not the model's own, and never set in a model that is saved."""
 
 Spans = tuple[tuple[int, int], ...]
-"""Runs of texts of equal length, as (how many, how long)."""
+"""Runs of equally long texts, as (how many, how long)."""
 
 
 def packed(
     rows: Sequence[NDArray[np.int32]], columns: Sequence[str], first: int, padding: int, at_once: bool = False
 ) -> dict[str, Any]:
-    """Return texts `(columns, length)` as the features of one row `(1, N)`, in order.
+    """Return texts `(columns, length)` as features in one row `(1, N)`, in order.
 
     `first` is the position of a text's first token, `padding` the number of the padding token. `at_once` attends to all
     texts in one call, which suits a GPU.
@@ -130,7 +130,7 @@ def _near(length: int, window: int | None, device: torch.device) -> Tensor | Non
 
 
 def renumber(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
-    """Renumber token ids in all parts to a slice of the embedding matrix, in place; return the slice's rows."""
+    """Renumber token ids in all parts to a slice from the embedding matrix, in place; return the slice's rows."""
     words = torch.cat([part["input_ids"].flatten().cpu() for part in parts])
     # Words up to the padding token are always in: it keeps its number, which `padding_idx` and positions depend on.
     rows: Tensor = torch.unique(torch.cat([torch.arange(padding + 1), words]))
@@ -154,7 +154,7 @@ AttentionInterface.register(ATTENTION, attend)
 
 
 _TOKENS = 24
-"""Tokens of the longer text of a probe, unless a sliding window is longer."""
+"""Tokens in a probe's longer text, unless a sliding window is longer."""
 _LIBRARIES = ("sentence_transformers", "metasearch", "torch")
 _HIGHEST_PADDING = 1024
 """Every slice has all tokens up to the padding token, which keeps its number that way."""
@@ -200,7 +200,7 @@ def packing_plan(encoder: Encoder) -> PackingPlan:
 
 
 def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
-    """Return why two texts cannot be packed in one row; None if they have the vectors of padded ones.
+    """Return why two texts cannot be packed in one row; None if their vectors are those for padded ones.
 
     A sliding window shows in texts that are longer.
     """
@@ -275,7 +275,7 @@ _BUCKET = 16
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """Texts as features of each forward pass, each text's row among all passes, and tokens with padding."""
+    """Texts as features for each forward pass, each text's row among all passes, and tokens with padding."""
 
     parts: tuple[Mapping[str, Any], ...]
     order: Tensor
@@ -290,7 +290,7 @@ class PackedTexts:
 
 
 def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
-    """Return token rows `(N,)` for texts in the order of their numbers `place` `(texts,)`, from their lengths."""
+    """Return token rows `(N,)` for texts in the order `place` `(texts,)`, from their lengths."""
     ends = lengths.cumsum()
     return torch.from_numpy(np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in place]))
 
@@ -298,7 +298,7 @@ def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
 def lay_out(
     encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], most: int | None = None
 ) -> tuple[list[PackedTexts], Tensor | None]:
-    """Lay out groups of texts on one slice of the embedding matrix; see `PackedBatch`.
+    """Lay out text groups on one slice of the embedding matrix; see `PackedBatch`.
 
     With `most`, a pass has at most about so many tokens. Also returns the rows of the embedding matrix in the slice,
     ascending; None for all rows.
@@ -314,7 +314,7 @@ def lay_out(
 
 
 def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:
-    """Return the tokens of all texts; texts with one role are tokenised together."""
+    """Return tokens for all texts; texts with one role are tokenised together."""
     tokens = {}
     # In a fixed order: a tokenizer keeps, and saves, the length at which it last cut a text.
     for role in dict.fromkeys(role for group in groups for role, _ in group):
@@ -339,7 +339,7 @@ def _batches(
 
 
 def runs_of(order: Sequence[int], lengths: Sequence[int], most: int) -> list[Sequence[int]]:
-    """Cut texts into runs with up to `most` tokens; a longer text is a run of its own."""
+    """Cut texts into runs with up to `most` tokens; a longer text is a separate run."""
     runs: list[list[int]] = []
     left = 0
     for i in order:
