@@ -48,7 +48,6 @@ _TASK_TYPES = {
 }  # fmt: skip
 """Task kind → its name in the header, as in sentence-transformers' cards."""
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
-_BOTH = DIRECTIONS[-1]
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 
 
@@ -111,22 +110,19 @@ class Scores:
         parts = []
         for task in _scored_tasks(self.rows):
             rows = [row for row in self.rows if row["task"] == task]
-            table = by_direction(rows, "test") if _main_pool(rows) == _BOTH else by_language(rows, "test")
-            parts += [f"### {task}", table]
+            directed = any(row["pool"] in DIRECTIONS for row in rows)
+            parts += [f"### {task}", (by_direction if directed else by_language)(rows, "test")]
         return self.shown or "\n\n".join(parts)
 
     def results(self) -> list[EvalResult]:
-        """Return test scores for the header: all languages in the main pool, means in other pools."""
-        before = {_key(row): row["value"] for row in self.rows if row["learner"] == self.before}
-        found = []
-        for task in _scored_tasks(self.rows):
-            # Means over groups of languages have `found`.
-            wanted = (task, self.label, "test")
-            own = [r for r in self.rows if (r["task"], r["learner"], r["split"]) == wanted and "found" not in r]
-            main = _main_pool(own)
-            chosen = (row for row in own if row["pool"] == main or row["language"] == MEAN)
-            found += [_result(row, before.get(_key(row)), self.kinds[task]) for row in chosen]
-        return found
+        """Return test scores for the header: the mean over languages in each pool."""
+        means = [row for row in self.rows if row["split"] == "test" and row["language"] == MEAN]
+        before = {_key(row): row["value"] for row in means if row["learner"] == self.before}
+        return [
+            _result(row, before.get(_key(row)), self.kinds[row["task"]])
+            for row in means
+            if row["learner"] == self.label and row["task"] != STAGE
+        ]
 
 
 def _result(row: Row, before: float | None, kind: str) -> EvalResult:
@@ -151,14 +147,8 @@ def _scored_tasks(rows: Iterable[Row]) -> list[str]:
     return [task for task in dict.fromkeys(row["task"] for row in rows) if task != STAGE]
 
 
-def _main_pool(rows: Sequence[Row]) -> str:
-    """Return the main score's pool: the first; for translations the mean over both directions."""
-    pools = list(dict.fromkeys(row["pool"] for row in rows))
-    return _BOTH if _BOTH in pools else next(iter(pools), "")
-
-
 def _key(row: Row) -> tuple[str, ...]:
-    return tuple(str(row[key]) for key in ("task", "split", "measure", "pool", "language", "candidates"))
+    return tuple(str(row[key]) for key in ("task", "measure", "pool"))
 
 
 # Cards of runs.

@@ -47,6 +47,7 @@ def test_mteb_has_our_map_in_each_language(encoder):
     assert theirs == pytest.approx({score.language: score.value for score in ours.scores}, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_pool_needs_a_retrieval_task():
     pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")
     with pytest.raises(ConfigError, match="a pool needs a retrieval task"):

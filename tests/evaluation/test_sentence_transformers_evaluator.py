@@ -14,6 +14,7 @@ from metasearch.pipelines.factory import load_encoder
 from metasearch.sentence_transformers import MultilingualPoolEvaluator
 
 
+@pytest.mark.slow
 def test_the_scores_are_those_of_evaluate_and_are_appended_to_a_file(tmp_path):
     test = load_benchmark("demo").split.dev
     encoder = load_encoder("tiny", device="cpu", prompts={"question": "query: ", "candidate": "passage: "})
