@@ -1,14 +1,16 @@
 """TREC run files of other systems as runs of a study: scores, intervals and language bias of any retriever.
 
-A run ranks the documents of all languages in the test part of one fold, which follows from its queries. A query is
-`LANGUAGE:ID`. The name of the system (the last column) names the arm.
+A line is `query Q0 document rank score system`. A run ranks the documents of all languages in the test part of one
+fold, which follows from its queries. A query is `LANGUAGE:ID`. The name of the system names the arm.
 
 Documents that a run lacks rank below, the relevant ones last. So a measure with a cut-off is exact down to the depth of
 the run, and others are never too high. Shares of languages need 20 documents.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy as np
 from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import DataConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
-from metasearch.data.formats.trec import RunLine, read_run, write_run
+from metasearch.data.formats.text_files import text_lines
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.scores import (
@@ -30,12 +32,60 @@ from metasearch.evaluation.scores import (
     score_rankings,
 )
 from metasearch.evaluation.study.study import Run
+from metasearch.io import atomic_write
 from metasearch.runs.per_query_results import Ranking
 
 TOP = 20
 """Documents of each question that language bias looks at."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A document that a system found."""
+
+    query: str
+    document: str
+    rank: int
+    score: float
+    system: str
+    place: str
+
+
+def read_run(path: Path) -> dict[str, list[RunLine]]:
+    """Return query → lines, the highest score first; equal scores are in the order of the ranks, then of the lines."""
+    found: dict[str, list[RunLine]] = {}
+    seen: dict[tuple[str, str], str] = {}
+    system = ""
+    for number, text in text_lines(path):
+        if not text.strip():
+            continue
+        line = _parse(text, f"{path}:{number}")
+        system = system or line.system
+        if line.system != system:
+            raise DataError(f"{line.place}: system '{line.system}', but '{system}' above; write a file for each system")
+        first = seen.setdefault((line.query, line.document), line.place)
+        if first != line.place:
+            raise DataError(f"{line.place}: duplicate document '{line.document}' for this query, first in {first}")
+        found.setdefault(line.query, []).append(line)
+    if not found:
+        raise DataError(f"{path}: the file has no lines")
+    return {query: sorted(lines, key=lambda line: (-line.score, line.rank)) for query, lines in found.items()}
+
+
+def _parse(text: str, place: str) -> RunLine:
+    cells = text.split()
+    if len(cells) != 6:
+        raise DataError(f"{place}: expected 'query Q0 document rank score system', got {text.strip()[:60]!r}")
+    query, _, document, rank, score, system = cells
+    try:
+        place_in_ranking, value = int(rank), float(score)
+    except ValueError:
+        raise DataError(f"{place}: rank '{rank}' and score '{score}': expected a whole number and a number") from None
+    if not math.isfinite(value):
+        raise DataError(f"{place}: score '{score}' is not finite")
+    return RunLine(query, document, place_in_ranking, value, system, place)
 
 
 def read_trec_runs(paths: Sequence[Path], data: DataConfig) -> list[Run]:
@@ -49,15 +99,20 @@ def read_trec_runs(paths: Sequence[Path], data: DataConfig) -> list[Run]:
 
 
 def write_ranking(path: Path, ranking: Ranking, system: str) -> None:
-    """Write a ranking as a run file; errors as `metasearch.data.formats.trec.write_run`."""
-    write_run(path, _lines(ranking, "_".join(system.split())))
-
-
-def _lines(ranking: Ranking, system: str) -> Iterator[RunLine]:
+    """Write a ranking as a run file, whole or not at all; `DataError` for a name with white space."""
+    name, lines = "_".join(system.split()), list[str]()
     for question, columns, scores in zip(ranking.questions, ranking.top, ranking.scores, strict=True):
+        query = f"{question.language}:{question.id}"
         for rank, (column, score) in enumerate(zip(columns, scores, strict=True), 1):
-            query = f"{question.language}:{question.id}"
-            yield RunLine(query, ranking.candidates[column].id, rank, float(score), system)
+            document = ranking.candidates[column].id
+            for written in (query, document, name):
+                if not written or written.split() != [written]:
+                    raise DataError(
+                        f"{path}: '{written}' cannot be a name in a TREC run file, which has no white space"
+                    )
+            # `repr` has all digits of a score, so that reading it back changes no order.
+            lines.append(f"{query} Q0 {document} {rank} {float(score)!r} {name}\n")
+    atomic_write(path, "".join(lines).encode())
 
 
 def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
