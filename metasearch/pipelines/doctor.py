@@ -1,10 +1,9 @@
 """`metasearch doctor FOLDER`: a folder's kind and damage, by the checks of its readers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
 
 from metasearch.compress.export.form import FILE as EXPORT
 from metasearch.compress.export.onnx_encoder import OnnxEncoder
@@ -12,7 +11,7 @@ from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study
-from metasearch.pipelines.environment import Finding, Section, check
+from metasearch.pipelines.environment import Finding, Section, bad, check
 from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists
@@ -32,31 +31,27 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
     def has(*names: str) -> bool:
         return any((folder / name).is_file() for name in names)
 
-    def one(title: str, about: str, read: Callable[..., str], *given: Any) -> Section:
-        return Section(f"{folder}: {title}", [check(about, partial(read, *(given or (folder,))))])
+    def one(title: str, finding: Finding) -> Section:
+        return Section(f"{folder}: {title}", [finding])
 
     if has(CONFIG, STUDY_FILE):
         try:
             kind = kind_of(folder)
             findings = [*(_study if kind == "study" else _run)(folder, trust_remote_code)]
         except MetasearchError as error:
-            return one("damaged", STUDY_FILE if has(STUDY_FILE) else CONFIG, _raise, error)
+            return one("damaged", bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error))
         return Section(f"{folder}: {_TITLES[kind]}", findings)
     if is_prepared(folder):
-        return one("a prepared corpus", "files", _corpus)
+        return one("a prepared corpus", check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound"))
     if exists(folder):
-        return one("an index", "files", _index)
+        return one("an index", check("files", partial(_index, folder)))
     if has(EXPORT):
-        return one("an export to ONNX", "graph", _graph)
+        return one("an export to ONNX", check("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
     if has("modules.json", "config.json", "adapter_config.json"):
-        return one("an encoder", "weights", _model, folder, trust_remote_code)
+        return one("an encoder", check("weights", partial(_model, folder, trust_remote_code)))
     if has("tokenizer.json", "tokenizer_config.json"):
-        return one("a tokenizer", "words", _tokenizer)
-    return one("unknown", "folder", _raise, _unknown(folder))
-
-
-def _raise(error: MetasearchError) -> NoReturn:
-    raise error
+        return one("a tokenizer", check("words", partial(_tokenizer, folder)))
+    return one("unknown", bad("folder", _unknown(folder)))
 
 
 def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
@@ -66,21 +61,18 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     # A distillation has a folder for each stage.
     for place in (folder, *sorted(path.parent for path in folder.glob("[0-9]*-*/log.jsonl"))):
         for path, found in CheckpointStore(place).found():
-            yield check(path.relative_to(folder).as_posix(), partial(_checkpoint, found))
+            name = path.relative_to(folder).as_posix()
+            if isinstance(found, Checkpoint):
+                yield Finding(name, f"intact, of outer step {found.state.get('step')}")
+            else:
+                yield bad(name, RunFolderError(found))
     if files.model.is_dir():
         yield check("model", partial(_model, files.model, trust_remote_code))
     elif files.finished and kind != "score" and not find_study(folder):
-        missing = RunFolderError(f"{files.model} is missing, though the run is finished")
-        yield check("model", partial(_raise, missing))
+        yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
     yield check("files", partial(_files, files))
     if not files.finished:
         yield Finding("report.md", f"not finished; continue with: {to_resume(folder)}", "note")
-
-
-def _checkpoint(found: Checkpoint | str) -> str:
-    if isinstance(found, str):
-        raise RunFolderError(found)
-    return f"intact, of outer step {found.state.get('step')}"
 
 
 def _files(files: RunFolder) -> str:
@@ -111,14 +103,6 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 def _model(folder: Path, trust_remote_code: bool) -> str:
     encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
     return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
-
-
-def _corpus(folder: Path) -> str:
-    return f"{len(SavedTable(folder)):,} pairs, all files sound"
-
-
-def _graph(folder: Path) -> str:
-    return f"{OnnxEncoder(folder).dimension()} dimensions"
 
 
 def _tokenizer(folder: Path) -> str:

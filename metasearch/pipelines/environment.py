@@ -38,7 +38,12 @@ def check(about: str, read: Callable[[], str]) -> Finding:
     try:
         return Finding(about, read())
     except MetasearchError as error:
-        return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)
+        return bad(about, error)
+
+
+def bad(about: str, error: MetasearchError) -> Finding:
+    """Return the problem that an error reports, in one line."""
+    return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)
 
 
 def environment() -> Iterator[Section]:
