@@ -35,17 +35,10 @@ OTHER_COLUMNS = ("title", "language")
 
 @dataclass(frozen=True)
 class Settings:
-    """How documents become passages.
-
-    Attributes:
-        limit: length of the longest passage, with its title.
-        length: returns the length of a text, such as its tokens.
-        detect: returns the language of a text without one.
-
-    The others are as in `metasearch.config.index.IndexSettings`.
-    """
+    """How documents become passages; see also `metasearch.config.index.IndexSettings`."""
 
     limit: int = 1000
+    """Length of the longest passage, with its title."""
     length: Callable[[str], int] = len
     overlap: int = 0
     column: str = "text"

@@ -45,20 +45,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Source:
-    """A document that is there, not read yet.
-
-    Attributes:
-        file: path as the user named it, with forward slashes.
-        size: in bytes.
-        named: whether the user named it; else it was found in a folder.
-        language: the tag in its name or its folders; empty or `und` without one.
-    """
+    """A document that is there, not read yet, of `size` bytes."""
 
     file: str
+    """Path as the user named it, with forward slashes."""
     path: Path
     size: int
     language: str = ""
+    """The tag in its name or its folders."""
     named: bool = False
+    """Whether the user named it; else it was found in a folder."""
 
     @cached_property
     def digest(self) -> str:

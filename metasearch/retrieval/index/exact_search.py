@@ -28,12 +28,7 @@ Codes = NDArray[np.int8]
 
 
 class Quantised(NamedTuple):
-    """Vectors as whole numbers: a vector is about its codes times its step.
-
-    Attributes:
-        codes: `(n, D)`.
-        steps: `(n,)`.
-    """
+    """Vectors as whole numbers: a vector is about its codes `(n, D)` times its step `(n,)`."""
 
     codes: Codes
     steps: NDArray[np.float32]
@@ -44,13 +39,10 @@ class Quantised(NamedTuple):
 
 
 def to_int8(vectors: NDArray[np.float32]) -> Quantised:
-    """Return codes `(n, D)` from -127 to 127 and each vector's step `(n,)`.
+    """Return codes `(n, D)` from -127 to 127 and each vector's step `(n,)` for finite vectors `(n, D)`.
 
     The greatest component of a vector has the code 127 or -127. Steps keep the lengths of vectors, so that a unit
     vector is one after rounding, too. A vector of zeros has the step 0.
-
-    Args:
-        vectors: `(n, D)`, finite.
     """
     exact = vectors.astype(np.float64)
     largest = np.abs(exact).max(1, initial=0.0, keepdims=True)
@@ -64,9 +56,7 @@ def to_int8(vectors: NDArray[np.float32]) -> Quantised:
 class Queries:
     """Queries as 15-bit integers, or fewer bits if a dot product would not fit 32 bits.
 
-    Attributes:
-        numbers: `(q, D)`.
-        steps: a query is about its numbers times its step, `(q,)`.
+    A query is about its numbers `(q, D)` times its step `(q,)`.
     """
 
     numbers: NDArray[np.int32]

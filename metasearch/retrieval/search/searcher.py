@@ -40,18 +40,9 @@ _WHOLE = 2**20
 
 
 class Searcher:
-    """An index and its encoder.
+    """An index and its encoder, with the prompts that the index was made with.
 
-    Args:
-        store: a local index or a collection of Qdrant.
-        encoder: with the prompts that the index was made with.
-        reranker: cross-encoder for searches that rerank.
-
-    Attributes:
-        projected: gives the vectors of the index: of its encoder, through the projection of a neutral index.
-
-    Raises:
-        EncoderError: the index has vectors of another encoder.
+    `EncoderError` if the index has vectors of another encoder.
     """
 
     def __init__(self, store: LocalStore | QdrantStore, encoder: Encoder, reranker: Reranker | None = None) -> None:
@@ -60,6 +51,7 @@ class Searcher:
         self.encoder = encoder
         self.reranker = reranker
         self.projected = project(encoder, store.arrays)
+        """Gives the vectors of the index: of its encoder, through the projection of a neutral index."""
         self._words: Bm25 | None = None
 
     def reopen(self) -> "Searcher | None":
