@@ -11,10 +11,10 @@ from benchmarks.common.rows import Row
 from benchmarks.speed import distillation_throughput as distilling
 from benchmarks.speed.memory import MIB
 from benchmarks.speed.race import Job, Race, race
-from benchmarks.speed.shapes import SCALES, Setting, encoder_of
+from benchmarks.speed.shapes import SCALES, Setting, encoder_of, learn_tokenizer
 from benchmarks.speed.students import SCALES as STUDENTS
 from benchmarks.speed.students import large_student, read_pairs
-from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.compress.vocabulary import with_vocabulary
 from metasearch.config.library import load_distillation
 from metasearch.config.recipe import MaxLength
 from metasearch.config.seeding import stream
@@ -100,7 +100,7 @@ def distillation(session: Session) -> list[Row]:
     pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
     teacher = load_encoder(size.encoder, MaxLength(text=stage.max_length), device="cpu")
     texts = [text for pair in corpus for text in pair.texts]
-    assistant = with_vocabulary(teacher, train_tokenizer(texts, size.vocabulary, "bpe"))
+    assistant = with_vocabulary(teacher, learn_tokenizer(texts, size.vocabulary))
     student = large_student(assistant, size)
     frozen = Encoder(assistant.model, assistant.name, assistant.max_length)
     ends = [1 + STEPS_OF_A_ROUND * i for i in range(session.rounds + 1)]

@@ -21,9 +21,9 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, latest_rows
-from metasearch.compress.export.form import Form
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
-from metasearch.compress.export.onnx_folder import write_onnx
+from metasearch.compress.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_folder import write_onnx
+from metasearch.compress.plan import Form
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
@@ -76,7 +76,6 @@ def forms_of(texts: Path) -> dict[str, Form]:
     """Return the forms that are scored, by name; `texts` choose directions."""
     return {
         "onnx int8": Form(onnx=True, int8=True),
-        "static": Form(static=True),
         f"first {CUT} numbers": Form(plain=True, dimensions=CUT),
         f"{CUT} directions": Form(plain=True, dimensions=CUT, texts=(texts,)),
     }
@@ -114,6 +113,7 @@ def score_table(rows: list[Row]) -> str:
         [row["encoder"], row["task"], row["form"], percent(row["before"]), percent(row["after"]),
          f"{100 * (row['after'] - row['before']):+.2f}"]
         for row in _latest(rows, "score", ("encoder", "task", "form"))
+        if row["form"] in forms_of(Path())
     ]  # fmt: skip
     return markdown(["encoder", "task", "form", "map@20 before", "after", "difference"], lines, left=3)
 

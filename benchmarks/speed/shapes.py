@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
-from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Recipe
@@ -167,7 +166,7 @@ def encoder_of(scale: str, shape: str, folder: Path, data: str | None) -> str:
     quiet()
     candidates = load_benchmark(SCALES[scale].task, data=data).data.candidates
     paragraphs = list(dict.fromkeys(c.text.removeprefix(c.shown) or c.text for c in candidates))
-    tokenizer = spread(train_tokenizer(paragraphs, wanted.learned, "bpe"), wanted.words)
+    tokenizer = spread(learn_tokenizer(paragraphs, wanted.learned), wanted.words)
     config = XLMRobertaConfig(
         vocab_size=wanted.words,
         hidden_size=wanted.hidden,
@@ -183,6 +182,24 @@ def encoder_of(scale: str, shape: str, folder: Path, data: str | None) -> str:
         XLMRobertaModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
+
+
+def learn_tokenizer(texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
+    """Return a BPE tokenizer learned from texts, with the special tokens and the template of XLM-R."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
+    special = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=list(special.values()), show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=512,
+        model_input_names=["input_ids", "attention_mask"],
+        **{f"{role}_token": token for role, token in {**special, "cls": "<s>", "sep": "</s>"}.items()},
+    )
 
 
 def spread(tokenizer: PreTrainedTokenizerFast, words: int) -> PreTrainedTokenizerFast:

@@ -28,8 +28,7 @@ from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.encoders.input_module import BY_TOKEN
-from metasearch.encoders.saved_layout import set_trained_dimensions
+from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.errors import ConfigError, nearest
 
 CONTRAST = "contrast-"
@@ -114,11 +113,6 @@ class Distill(TextLearner):
             raise ConfigError(
                 f"options.dimensions: {most}: vectors of '{encoder.name}' have {width} numbers; choose {width} at most"
             )
-
-    def begin(self, total_steps: int) -> None:
-        """Note in the encoder to which dimensions its vectors are trained to be truncated."""
-        if self.options.dimensions and self.options.output in ("sentence", "pooled"):
-            set_trained_dimensions(self.encoder.model, self.options.dimensions)
 
     def texts(self, pairs: Sequence[Translation]) -> list[str]:
         """Return the texts that are read, sources first."""

@@ -36,7 +36,7 @@ SECTIONS = {
         "merge": "Average the weights of encoders.",
         "compress": "Build a small student from an encoder.",
         "tokenizer": "Learn a vocabulary from texts.",
-        "export": "Export to sentence-transformers, ONNX, int8 or static embeddings.",
+        "export": "Export to sentence-transformers, ONNX or int8.",
     },
     "Evaluate and compare": {
         "evaluate": "Score an encoder on a task.",

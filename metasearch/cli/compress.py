@@ -52,10 +52,11 @@ def command(
     from metasearch.compress.sizes import RULE
     from metasearch.pipelines import compress, factory
 
-    source = compress.bare_config(encoder) if sizes_only else None
-    if source is None:
-        source = factory.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
-    sizes = compress.forecast(source, chosen) if output is None else compress.compress(source, chosen, output)
+    if sizes_only and (config := compress.bare_config(encoder)) is not None:
+        sizes = compress.forecast(config, chosen)
+    else:
+        loaded = factory.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+        sizes = compress.compress(loaded, chosen, output)
     if as_json:
         before, after = (each.rows() for each in sizes)
         shown = {"student": output and str(output), "before": before, "after": after, "rule": RULE}

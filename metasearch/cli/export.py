@@ -8,7 +8,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
-from metasearch.compress.export.form import Form
+from metasearch.compress.plan import Form
 
 
 @_options.command("export")
@@ -23,7 +23,7 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
 
     A compressed encoder is written at full size as a standard model; a standard encoder is copied. A graph is checked
     against the encoder, and needs the extra `onnx`. sentence-transformers loads --int8 where metasearch is installed,
-    with trust_remote_code=True. Static embeddings are much faster and ignore the order of words.
+    with trust_remote_code=True.
 
     \b
     Examples:
@@ -31,7 +31,6 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
       metasearch export runs/student/model --int8 -o small
       metasearch export mini --onnx -o graph
       metasearch export mini --onnx --int8 --task demo -o graph8
-      metasearch export mini --static-embeddings --task demo -o words
       metasearch export e5 --sentence-transformers --dimensions 128 --texts corpus/ -o short
     """
     from metasearch.compress.output import claim

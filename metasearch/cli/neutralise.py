@@ -70,6 +70,6 @@ def command(
     with ProgressBar("neutralise") as bar:
         done = neutralise_encoder(loaded, read, settings, output, scored, bar)
     if as_json:
-        click.echo(json.dumps({"model": str(output), **done.tree()}, ensure_ascii=False))
+        click.echo(json.dumps({"model": str(output), **done.facts}, ensure_ascii=False))
     else:
         click.echo(f"{done.report()}\nmodel: {output}")

@@ -17,19 +17,27 @@ give s − y: W·h + b. Notation used for tensor shapes: F neurons of the blocks
 
 import copy
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from metasearch.compress._fit_layer import LayerFitter
 from metasearch.compress.plan import Layers
 from metasearch.compress.student import with_transformer
 from metasearch.config.seeding import stream
-from metasearch.encoders.compressed import backbone_config
+from metasearch.encoders.compressed import (
+    backbone_config,
+    check_fewer,
+    describe,
+    first_stays_first,
+    layers_of,
+    put_layers,
+)
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
-from metasearch.encoders.layers import check_fewer, describe, first_stays_first, layers_of, put_layers
 from metasearch.errors import ConfigError, DataError, EncoderError
 
 log = logging.getLogger(__name__)
@@ -40,6 +48,11 @@ _GATED = ("modernbert",)
 """Backbones whose neurons are products of two values (GLU), whose output has no bias that could keep a mean."""
 _TOKENS = 10
 """Tokens for each neuron, below which a fit is rather of the texts than of the encoder."""
+_BATCH = 64
+_LEAST_SCALE = 1e-6
+"""A column that LayerNorm scales by less counts as if it were scaled by this."""
+RIDGE = 1e-4
+"""Added to the variances of neurons, as a share of their mean: keeps equations solvable where neurons never fire."""
 
 
 def merge(
@@ -62,14 +75,14 @@ def merge(
     """
     source = transformer_of(encoder.model)
     config = merged(source.config, layers, feed_forward)
-    drawn = _drawn(texts, seed)
-    fitter = LayerFitter(encoder, drawn)
+    neurons = getattr(config, _neurons(config))
+    fitter = _LayerFitter(encoder, _drawn(texts, seed))
     for group in group_layers(source.config, layers):
-        found = fitter.fit(group, getattr(config, _neurons(config)))
+        lost, tokens = fitter.fit(group, neurons)
         names = f"layer {group[0] + 1}" if len(group) == 1 else f"layers {group[0] + 1} to {group[-1] + 1}"
-        log.info(f"{names}: {100 * found.left:.1f} % of the output variance is lost")
-    if found.tokens < _TOKENS * getattr(config, _neurons(config)):
-        log.warning(f"layers were fitted on {found.tokens:,} tokens, too few for other texts; give more")
+        log.info(f"{names}: {100 * lost:.1f} % of the output variance is lost")
+    if tokens < _TOKENS * neurons:
+        log.warning(f"layers were fitted on {tokens:,} tokens, too few for other texts; give more")
     made = copy.deepcopy(source)
     put_layers(made, nn.ModuleList(copy.deepcopy(fitter.below)))
     # Its modules share this object and would not see a new one.
@@ -110,8 +123,7 @@ def group_layers(config: Any, layers: Layers | None) -> list[range]:
     ends = [round(i * depth / count) for i in range(1, count + 1)] if isinstance(layers, int) else list(layers)
     starts = [0, *ends[:-1]]
     if ends[-1] != depth or any(start >= end for start, end in zip(starts, ends, strict=True)):
-        written = ",".join(map(str, ends))
-        raise ConfigError(f"merge {written}: expected increasing numbers from 1 that end with {depth}")
+        raise ConfigError(f"merge {_join(ends)}: expected increasing numbers from 1 that end with {depth}")
     return [range(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
@@ -127,6 +139,216 @@ def _drawn(texts: Iterable[str], seed: int) -> list[str]:
     if len(distinct) <= TEXTS:
         return distinct
     return [distinct[i] for i in stream(seed, "merging").choice(len(distinct), TEXTS, replace=False)]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The feed-forward block of a layer, and the normalisation of its residual sum."""
+
+    into: nn.Linear
+    activation: Any
+    out: nn.Linear
+    norm: nn.LayerNorm
+
+
+def find_block(layer: Any) -> Block:
+    """Return the feed-forward block of a layer."""
+    if hasattr(layer, "ffn"):  # DistilBERT
+        return Block(layer.ffn.lin1, layer.ffn.activation, layer.ffn.lin2, layer.output_layer_norm)
+    inner = layer.intermediate
+    return Block(inner.dense, inner.intermediate_act_fn, layer.output.dense, layer.output.LayerNorm)
+
+
+class _LayerFitter:
+    """Builds the layers of a new encoder from the bottom up, fitted to an encoder's outputs for some texts."""
+
+    def __init__(self, encoder: Encoder, texts: Sequence[str]) -> None:
+        self.below: list[nn.Module] = []
+        self._whole, self._made = _share_weights(encoder), _share_weights(encoder)
+        self._layers = list(layers_of(transformer_of(self._made.model)))
+        self._all = list(layers_of(transformer_of(self._whole.model)))
+        # Texts of similar length share a batch, so that little of it is padding.
+        order = sorted(texts, key=dict(zip(texts, encoder.lengths(texts, "text"), strict=True)).__getitem__)
+        self._batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+
+    @torch.no_grad()
+    def fit(self, group: range, neurons: int) -> tuple[float, int]:
+        """Add a layer fitted to a group of layers (numbered from 0), with the best of their attentions.
+
+        Returns the share of variance that is lost, and the number of tokens used. `EncoderError` if a layer gives
+        values that are not finite.
+        """
+        attention, fit = group[0], self._least_squares(group, group[0])
+        for number in group[1:]:
+            # One after the other, as the equations of many neurons are gigabytes.
+            other = self._least_squares(group, number)
+            if other.error() < fit.error():
+                attention, fit = number, other
+        kept = fit.choose(neurons)
+        weights, last = fit.solve(kept), find_block(self._layers[group[-1]])
+        layer = copy.deepcopy(self._layers[attention])
+        own, scale = find_block(layer), _column_scale(last)
+        weight, bias = self._into(group)
+        _set(own.into, weight[kept], bias[kept])
+        # The bias keeps the mean of the output; the covariance says nothing about it.
+        _set(own.out, weights / scale[:, None], (fit.wanted - weights @ fit.mean[kept]) / scale)
+        own.norm.load_state_dict(last.norm.state_dict())
+        self.below.append(layer)
+        variance = float(fit.variance.sum())
+        return (fit.error(kept) / variance if variance else 0.0), fit.tokens
+
+    def _into(self, group: range) -> tuple[Tensor, Tensor]:
+        """Return weights `(F, H)` and biases `(F,)` for all neurons in a group."""
+        linears = [find_block(self._layers[number]).into for number in group]
+        return torch.cat([each.weight for each in linears]), torch.cat([each.bias for each in linears])
+
+    def _least_squares(self, group: range, attention: int) -> "LeastSquares":
+        """Return the regression of a group's output on its neurons, above the attention of one of its layers."""
+        last = find_block(self._layers[group[-1]])
+        weight, bias = self._into(group)
+        scale = _column_scale(last)
+        moments = Moments()
+        for read, total in self._values(attention, group[-1]):
+            neurons = last.activation(nn.functional.linear(read, weight, bias))
+            moments.add(torch.cat([neurons, (total - read) * scale.to(read)], dim=1))
+        pull = torch.zeros(len(scale), len(weight), dtype=torch.float64)
+        # The ridge pulls to the weights of the last layer: with enough neurons a layer does not change.
+        pull[:, -last.out.in_features :] = scale[:, None] * last.out.weight.cpu().double()
+        found = LeastSquares(moments, pull)
+        if not (found.covariance.isfinite().all() and found.variance.isfinite().all()):
+            name = self._whole.name
+            raise EncoderError(f"{name}: a layer gives values that are not finite; its weights may be damaged")
+        return found
+
+    def _values(self, attention: int, last: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield a block's input above the new layers, and the residual sum of a group's last layer, `(tokens, H)`."""
+        put_layers(transformer_of(self._made.model), nn.ModuleList([*self.below, self._layers[attention]]))
+        put_layers(transformer_of(self._whole.model), nn.ModuleList(self._all[: last + 1]))
+        into, norm = find_block(self._layers[attention]).into, find_block(self._all[last]).norm
+        for texts in self._batches:
+            features = self._whole.features(texts, "text")
+            mask = features["attention_mask"].bool()
+            with _first_inputs(into) as read, _first_inputs(norm) as total:
+                self._made.embedder(dict(features))
+                self._whole.embedder(features)
+            yield read[0][mask], total[0][mask]
+
+
+def _share_weights(encoder: Encoder) -> Encoder:
+    """Return an encoder with the same weights, in evaluation mode, with its own list of layers."""
+    shared = {id(weight): weight for weight in transformer_of(encoder.model).parameters()}
+    made = Encoder(copy.deepcopy(encoder.model, shared), encoder.name, encoder.max_length)
+    made.embedder.eval()
+    return made
+
+
+@contextmanager
+def _first_inputs(module: nn.Module) -> Iterator[list[Tensor]]:
+    """Collect the first input of each call to a module."""
+    seen: list[Tensor] = []
+    handle = module.register_forward_pre_hook(lambda _, values: seen.append(values[0]))
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def _column_scale(block: Block) -> Tensor:
+    """Return how LayerNorm scales the columns of a block's output `(H,)`."""
+    return block.norm.weight.detach().cpu().double().abs().clamp(min=_LEAST_SCALE)
+
+
+def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
+    # Solved weights come transposed, and safetensors refuses what is not contiguous.
+    linear.weight, linear.bias = (
+        nn.Parameter(new.detach().to(linear.weight).clone().contiguous()) for new in (weight, bias)
+    )
+    linear.out_features, linear.in_features = weight.shape
+
+
+class Moments:
+    """Mean and covariance of rows, in float64.
+
+    Rows are counted from the mean of the first batch: a difference of two large sums would be mostly rounding.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._origin = self._sum = self._products = torch.zeros(())
+
+    def add(self, rows: Tensor) -> None:
+        """Add rows `(tokens, C)`."""
+        if not self.tokens:
+            self._origin = rows.mean(0)
+            self._sum = torch.zeros(rows.shape[1], dtype=torch.float64)
+            self._products = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
+        moved = rows - self._origin
+        self.tokens += len(rows)
+        # Not every device has float64. In place, as the products of many neurons are gigabytes.
+        self._sum += moved.cpu().double().sum(0)
+        self._products += (moved.T @ moved).cpu()
+
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """Return the mean `(C,)` and the covariance `(C, C)` of all rows; to be called once."""
+        mean = self._sum / self.tokens
+        covariance = self._products.div_(self.tokens).addr_(mean, mean, alpha=-1)
+        return self._origin.cpu().double() + mean, covariance
+
+
+class LeastSquares:
+    """Ridge regression of targets `(H,)` on neurons `(F,)`, of all or of chosen ones, from their moments.
+
+    Minimises the variance of y − W·h, plus ρ·|W − W₀|² with the ridge ρ and the weights W₀ `(H, F)` that it pulls to.
+    """
+
+    def __init__(self, moments: Moments, pull: Tensor) -> None:
+        count = pull.shape[1]
+        mean, covariance = moments.finish()
+        self.tokens = moments.tokens
+        self.mean, self.wanted = mean[:count], mean[count:]
+        self.covariance, self.cross = covariance[:count, :count], covariance[count:, :count]
+        self.variance = covariance.diagonal()[count:]
+        # Above 0 also where no neuron ever varies, so that nothing is divided by 0.
+        least = torch.finfo(torch.float64).tiny
+        self.ridge = float((RIDGE * self.covariance.diagonal().mean()).clamp(min=least))
+        self._read = self.cross + self.ridge * pull
+
+    def solve(self, chosen: Sequence[int] | slice = slice(None)) -> Tensor:
+        """Return the weights `(H, M)` of the chosen neurons."""
+        system = self.covariance[chosen][:, chosen].clone()
+        system.diagonal().add_(self.ridge)
+        transposed: Tensor = torch.linalg.solve(system, self._read[:, chosen].T)
+        return transposed.T
+
+    def error(self, chosen: Sequence[int] | slice = slice(None)) -> float:
+        """Return the variance of the targets that chosen neurons leave, summed over columns."""
+        weights = self.solve(chosen)
+        explained = 2 * weights * self.cross[:, chosen] - (weights @ self.covariance[chosen][:, chosen]) * weights
+        return max(float(self.variance.sum() - explained.sum()), 0.0)
+
+    def choose(self, count: int) -> list[int]:
+        """Return the numbers of M neurons, ascending: the next is always the one that lowers the error most.
+
+        Choosing one is a step of a pivoted Cholesky decomposition, so each costs a rank-one update where solving anew
+        for every candidate would cost M systems.
+        """
+        if count == len(self.covariance):
+            return list(range(count))
+        left, read = self.covariance.clone(), self._read.clone()
+        left.diagonal().add_(self.ridge)
+        chosen: list[int] = []
+        for _ in range(count):
+            alone = left.diagonal().clamp(min=self.ridge)  # below it by rounding only
+            gain = read.square().sum(0) / alone
+            # A gain is never negative, so none is chosen twice.
+            gain[chosen] = -1
+            best = int(gain.argmax())
+            chosen.append(best)
+            root = alone[best].sqrt()
+            column, share = left[:, best] / root, read[:, best] / root
+            left.addr_(column, column, alpha=-1)
+            read.addr_(share, column, alpha=-1)
+        return sorted(chosen)
 
 
 # Makes an encoder shallower: some of its layers stay, unchanged and in order.
@@ -180,5 +402,5 @@ def chosen_layers(config: Any, layers: Layers) -> list[int]:
     return list(layers)
 
 
-def _join(layers: tuple[int, ...]) -> str:
+def _join(layers: Sequence[int]) -> str:
     return ",".join(map(str, layers))

@@ -1,7 +1,6 @@
 """Folders and files that a command writes: checked before work begins, and written completely or not at all.
 
-A new folder is written beside its place, as `<name>.partial`, and takes its name when it is complete. An existing empty
-folder may be a mount, so its files are written inside it, in `.partial`, and moved up.
+A folder is written beside its place, as `<name>.partial`, and takes its name when it is complete.
 """
 
 import errno
@@ -14,15 +13,12 @@ from pathlib import Path
 from metasearch.errors import MetasearchError, RunFolderError
 from metasearch.io import move, share, write_error
 
-_INSIDE = ".partial"
-
 
 def claim(folder: Path) -> None:
     """Raise `RunFolderError` unless a folder is new or empty and can be written; makes nothing."""
     with _disk_errors(folder):
         _check_writable(folder)
-        # What another call left inside has a message of its own, below.
-        if folder.exists() and any(path.name != _INSIDE for path in folder.iterdir()):
+        if folder.exists() and any(folder.iterdir()):
             raise RunFolderError(f"{folder} exists already; choose another folder with -o")
         partial = _partial(folder)
         if partial.exists():
@@ -54,18 +50,13 @@ def whole(folder: Path) -> Iterator[Path]:
     with _disk_errors(folder):
         # An error if another call made it since `claim`.
         partial.mkdir(parents=True)
-    moved: list[Path] = []
     try:
         yield partial
         share(partial)
-        _put(partial, folder, moved)
+        move(partial, folder)
     # Ctrl-C too must leave nothing half written.
     except BaseException as error:
-        for path in (partial, *moved):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
         # What writes models raises errors of its own for a full disk.
         if isinstance(error, Exception) and not isinstance(error, (MetasearchError, *_BUGS)):
             raise write_error(folder, error) from error
@@ -73,19 +64,7 @@ def whole(folder: Path) -> Iterator[Path]:
 
 
 def _partial(folder: Path) -> Path:
-    return folder / _INSIDE if folder.exists() else folder.with_name(f"{folder.name}.partial")
-
-
-def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
-    """Rename a finished folder, or move its content up; `moved` collects the moved paths."""
-    if not folder.exists():
-        move(partial, folder)
-        return
-    # A list, as the folder changes while it is gone through.
-    for path in list(partial.iterdir()):
-        moved.append(folder / path.name)
-        move(path, moved[-1])
-    partial.rmdir()
+    return folder.with_name(f"{folder.name}.partial")
 
 
 @contextmanager

@@ -1,9 +1,11 @@
-"""How to compress an encoder, checked as far as that goes without the encoder."""
+"""Settings of `compress` and `export`, checked as far as possible without the encoder."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from metasearch.config.base import Flag, Positive, Seed, Settings
+from metasearch.config.extras import install_line
 from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
@@ -117,3 +119,49 @@ def check_initial(initial: str, bottleneck: int | None) -> None:
     require_known("initial", initial, get_args(Initial))
     if initial == "random" and bottleneck is None:
         raise ConfigError("initial: random needs a bottleneck; without one, the assistant's embedding matrix is kept")
+
+
+_ONNX = ("onnx", "onnxscript", "onnxruntime")
+"""Packages that make or check an ONNX graph."""
+
+
+class Form(Settings):
+    """The form in which an encoder is written."""
+
+    plain: Annotated[bool, Flag(name="--sentence-transformers")] = False
+    """Standard sentence-transformers model, full size."""
+    onnx: bool = False
+    """ONNX graph for onnxruntime and transformers.js; needs no torch."""
+    int8: bool = False
+    """Weights in eight bits, a quarter of the size; --onnx also needs --task."""
+    dimensions: Annotated[Positive | None, Flag(metavar="N")] = None
+    """Keep the first N dimensions, normalised."""
+    texts: Annotated[tuple[Path, ...], Flag(metavar="PATH")] = ()
+    """Keep the N principal directions of these texts instead: files or folders; repeatable."""
+
+    @property
+    def name(self) -> str:
+        """`plain`, `int8`, `onnx` or `onnx int8`."""
+        parts = [name for name, wanted in (("onnx", self.onnx), ("int8", self.int8)) if wanted]
+        return " ".join(parts) or "plain"
+
+    def check(self, scored: bool) -> None:
+        """Raise `ConfigError` where options contradict or packages are missing; `scored`: a task measures the loss."""
+        if self.plain and (self.onnx or self.int8):
+            other = "--onnx" if self.onnx else "--int8"
+            raise ConfigError(f"--sentence-transformers and {other} cannot be combined")
+        if not (self.plain or self.onnx or self.int8):
+            raise ConfigError("choose a form: --sentence-transformers, --onnx or --int8")
+        if self.texts and self.dimensions is None:
+            raise ConfigError("--texts needs --dimensions, the number of dimensions to keep")
+        if self.onnx and self.int8 and not scored:
+            raise ConfigError("--onnx --int8 costs accuracy: pass --task to measure it")
+        if self.onnx:
+            require_packages(*_ONNX)
+
+
+def require_packages(*modules: str) -> None:
+    """Raise `ConfigError` with an install command if the extra `onnx` is incomplete."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise ConfigError(f"ONNX needs the package {' and '.join(missing)}: {install_line('onnx')}")

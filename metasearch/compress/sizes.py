@@ -8,8 +8,7 @@ import torch
 from torch import nn
 from transformers import AutoModel
 
-from metasearch.compress.student import student_config
-from metasearch.encoders.compressed import CompressedModel
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.errors import EncoderError
@@ -78,7 +77,8 @@ def encoder_sizes(encoder: Encoder) -> Sizes:
     """Return an encoder's sizes."""
     first = encoder.model[0]
     sizes = _sizes(first if is_static(encoder.model) else first.auto_model)
-    return with_other(sizes, sum(p.numel() for p in encoder.model.parameters()) - sizes.total)
+    behind = sum(p.numel() for p in encoder.model.parameters()) - sizes.total
+    return Sizes({**sizes.counts, "other": sizes.counts["other"] + behind})
 
 
 def config_sizes(config: Any) -> Sizes:
@@ -92,18 +92,7 @@ def config_sizes(config: Any) -> Sizes:
 
 def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
     """Return the sizes that `make_student` would give, from the assistant's configuration; errors as there."""
-    return config_sizes(student_config(config, bottleneck, recurrent, repeats))
-
-
-def static_sizes(encoder: Encoder, dimensions: int | None = None) -> Sizes:
-    """Return the sizes of an encoder's static student: one row per word."""
-    width = encoder.dimension() if dimensions is None else dimensions
-    return Sizes({**dict.fromkeys(COMPONENTS, 0), "words": encoder.input.words.num_embeddings * width})
-
-
-def with_other(sizes: Sizes, weights: int) -> Sizes:
-    """Return sizes with further weights counted as `other`."""
-    return Sizes({**sizes.counts, "other": sizes.counts["other"] + weights})
+    return config_sizes(CompressedConfig(config, bottleneck, recurrent, repeats))
 
 
 def mebibytes(weights: int, bytes_each: int) -> float:

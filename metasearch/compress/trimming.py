@@ -13,10 +13,10 @@ from typing import Any, cast, get_args
 
 import torch
 from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.models import Model
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from metasearch.compress._train_pieces import BYTES
-from metasearch.compress.vocabulary import find_padding, replaced, word_table
+from metasearch.compress.vocabulary import BYTES, find_padding, replaced, word_table
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.encoder import Encoder
@@ -111,7 +111,8 @@ def _used(
         # WordPiece alone loses a word whole for one piece that is missing.
         if spec["model"]["type"] == "WordPiece" and old.unk_token_id in ids:
             words.update(_words(old, text))
-    known = {piece for word in words for piece in greedy(spec["model"], word)}
+    model, unknown = old.backend_tokenizer.model, spec["model"]["unk_token"] if words else ""
+    known = {piece for word in words for piece in beginning(model, unknown, word)}
     return {*known, *old.convert_ids_to_tokens(sorted(used))}
 
 
@@ -217,7 +218,7 @@ def most_frequent(spec: Spec, names: set[str], counts: Mapping[str, int], always
 #   there.
 # - WordPiece takes the longest piece that a word begins with, and continues behind it. It was kept, and longer ones
 #   were not there before. A word that cannot be cut to its end is unknown: the pieces that its beginning is cut into
-#   must be kept, too. `greedy` finds them for words of the texts; other words that were unknown may become known.
+#   must be kept, too. `beginning` finds them for words of the texts; other words that were unknown may become known.
 
 KINDS = ("BPE", "Unigram", "WordPiece")
 """Kinds of tokenizers that can be cut."""
@@ -296,20 +297,14 @@ def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
     return smaller, moved
 
 
-def greedy(model: Mapping[str, Any], word: str) -> list[str]:
+def beginning(model: Model, unknown: str, word: str) -> list[str]:
     """Return the pieces that WordPiece finds in a word from its start, until it fails."""
-    pieces: list[str] = []
-    start = 0
-    # A word above the limit is unknown as a whole, and none of its pieces is looked for.
-    while start < len(word) <= model["max_input_chars_per_word"]:
-        prefix = model["continuing_subword_prefix"] if start else ""
-        ends = (end for end in range(len(word), start, -1) if prefix + word[start:end] in model["vocab"])
-        end = next(ends, None)
-        if end is None:
-            break
-        pieces.append(prefix + word[start:end])
-        start = end
-    return pieces
+    # The longest beginning that is known is cut as the word is, since no longer piece fits anywhere in it.
+    for end in range(len(word), 0, -1):
+        pieces = [token.value for token in model.tokenize(word[:end])]
+        if unknown not in pieces:
+            return pieces
+    return []
 
 
 def _own_numbers(model: Mapping[str, Any]) -> dict[str, int]:

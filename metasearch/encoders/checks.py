@@ -18,8 +18,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
-from metasearch.encoders.input_module import InputModule
-from metasearch.encoders.inputs import input_of
+from metasearch.encoders.inputs import InputModule, input_of
 from metasearch.errors import EncoderError, first_line
 
 log = logging.getLogger(__name__)

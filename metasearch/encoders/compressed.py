@@ -7,7 +7,7 @@ of L run L/M times. `config.json` nests the configuration of the backbone that c
 import copy
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutput
 
 from metasearch.config.extras import DISTRIBUTION, LOADER
-from metasearch.encoders.layers import check_fewer, check_repeats, describe, first_stays_first, layers_of, put_layers
 from metasearch.errors import ConfigError, EncoderError
 
 # A saved folder holds a file of a few lines that imports metasearch, and `config.json` names it as `auto_map`.
@@ -102,23 +101,32 @@ class FactorisedEmbedding(nn.Module):
     def approximate(self, table: Tensor, weights: Tensor | None = None) -> None:
         """Set both factors to the least-squares approximation of a matrix `(V, H)`.
 
-        That is the truncated singular value decomposition `T ≈ U S Wᵀ` (Eckart and Young, 1936) with `U S` as the table
-        and `W` as the projection. `W` holds the first K eigenvectors of `TᵀT` `(H, H)`, and `U S = T W`. Computed in
-        float64. With weights w `(V,)` of the words, none below 0, the sum of `w_i · |row i − its approximation|²` is
-        smallest.
+        That is the truncated singular value decomposition `T ≈ U S Wᵀ` (Eckart and Young, 1936) with `U S = T W` as the
+        table and `W` as the projection. With weights w `(V,)` of the words, none below 0, the sum of
+        `w_i · |row i − its approximation|²` is smallest.
         """
-        # float64 does not exist on Apple's devices.
-        device = torch.device("cpu") if table.device.type == "mps" else table.device
-        gram = torch.zeros(table.shape[1], table.shape[1], dtype=torch.float64, device=device)
-        shares = torch.ones(len(table)) if weights is None else weights
-        for part, share in zip(_parts(table.detach()), _parts(shares.detach()), strict=True):
-            rows = part.to(device, torch.float64)
-            gram += rows.T @ (share.to(device, torch.float64)[:, None] * rows)
-        # Eigenvalues come in ascending order.
-        basis = torch.linalg.eigh(gram).eigenvectors.flip(1)[:, : self.table.embedding_dim]
+        basis = principal_directions(table, self.table.embedding_dim, weights)
         self.projection.weight.copy_(basis)
-        for part, target in zip(_parts(table.detach()), _parts(self.table.weight), strict=True):
-            target.copy_(part.to(device, torch.float64) @ basis)
+        for part, target in zip(_parts(table), _parts(self.table.weight), strict=True):
+            target.copy_(part.to(basis) @ basis)
+
+
+def principal_directions(rows: Tensor, count: int, weights: Tensor | None = None) -> Tensor:
+    """Return the directions that keep most of the squared lengths of rows `(N, D)`, orthonormal columns `(D, count)`.
+
+    Uncentred principal components in float64, since a shift would change dot products: the first eigenvectors of `RᵀR`.
+    Rows may have weights `(N,)`.
+    """
+    # float64 does not exist on Apple's devices.
+    device = torch.device("cpu") if rows.device.type == "mps" else rows.device
+    gram = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64, device=device)
+    shares = torch.ones(len(rows)) if weights is None else weights
+    for part, share in zip(_parts(rows.detach()), _parts(shares.detach()), strict=True):
+        exact = part.to(device, torch.float64)
+        gram += exact.T @ (share.to(device, torch.float64)[:, None] * exact)
+    # Eigenvalues come in ascending order.
+    directions: Tensor = torch.linalg.eigh(gram).eigenvectors.flip(1)[:, :count]
+    return directions
 
 
 class RecurrentLayers(nn.ModuleList):
@@ -138,6 +146,103 @@ class RecurrentLayers(nn.ModuleList):
 
 def _parts(table: Tensor) -> Iterator[Tensor]:
     return (table[start : start + _ROWS] for start in range(0, len(table), _ROWS))
+
+
+# The layers of a backbone, and their entries in its configuration.
+
+_STACKS = {"distilbert": "transformer", "modernbert": ""}
+"""Modules that hold the list of layers where that is not `encoder`; none where the backbone itself does."""
+
+_BARE_FIRST = ("modernbert",)
+"""Backbones whose first layer reads the embedding block directly, and whose other layers normalise what they read."""
+
+
+def layers_of(backbone: Any) -> nn.ModuleList:
+    """Return a backbone's list of layers."""
+    owner, name = _place(backbone)
+    layers: nn.ModuleList = getattr(owner, name)
+    return layers
+
+
+def put_layers(backbone: Any, layers: nn.ModuleList) -> None:
+    """Replace a backbone's list of layers; `describe` changes the configuration."""
+    owner, name = _place(backbone)
+    setattr(owner, name, layers)
+
+
+def describe(config: Any, numbers: Sequence[int]) -> None:
+    """Change a configuration to keep only these layers, numbered from 1, each with its kind of attention."""
+    types = getattr(config, "layer_types", None)
+    config.num_hidden_layers = len(numbers)
+    if types is None:
+        return
+    config.layer_types = [types[number - 1] for number in numbers]
+    every = getattr(config, "global_attn_every_n_layers", None)
+    # The older way to say it: a program that reads it alone shall not take another kind of attention for a layer's own.
+    if every and config.layer_types != [_type(place, every) for place in range(len(numbers))]:
+        del config.global_attn_every_n_layers
+
+
+def first_stays_first(config: Any) -> bool:
+    """Return whether the first layer of a backbone can stand below all others only, and no other layer there."""
+    return config.model_type in _BARE_FIRST
+
+
+def _place(backbone: Any) -> tuple[Any, str]:
+    stack = _STACKS.get(backbone.config.model_type, "encoder")
+    return (getattr(backbone, stack), "layer") if stack else (backbone, "layers")
+
+
+def _type(place: int, every: int) -> str:
+    return "sliding_attention" if place % every else "full_attention"
+
+
+# Which numbers a compressed encoder can have: columns of its word table, and layers that run.
+
+DEEPER = 4
+"""Layers may run so many times as often as the encoder is deep; more is taken for a typing error."""
+
+
+def check_fewer(name: str, value: object, present: int, size: str) -> None:
+    """Raise `ConfigError` unless a value is a whole number from 1 to one less than the present number."""
+    _check_whole(name, value)
+    if not 1 <= value < present:  # type: ignore[operator]  # a whole number
+        fewer = f"choose a number from 1 to {present - 1}" if present > 1 else "there cannot be fewer"
+        raise ConfigError(f"{name} {value}: {size}; {fewer}")
+
+
+def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
+    """Return how often M layers run: the given number, or L/M so that the depth L stays; None where all layers stay.
+
+    `ConfigError` if there are fewer than M layers, L is no multiple of M, or more than 4·L layers would run.
+    """
+    _check_whole("repeats", repeats)
+    if recurrent is None:
+        if repeats is not None:
+            raise ConfigError(f"repeats {repeats}: needs the number of recurrent layers")
+        return None
+    _check_whole("recurrent", recurrent)
+    fitting = " or ".join(str(m) for m in range(1, depth + 1) if depth % m == 0)
+    if not 1 <= recurrent <= depth:
+        raise ConfigError(f"recurrent {recurrent}: the encoder has {depth} layers; choose {fitting}")
+    if repeats is None:
+        if depth % recurrent:
+            raise ConfigError(
+                f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, or set repeats"
+            )
+        return depth // recurrent
+    most = DEEPER * depth // recurrent
+    if not 1 <= repeats <= most:
+        raise ConfigError(
+            f"repeats {repeats}: the encoder has {depth} layers, and at most {DEEPER} times as many may run; with "
+            f"{recurrent} recurrent ones choose a number from 1 to {most}"
+        )
+    return repeats
+
+
+def _check_whole(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise ConfigError(f"{name} {value!r}: expected a whole number")
 
 
 MODEL_TYPE = "metasearch-compressed"

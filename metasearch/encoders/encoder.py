@@ -18,13 +18,12 @@ from torch import Tensor, nn
 from metasearch.config.recipe import MaxLength, Role, public_name
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.encoders.input_module import Features as Features
-from metasearch.encoders.input_module import InputModule
-from metasearch.encoders.input_module import Output as Output
-from metasearch.encoders.inputs import input_of
-from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, batches, complete
+from metasearch.encoders.inputs import Features as Features
+from metasearch.encoders.inputs import InputModule, input_of
+from metasearch.encoders.inputs import Output as Output
+from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
 from metasearch.encoders.prompts import prompt_of, written_out
-from metasearch.encoders.saved_layout import write_dimensions, write_older_layout
+from metasearch.encoders.saved_layout import write_older_layout
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
@@ -236,23 +235,22 @@ class Encoder:
         if not distinct:
             return np.zeros((0, self.dimension(output)), np.float32)
         lengths = self.lengths(distinct, role)
-        # The longest first, so that memory that does not suffice fails at once; a stable sort, so that batches repeat.
-        order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
-        vectors: dict[str, NDArray[np.float32]] = {}
+
+        def embed(numbers: list[int]) -> NDArray[np.float32]:
+            features = self.features([distinct[i] for i in numbers], role)
+            rows: NDArray[np.float32] = self.embedder(features, output).float().cpu().numpy()
+            return rows
+
         training = self.embedder.training
         self.embedder.eval()
         on_cpu = self.device.type == "cpu"
+        most = (batch_size, BATCH_TOKENS) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
         with torch.no_grad():
-            most = (batch_size, BATCH_TOKENS) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
-            for start, end in batches(lengths[order], *most):
-                batch = [distinct[i] for i in order[start:end]]
-                rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
-                vectors.update(zip(batch, rows, strict=True))
-                if self.on_progress:
-                    self.on_progress(end, len(order))
+            vectors = encode_in_batches(lengths, embed, *most, self.on_progress)
         # A dev score may be taken in the middle of training, which keeps its mode.
         self.embedder.train(training)
-        return np.stack([vectors[text] for text in texts])
+        place = {text: i for i, text in enumerate(distinct)}
+        return vectors[[place[text] for text in texts]]
 
     def encode_query(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
         """Return query vectors, `(len(texts), D)`, as `encode` does."""
@@ -278,11 +276,9 @@ class Encoder:
             )  # fmt: skip
         self.write(folder)
 
-    def write(self, folder: Path, older: bool = True) -> None:
-        """Write the model with its own lengths; with `older` for sentence-transformers 3 to 5 and model servers too."""
+    def write(self, folder: Path) -> None:
+        """Write the model with its own lengths, for sentence-transformers 3 to 6 and model servers."""
         folder = Path(folder)  # callers of the Python interface pass texts, too
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)
-        write_dimensions(self.model, folder)
-        if older:
-            write_older_layout(self.model, folder)
+        write_older_layout(self.model, folder)

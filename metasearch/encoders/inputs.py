@@ -1,13 +1,14 @@
-"""Kinds of input modules: a transformer with its tokenizer, or a static embedding matrix.
+"""The first module of an encoder, which reads texts: a transformer with its tokenizer, or a static embedding matrix.
 
-Notation: see `input_module`; V words.
+Notation used for tensor shapes: B texts in a batch, T tokens, N tokens of all texts, D dimensions of an embedding, H
+columns of the word table, V words.
 """
 
 import inspect
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -18,34 +19,31 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from metasearch.config.recipe import MaxLength, Role
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.compressed import native_config
-from metasearch.encoders.input_module import Features, InputModule, Output, stock
-from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
+from metasearch.encoders.lengths import UNLIMITED, own_lengths
 from metasearch.errors import EncoderError
 
+Features = Mapping[str, Tensor]
+"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or of packed texts in one row."""
 
-def input_of(model: SentenceTransformer) -> InputModule:
-    """Return a model's input module; `EncoderError` if it cannot be trained."""
-    first = model[0]
-    if isinstance(first, StaticEmbedding):
-        return StaticInput(first)
-    if hasattr(first, "auto_model"):
-        return TransformerInput(first)
-    raise EncoderError(f"its first module is {type(first).__name__}; expected a transformer or StaticEmbedding")
+Output = Literal["sentence", "pooled", "embedding", "tokens", "states"]
+"""An output of an encoder.
+
+- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
+- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
+- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
+- `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
+- `states`: what the last layer gives at every token that is no padding, text after text, `(N, H)`.
+"""
+
+BY_TOKEN: frozenset[Output] = frozenset({"tokens", "states"})
+"""Outputs with a row for each token, which are no vectors of texts."""
 
 
-def is_static(model: SentenceTransformer) -> bool:
-    """Return whether a model's embeddings are means of word embeddings."""
-    return isinstance(input_of(model), StaticInput)
-
-
-def transformer_of(model: SentenceTransformer) -> Any:
-    """Return the transformer of a model, as transformers made it; `EncoderError` for a static encoder."""
-    if is_static(model):
-        raise EncoderError(
-            "a static encoder has no transformer to compress or change; use the encoder that it was made from"
-        )
-    return model[0].auto_model
+def stock(module: nn.Module, library: str) -> bool:
+    """Return whether a module is a library's own; one with code that came with a checkpoint may do something else."""
+    return type(module).__module__.startswith(f"{library}.")
 
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
@@ -54,8 +52,14 @@ _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "can
 _SIDES = ("truncation_side", "padding_side")
 
 
-class TransformerInput(InputModule):
-    """A transformer of transformers with its tokenizer; `backbone` is the stock one within a compressed one."""
+class TransformerInput:
+    """A transformer of transformers with its tokenizer; `backbone` is the stock one within a compressed one.
+
+    A view of the module, created wherever it is needed: networks are copied, and run on other weights.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
 
     @property
     def backbone(self) -> Any:
@@ -107,6 +111,12 @@ class TransformerInput(InputModule):
         return next((table for table in tables if table is not words and table.num_embeddings == rows), None)
 
     @property
+    def first_position(self) -> int:
+        """Position of a text's first token; RoBERTa and its relatives count from the padding index on."""
+        padding = getattr(self.position_table, "padding_idx", None)
+        return 0 if padding is None else int(padding) + 1
+
+    @property
     def longest(self) -> int:
         """Positions in the configuration, as published lengths are often shorter; else the published maximum."""
         if self._positions is not None:
@@ -122,12 +132,12 @@ class TransformerInput(InputModule):
 
     @property
     def width(self) -> int:
-        """Width of the layers."""
+        """Width H of outputs `embedding`, `tokens` and `states`."""
         return int(native_config(self.module.auto_model).hidden_size)
 
     @property
     def window(self) -> int:
-        """The widest sliding window, as layers of transformers name it for attention without a mask."""
+        """The widest sliding window of the layers, in tokens; 0 where every layer sees the whole text."""
         windows = (getattr(module, "sliding_window", None) for module in self.backbone.modules())
         return max((window for window in windows if isinstance(window, int)), default=0)
 
@@ -137,7 +147,7 @@ class TransformerInput(InputModule):
         return stock(self.module, "sentence_transformers") and stock(self.backbone, "transformers")
 
     def attend_with(self, name: str) -> str:
-        """Set the attention in the configuration, which layers read at every call."""
+        """Use an attention function of transformers by its name; return the previous one."""
         config = self.backbone.config
         before, config._attn_implementation_internal = config._attn_implementation_internal, name
         return str(before)
@@ -150,7 +160,7 @@ class TransformerInput(InputModule):
         return own_lengths({**own, "text": shared})
 
     def cut_at(self, lengths: Mapping[Role, int]) -> bool:
-        """Set the lengths for `encode_query`, `encode_document` and `encode`, as in sentence-transformers' module."""
+        """Let sentence-transformers truncate each role at its length; False if it can only use the longest for all."""
         by_role = stock(self.module, "sentence_transformers")
         self.module.max_seq_length = lengths["text"] if by_role else max(lengths.values())
         for name, role in _LENGTHS.items():
@@ -161,22 +171,20 @@ class TransformerInput(InputModule):
         self.module.tokenizer.init_kwargs.update({name: getattr(self.module.tokenizer, name) for name in _SIDES})
         return by_role or len(set(lengths.values())) == 1
 
-    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-        """Return tokens with special ones."""
+    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return the tokenizer's columns, such as `input_ids`, text by text, truncated at a limit.
+
+        Invisible characters are removed first (`metasearch.data.formats.blank`).
+        """
         tokenizer = self.module.tokenizer
-
-        def truncated(texts: list[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
-            return encoded
-
-        def count(texts: list[str], limit: int) -> list[int]:
-            return [len(tokens) for tokens in truncated(texts, limit)["input_ids"]]
-
         with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
-            return truncated(shorten(texts, limit, tokenizer.truncation_side == "left", count), limit)
+            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(
+                [remove_invisible(text) for text in texts], truncation=True, max_length=limit
+            )
+        return encoded
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
-        """Return tokens as the tokenizer pads them."""
+        """Return tokens `(columns, length)` as the tokenizer pads them, `(B, T)`."""
         tokenizer = self.module.tokenizer
         # Padding by hand is what encoders are for; the advice against it would be printed once per process.
         tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
@@ -235,16 +243,27 @@ def _unchanged(backend: Any) -> Iterator[None]:
 
 
 STATIC = "static"
-"""What its kind is called."""
+"""Kind of a static encoder."""
+
+_NO_LAYERS = (
+    "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
+    "embedding, tokens or states"
+)
 
 
-class StaticInput(InputModule):
-    """A word table whose rows are averaged; for the properties see `InputModule`."""
+class StaticInput:
+    """A word table whose rows are averaged; see `TransformerInput` for members without a docstring here."""
 
-    @property
-    def kind(self) -> str:
-        """`static`."""
-        return STATIC
+    kind = STATIC
+    settings: ClassVar[dict[str, Any]] = {}
+    padding = -1
+    position_table: nn.Embedding | None = None
+    first_position = 0
+    longest = UNLIMITED
+    window = 0
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
 
     @property
     def vocabulary(self) -> dict[str, Any]:
@@ -263,9 +282,9 @@ class StaticInput(InputModule):
         return self.module.embedding
 
     @property
-    def longest(self) -> int:
-        """None: a mean may have any number of rows."""
-        return UNLIMITED
+    def width(self) -> int:
+        """`EncoderError`, as there are no layers."""
+        raise EncoderError(_NO_LAYERS)
 
     @property
     def is_stock(self) -> bool:
@@ -288,22 +307,18 @@ class StaticInput(InputModule):
             tokenizer.no_truncation()
         return len(set(lengths.values())) == 1
 
-    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-        """Return tokens without special ones."""
-        tokenizer, cut, left = self.module.tokenizer, self.module.tokenizer.truncation, self._cuts_left
-        # Its own length may be shorter than the limit.
-        tokenizer.no_truncation()
+    def attend_with(self, name: str) -> str:
+        """Do nothing, as there is no attention."""
+        return ""
 
-        def encode(texts: list[str]) -> list[Any]:
-            found: list[Any] = tokenizer.encode_batch(texts, add_special_tokens=False)
-            return found
-
-        try:
-            encoded = encode(shorten(texts, limit, left, lambda each, _: [len(found.ids) for found in encode(each)]))
-        finally:
-            if cut:
-                tokenizer.enable_truncation(**cut)
-        return {"input_ids": [found.ids[-limit:] if left else found.ids[:limit] for found in encoded]}
+    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return tokens without special ones, truncated at a limit."""
+        tokenizer = self.module.tokenizer
+        with _unchanged(tokenizer):
+            # Its own length may be shorter than the limit.
+            tokenizer.no_truncation()
+            encoded = tokenizer.encode_batch([remove_invisible(text) for text in texts], add_special_tokens=False)
+        return {"input_ids": [each.ids[-limit:] if self._cuts_left else each.ids[:limit] for each in encoded]}
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens with their mask; masked positions hold token 0, which is never read."""
@@ -325,6 +340,14 @@ class StaticInput(InputModule):
         table = self.words.weight
         sums: Tensor = _Sums.apply(table, words, starts)  # type: ignore[no-untyped-call]  # torch's own
         return {**features, "sentence_embedding": sums / counts.clamp(min=1).unsqueeze(-1).to(table.dtype)}
+
+    def embedded(self, features: Features, output: Output) -> Tensor:
+        """Raise `EncoderError`, as there are no layers."""
+        raise EncoderError(_NO_LAYERS)
+
+    def states(self, features: Features) -> Tensor:
+        """Raise `EncoderError`, as there are no layers."""
+        raise EncoderError(_NO_LAYERS)
 
     @property
     def _cuts_left(self) -> bool:
@@ -357,3 +380,30 @@ class _Sums(torch.autograd.Function):
         times = torch.bincount(words, minlength=ctx.rows)
         found: Tensor = _Sums.apply(gradients[0], bag[order], times.cumsum(0) - times)  # type: ignore[no-untyped-call]
         return found, None, None
+
+
+InputModule = TransformerInput | StaticInput
+
+
+def input_of(model: SentenceTransformer) -> InputModule:
+    """Return a model's input module; `EncoderError` if it cannot be trained."""
+    first = model[0]
+    if isinstance(first, StaticEmbedding):
+        return StaticInput(first)
+    if hasattr(first, "auto_model"):
+        return TransformerInput(first)
+    raise EncoderError(f"its first module is {type(first).__name__}; expected a transformer or StaticEmbedding")
+
+
+def is_static(model: SentenceTransformer) -> bool:
+    """Return whether a model's embeddings are means of word embeddings."""
+    return isinstance(input_of(model), StaticInput)
+
+
+def transformer_of(model: SentenceTransformer) -> Any:
+    """Return the transformer of a model, as transformers made it; `EncoderError` for a static encoder."""
+    if is_static(model):
+        raise EncoderError(
+            "a static encoder has no transformer to compress or change; use the encoder that it was made from"
+        )
+    return model[0].auto_model

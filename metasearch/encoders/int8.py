@@ -22,7 +22,7 @@ from transformers.utils.hub import cached_file
 
 from metasearch.encoders.compressed import LoadableConfig
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static, transformer_of
+from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import EncoderError, first_line
 
 MODEL_TYPE = "metasearch-int8"
@@ -42,7 +42,7 @@ def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
     A row or column of zeros has step 0.
     """
     weight = weight.to(torch.float32)
-    ways = [_quantised(weight, axis) for axis in (1, 0)]
+    ways = [round_along(weight, axis) for axis in (1, 0)]
     return min(ways, key=lambda way: float((dequantise(*way) - weight).square().sum()))
 
 
@@ -83,52 +83,27 @@ def unpacked(path: Path) -> dict[str, Tensor]:
 
 
 def write_stored(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths; errors as `packed`."""
-    if is_static(encoder.model):
-        _write_static(encoder, folder)
-        return
+    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths.
+
+    `EncoderError` where a weight is not finite, or transformers cannot open the encoder again.
+    """
     transformer = transformer_of(encoder.model)
     # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
     # Where it was opened from is no property of the encoder; equal encoders have equal files.
     config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
-    _require_restorable(encoder.name, config, transformer.state_dict())
     encoder.write(folder)
     # The float32 weights that `save_pretrained` wrote, which may be several files.
     for path in folder.glob("model*.safetensors*"):
         path.unlink()
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-    StoredConfig(stored=config).save_pretrained(str(folder))
+    stored = StoredConfig(stored=config)
+    stored.save_pretrained(str(folder))
     _compact(folder / "tokenizer.json")
-
-
-def _require_restorable(name: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
-    """Raise `EncoderError` where transformers makes another network of a configuration: its weights would not fit."""
     try:
-        with torch.device("meta"), no_init_weights():
-            made = AutoModel.from_config(AutoConfig.for_model(**config))
-    except Exception as error:  # whatever a network raises that is no network of transformers
-        raise EncoderError(
-            f"{name} cannot be stored in int8: transformers cannot build its configuration: {first_line(error)}"
-        ) from error
-    if others := made.state_dict().keys() ^ weights.keys():
-        raise EncoderError(
-            f"{name} cannot be stored in int8: its network differs from its configuration in '{min(others)}'"
-        )
-
-
-def _write_static(encoder: Encoder, folder: Path) -> None:
-    """Write a static encoder as sentence-transformers knows it: integers, and a step for each row."""
-    table = encoder.input.words.weight.detach().cpu()
-    if not table.isfinite().all():
-        raise EncoderError("a word vector is not finite; such an encoder cannot be stored in int8")
-    # Releases before 6 would load the integers without their steps.
-    encoder.write(folder, older=False)
-    (tokenizer,) = folder.rglob("tokenizer.json")
-    _compact(tokenizer)
-    integers, steps = _quantised(table.float(), 1)
-    # Names of model2vec, whose way of storing this is: a row is its integers times its weight.
-    save_file({"embeddings": integers, "weights": steps[:, 0].contiguous()}, tokenizer.with_name(WEIGHTS))
+        StoredModel.from_pretrained(str(folder), config=stored)
+    except Exception as error:  # whatever a network raises that transformers cannot make from its configuration
+        raise EncoderError(f"{encoder.name} cannot be stored in int8: {first_line(error)}") from error
 
 
 def _compact(tokenizer: Path) -> None:
@@ -192,8 +167,8 @@ def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
         raise EncoderError(f"{path}: weights do not fit the configuration: {' '.join(str(error).split())}") from error
 
 
-def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Return integers and steps that are shared along an axis."""
+def round_along(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Return int8 integers of a tensor in float32, and steps that are shared along an axis."""
     steps = weight.abs().amax(axis, keepdim=True) / LEVELS
     # 0 / 0 would be NaN; a row of zeros is divided by 1.
     divisors = torch.where(steps > 0, steps, torch.ones_like(steps))

@@ -1,7 +1,7 @@
-"""Lengths of texts: where they are truncated, how long texts are shortened first, and batches of similar length."""
+"""Lengths of texts: where they are truncated, and batches of similar length."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 
 import numpy as np
@@ -51,46 +51,6 @@ def complete(declared: MaxLength | None, own: MaxLength) -> MaxLength:
     return MaxLength(**found)
 
 
-# Shorten long texts before tokenization, so that cost depends on the part that is read.
-#
-# A tokenizer reads a text to its end before it truncates it. A cut text has the same tokens, except for the word that
-# the cut crosses; a margin of tokens keeps that word out of what is read.
-
-_CHARACTERS = 8
-"""Characters per token at first; twice as many for a text that has too few tokens in them."""
-_MARGIN = 16
-
-
-def shorten(
-    texts: Sequence[str], limit: int, left: bool, count: Callable[[list[str], int], Sequence[int]]
-) -> list[str]:
-    """Return shortened texts that still give more than `limit` tokens, or all of the text.
-
-    `left`: the tokenizer truncates on the left. `count` returns how many tokens texts have, up to a limit.
-    """
-    found, wanted = list(texts), limit + _MARGIN
-    size = _CHARACTERS * wanted
-    long = [i for i, text in enumerate(texts) if len(text) > size]
-    while long:
-        for i in long:
-            found[i] = _cut(texts[i], size, left)
-        counts = count([found[i] for i in long], wanted)
-        size *= 2
-        short = [i for i, tokens in zip(long, counts, strict=True) if tokens < wanted]
-        long = [i for i in short if len(texts[i]) > size]
-        for i in set(short) - set(long):
-            found[i] = texts[i]
-    return found
-
-
-def _cut(text: str, size: int, left: bool) -> str:
-    """Return about so many characters of a text, up to a white space where there is one in the further half."""
-    window = text[-size:] if left else text[:size]
-    parts = window.split(None, 1) if left else window.rsplit(None, 1)
-    whole = parts[-1 if left else 0] if len(parts) == 2 else ""
-    return whole if 2 * len(whole) >= size else window
-
-
 BATCH_TOKENS = 1024
 """Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 
@@ -111,3 +71,25 @@ def batches(lengths: NDArray[np.int64], most: int, tokens: int | None = None) ->
         parts = ceil(count * max(lengths[start], 1) / tokens) if tokens else 1
         size = ceil(count / parts)
         yield from ((start + i, start + min(i + size, count)) for i in range(0, count, size))
+
+
+def encode_in_batches(
+    lengths: NDArray[np.int64],
+    embed: Callable[[list[int]], NDArray[np.float32]],
+    most: int,
+    tokens: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> NDArray[np.float32]:
+    """Return the vectors `(N, D)` that `embed` gives for the numbers of texts, in batches of similar length.
+
+    `on_progress` hears after each batch how many texts are done, and how many there are.
+    """
+    # The longest first, so that memory that does not suffice fails at once; a stable sort, so that batches repeat.
+    order = np.argsort(-lengths, kind="stable")
+    parts = []
+    for start, end in batches(lengths[order], most, tokens):
+        parts.append(embed(order[start:end].tolist()))
+        if on_progress:
+            on_progress(end, len(order))
+    vectors = np.concatenate(parts)
+    return vectors[np.argsort(order)]

@@ -59,16 +59,6 @@ class NeutralMap:
         mapped = vectors @ self.weight + self.bias
         return cast(Vectors, mapped / np.linalg.norm(mapped, axis=1, keepdims=True))
 
-    def removed(self, vectors: Mapping[str, NDArray[Any]]) -> float:
-        """Return the share of variance in the removed directions, with equal weight per language."""
-        mean = np.mean([found.mean(0, dtype=np.float64) for found in vectors.values()], axis=0)
-        centred = [found - mean for found in vectors.values()]
-        inside, total = (
-            np.mean([np.square(part).sum(1).mean() for part in parts])
-            for parts in ([part @ self.directions.T for part in centred], centred)
-        )
-        return float(inside / total)
-
 
 @dataclass(frozen=True)
 class ProjectedEncoder:

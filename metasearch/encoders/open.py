@@ -22,7 +22,7 @@ from transformers.utils import logging as transformers_logging
 from metasearch.config import registry
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.saved_layout import MODULES, SETTINGS, read_dimensions, read_settings, restore_lengths
+from metasearch.encoders.saved_layout import MODULES, read_settings, restore_lengths
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import near
 
@@ -66,13 +66,10 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, local, error)) from error
     require_fit(f"encoder '{name}'", loaded, pooled=uses_pooler(model))
-    if assumed := assumption(model, name, local):
-        line, wrong = assumed
-        log.log(logging.WARNING if wrong else logging.INFO, "encoder '%s': %s", name, line)
+    if assumed := _assumption(model, name, local):
+        log.warning("encoder '%s': %s", name, assumed)
     restore_lengths(model, name, local)
-    encoder = Encoder(model, name, max_length)
-    read_dimensions(model, name, local)
-    return encoder
+    return Encoder(model, name, max_length)
 
 
 def check_name(name: str) -> bool:
@@ -256,30 +253,22 @@ def _is_pooler(key: str) -> bool:
     return _POOLER in key.split(".")
 
 
-# Checkpoints with missing files or packages: problems and assumptions.
-
 _POOLINGS = {"mean": "means of tokens", "lasttoken": "states of the last token"}
 
 
-def assumption(model: SentenceTransformer, name: str, local: bool) -> tuple[str, bool] | None:
-    """Return the assumption for a checkpoint without a description of its embeddings, and whether files contradict it.
+def _assumption(model: SentenceTransformer, name: str, local: bool) -> str | None:
+    """Return the assumption for a checkpoint that does not describe its embeddings; None where nothing was assumed.
 
     Where `modules.json` is missing or of another kind, sentence-transformers makes up the modules and reads neither
-    prompts nor lengths. None where nothing was assumed. `EncoderError` if the configuration is damaged.
+    prompts nor lengths. `EncoderError` if the configuration is damaged.
     """
-    settings = read_settings(name, local)
+    kind = read_settings(name, local).get("model_type", "SentenceTransformer")
     if load_file_path(name, MODULES, local_files_only=local) is None:
-        pooling = load_file_path(name, "config.json", subfolder="1_Pooling", local_files_only=local)
-        if found := [part for part, there in (("1_Pooling", pooling), (SETTINGS, settings)) if there]:
-            return f"{MODULES} is missing, though it has {' and '.join(found)}; {_assumed(model)}", True
-        return f"a plain transformers checkpoint; {_assumed(model)}", False
-    kind = settings.get("model_type", "SentenceTransformer")
-    if kind != "SentenceTransformer":
-        return f"it was saved as a {kind}, of which the transformer alone is used; {_assumed(model)}", True
-    return None
-
-
-def _assumed(model: SentenceTransformer) -> str:
+        what = f"it has no {MODULES}"
+    elif kind != "SentenceTransformer":
+        what = f"it was saved as a {kind}, of which the transformer alone is used"
+    else:
+        return None
     pooling = next((module.pooling_mode for module in model if isinstance(module, Pooling)), None)
     how = _POOLINGS.get(str(pooling), "the output of its transformer")
-    return f"assumed: embeddings are {how}, without prompts"
+    return f"{what}; assumed: embeddings are {how}, without prompts"

@@ -7,7 +7,6 @@ type paths, pooling keys and `max_seq_length`. A module that an older release ca
 
 import json
 import logging
-from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,6 @@ _POOLINGS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-_ORDER = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-"""In which order older releases concatenate several poolings."""
 _SENTENCE = "sentence_embedding"
 
 
@@ -139,11 +136,9 @@ def _convert_transformer(model: SentenceTransformer, folder: Path) -> bool:
 
 def _convert_pooling(path: Path) -> bool:
     settings = _read(path)
-    found = settings["pooling_mode"]
-    modes = [found] if isinstance(found, str) else list(found)
-    if modes != sorted(set(modes), key=_ORDER.index):
-        return False
-    flags = {key: mode in modes for mode, key in _POOLINGS.items()}
+    if str(settings["pooling_mode"]) not in _POOLINGS:
+        return False  # several, which older releases concatenate in an order of their own
+    flags = {key: mode == settings["pooling_mode"] for mode, key in _POOLINGS.items()}
     prompt = settings["include_prompt"]
     _write(path, {"word_embedding_dimension": settings["embedding_dimension"], **flags, "include_prompt": prompt})
     return True
@@ -177,43 +172,3 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-# Truncated dimensions that an encoder was trained for (Matryoshka). The module that makes the vectors holds them, so a
-# projection behind it leaves an encoder without any. A checkpoint has them in sentence-transformers' configuration.
-
-_KEY = "matryoshka_dimensions"
-
-
-def trained_dimensions(model: SentenceTransformer) -> tuple[int, ...]:
-    """Return the trained truncation dimensions, ascending; empty for other models."""
-    found: tuple[int, ...] = getattr(model[-1], _KEY, ())
-    return found
-
-
-def set_trained_dimensions(model: SentenceTransformer, dimensions: Sequence[int]) -> None:
-    """Set the trained truncation dimensions."""
-    setattr(model[-1], _KEY, tuple(sorted(set(dimensions))))
-
-
-def write_dimensions(model: SentenceTransformer, folder: Path) -> None:
-    """Add the trained dimensions to a saved configuration, if there are any."""
-    if dimensions := trained_dimensions(model):
-        path = folder / SETTINGS
-        settings = json.loads(path.read_text(encoding="utf-8")) | {_KEY: list(dimensions)}
-        path.write_text(json.dumps(settings, indent=2, sort_keys=True), encoding="utf-8")
-
-
-def read_dimensions(model: SentenceTransformer, name: str, local: bool) -> None:
-    """Set the trained dimensions named in a model's checkpoint, if any; `EncoderError` for wrong values."""
-    settings = read_settings(name, local)
-    if _KEY not in settings:
-        return
-    said, width = settings[_KEY], model.get_embedding_dimension()
-    if not (isinstance(said, list) and all(_is_cut(value, width) for value in said)):
-        raise EncoderError(f"{name}: {SETTINGS}: {_KEY}: {said!r}: expected a list of whole numbers from 1 to {width}")
-    set_trained_dimensions(model, said)
-
-
-def _is_cut(value: Any, width: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= width

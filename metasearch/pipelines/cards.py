@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, get_args
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
 
-from metasearch.compress.export.form import Facts, Form
-from metasearch.compress.export.onnx_folder import EXAMPLE
-from metasearch.compress.export.plain import is_compressed
-from metasearch.compress.plan import Plan
+from metasearch.compress.onnx_encoder import Facts
+from metasearch.compress.onnx_folder import EXAMPLE
+from metasearch.compress.plan import Form, Plan
 from metasearch.compress.sizes import Sizes
+from metasearch.compress.standard import is_compressed
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
@@ -26,7 +26,6 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
-from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.errors import MetasearchError
 from metasearch.io import atomic_write
 from metasearch.pipelines.publish import CARD, UNKNOWN, read_licence, read_title
@@ -312,19 +311,19 @@ def exported_card(
     `base` names the encoder before, and `graph` has the facts in an ONNX graph's folder.
     """
     source = find_base("base", base)
-    kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""
+    kind, made = "a sentence-transformers model", ""
     if graph is not None:
         rounding = ", before its weights were rounded to int8" if form.int8 else ""
         kind = "an ONNX graph"
         made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
     changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])
-    asked = {"form": form.name, "static": form.static, "dimensions": form.dimensions, "directions from": form.texts}
+    asked = {"form": form.name, "dimensions": form.dimensions, "directions from": form.texts}
     task = benchmark.task if benchmark else None
     return _card(
         encoder,
         (source,),
-        ["It knows no order of words."] if form.static else [],
+        (),
         command="export",
         graph=graph,
         int8=form.int8,
@@ -336,7 +335,6 @@ def exported_card(
         },
         data=[_describe_task("scored on", task, rows)] if task else [],
         scores=Scores(rows, form.name, "before", {task.task: task.kind}, shown) if task else None,
-        tags=("static-embeddings",) if form.static else (),
     )
 
 
@@ -391,7 +389,6 @@ def _card(
         own=own,
         parameters=f"{encoder.parameter_count:,}",
         dimensions=encoder.dimension(),
-        truncations=trained_dimensions(encoder.model),
         methods=_describe_methods(encoder, graph),
         scores=scores,
         data=data,

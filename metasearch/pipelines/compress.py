@@ -8,9 +8,8 @@ from transformers import AutoConfig
 from metasearch.compress.merging import merge, merged, thin, thinned
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
-from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, static_sizes, with_other
-from metasearch.compress.static import make_static
-from metasearch.compress.student import make_student
+from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
+from metasearch.compress.student import make_static, make_student
 from metasearch.compress.texts import read_texts
 from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
@@ -25,21 +24,23 @@ from metasearch.pipelines.publish import CARD
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
-def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
-    """Write the student of an encoder to a folder; return the sizes before and after."""
-    plan.check()
-    claim(folder)
+def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, Sizes]:
+    """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
+    plan.check(writes=folder is not None)
+    if folder is not None:
+        claim(folder)
     if plan.static is None:
-        # What does not fit the configuration is raised before any work.
+        # An option that does not fit the configuration is an error before any work.
         config = _slimmed(transformer_of(encoder.model).config, plan)
         if plan.shrinks:
             sizes = {"bottleneck": plan.bottleneck, "recurrent": plan.recurrent, "repeats": plan.repeats}
             CompressedConfig(backbone=config, **sizes)
     before, student = encoder_sizes(encoder), _make_student(encoder, plan)
     after = encoder_sizes(student)
-    with whole(folder) as partial:
-        student.write(partial)
-        atomic_write(partial / CARD, compressed_card(student, encoder.name, plan, before, after))
+    if folder is not None:
+        with whole(folder) as partial:
+            student.write(partial)
+            atomic_write(partial / CARD, compressed_card(student, encoder.name, plan, before, after))
     return before, after
 
 
@@ -60,28 +61,16 @@ def _make_student(student: Encoder, plan: Plan) -> Encoder:
     return student
 
 
-def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
-    """Return the sizes before and after, from an encoder or only its configuration."""
+def forecast(config: Any, plan: Plan) -> tuple[Sizes, Sizes]:
+    """Return the sizes before and after from a configuration alone."""
     plan.check(writes=False)
-    if isinstance(source, Encoder):
-        before = encoder_sizes(source)
-        trimmed = trim(source, read_texts(plan.trim), plan.vocabulary) if plan.trim else source
-        if plan.static is not None:
-            return before, static_sizes(trimmed, plan.dimensions)
-        config = transformer_of(trimmed.model).config
-    elif plan.trim or plan.static is not None:
+    if plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
-    else:
-        before, config = config_sizes(source), source
-    config = _slimmed(config, plan)
-    if not plan.shrinks:
-        same = isinstance(source, Encoder) and config is transformer_of(source.model).config
-        after = encoder_sizes(source) if same else config_sizes(config)
-    else:
-        after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)
-    missing = before.counts["other"] - after.counts["other"]
-    return before, with_other(after, missing)
+    slim = _slimmed(config, plan)
+    if plan.shrinks:
+        return config_sizes(config), planned_sizes(slim, plan.bottleneck, plan.recurrent, plan.repeats)
+    return config_sizes(config), config_sizes(slim)
 
 
 def _slimmed(config: Any, plan: Plan) -> Any:
@@ -104,9 +93,3 @@ def bare_config(name: str) -> Any | None:
         return config.transformer if isinstance(config, StoredConfig) else config
     except Exception as error:  # transformers raises anything from OSError to its own validation errors
         raise EncoderError(f"{name}: unreadable configuration: {first_line(error)}") from error
-
-
-def write(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
-    with whole(folder) as partial:
-        encoder.write(partial)

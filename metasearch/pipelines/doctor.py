@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from metasearch.compress.export.form import FILE as EXPORT
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_encoder import FILE as EXPORT
+from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import MetasearchError, RunFolderError, first_line, to_resume
+from metasearch.errors import MetasearchError, RunFolderError, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study
 from metasearch.pipelines.environment import Finding, Section, bad, check
 from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
@@ -26,7 +26,7 @@ _TITLES = {
 
 
 def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
-    """Return what a folder is, and whether it is sound: a run, study, encoder, tokenizer, index or prepared corpus."""
+    """Return what a folder is, and whether it is sound: a run, study, encoder, index or prepared corpus."""
 
     def has(*names: str) -> bool:
         return any((folder / name).is_file() for name in names)
@@ -49,8 +49,6 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
         return one("an export to ONNX", check("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
     if has("modules.json", "config.json", "adapter_config.json"):
         return one("an encoder", check("weights", partial(_model, folder, trust_remote_code)))
-    if has("tokenizer.json", "tokenizer_config.json"):
-        return one("a tokenizer", check("words", partial(_tokenizer, folder)))
     return one("unknown", bad("folder", _unknown(folder)))
 
 
@@ -105,15 +103,6 @@ def _model(folder: Path, trust_remote_code: bool) -> str:
     return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
 
 
-def _tokenizer(folder: Path) -> str:
-    from transformers import AutoTokenizer
-
-    try:
-        return f"{len(AutoTokenizer.from_pretrained(str(folder), local_files_only=True)):,}"
-    except Exception as error:  # the library raises anything from OSError to bare Exception
-        raise RunFolderError(f"{folder}: the tokenizer cannot be loaded: {first_line(error)}") from error
-
-
 def _index(folder: Path) -> str:
     store = LocalStore.open(folder)
     store.verify()
@@ -125,4 +114,4 @@ def _unknown(folder: Path) -> RunFolderError:
     if not folder.is_dir():
         return RunFolderError(describe_missing(folder))
     held = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-    return RunFolderError(f"{folder} is no run, study, encoder, tokenizer, index or prepared corpus; it holds {held}")
+    return RunFolderError(f"{folder} is no run, study, encoder, index or prepared corpus; it holds {held}")

@@ -7,23 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from metasearch.compress.export.form import Form
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
-from metasearch.compress.export.onnx_folder import write_facts, write_onnx
-from metasearch.compress.export.plain import is_compressed, plain
-from metasearch.compress.export.truncate_dims import narrowed
+from metasearch.compress.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_folder import write_facts, write_onnx
 from metasearch.compress.output import claim, whole
-from metasearch.compress.static import make_static
+from metasearch.compress.plan import Form
+from metasearch.compress.standard import is_compressed, narrowed, plain
 from metasearch.compress.texts import read_texts
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
-from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.pipelines.cards import SERVERS, exported_card
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
@@ -31,7 +27,7 @@ from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import Row
 
-BEFORE, DIFFERENCE = "before", "difference"
+BEFORE = "before"
 _SPLIT = "test"
 _TEXTS = 4000
 """Texts that directions are taken from; of more, a random part."""
@@ -48,7 +44,7 @@ class ExportResult:
         size: bytes of its files.
         dimension: numbers of a vector.
         difference: largest difference between a graph's vectors in float32 and the encoder's.
-        rows: scores before and after, and their difference; `learner` says which.
+        rows: scores before and after; `learner` says which.
     """
 
     folder: Path
@@ -104,34 +100,18 @@ def export(
 
 def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
     """Return the encoder to write; log if it is unchanged."""
-    if form.plain and not form.changes and not is_compressed(encoder):
-        log.info("'%s' is already a standard model; copied unchanged", encoder.name)
-    changed = encoder
-    if form.static and is_static(encoder.model):
-        log.info("'%s' is already static; its embeddings are copied unchanged", encoder.name)
-    elif form.static:
-        changed = make_static(encoder)
     if form.dimensions is None:
-        return changed
+        if form.plain and not is_compressed(encoder):
+            log.info("'%s' is already a standard model; copied unchanged", encoder.name)
+        return encoder
     if not form.texts:
-        short = narrowed(changed, form.dimensions)
-        _warn_of_untrained(changed, form.dimensions)
-        return short
+        log.info(
+            "the first %d dimensions stay: without Matryoshka training, --texts keeps better ones", form.dimensions
+        )
+        return narrowed(encoder, form.dimensions)
     drawn = _drawn(form.texts)
-    with report_progress(changed, partial(callback.on_encode, "texts")):
-        return narrowed(changed, form.dimensions, changed.encode(drawn, "text"))
-
-
-def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:
-    """Warn if the encoder was not trained for truncation to these dimensions."""
-    trained = trained_dimensions(encoder.model)
-    if dimensions in trained:
-        return
-    for_others = f", but to {', '.join(map(str, trained))}" if trained else ""
-    log.warning(
-        "%s: it was not trained for truncation to %d dimensions (Matryoshka)%s; --texts keeps "
-        "the best directions instead, and --task measures the loss", encoder.name, dimensions, for_others,
-    )  # fmt: skip
+    with report_progress(encoder, partial(callback.on_encode, "texts")):
+        return narrowed(encoder, form.dimensions, encoder.encode(drawn, "text"))
 
 
 def _drawn(paths: Sequence[Path]) -> list[str]:
@@ -146,24 +126,11 @@ def _drawn(paths: Sequence[Path]) -> list[str]:
 def _scores(
     encoder: Encoder, changed: Encoder, form: Form, folder: Path, benchmark: Benchmark, callback: Callback
 ) -> list[Row]:
-    """Return the scores before, of the vectors in float32 where they are others, as written, and the difference."""
+    """Return the scores before, of the vectors in float32 where they are others, and as written."""
     length = benchmark.task.max_length
     stages: dict[str, Scorable] = {BEFORE: with_lengths(encoder, benchmark)}
     if changed is not encoder and form.int8:
-        cut = [] if form.dimensions is None else [f"{form.dimensions} dimensions"]
-        stages[", ".join([*(["static"] if form.static else []), *cut])] = with_lengths(changed, benchmark)
+        stages[f"{form.dimensions} dimensions"] = with_lengths(changed, benchmark)
     stages[form.name] = OnnxEncoder(folder, length) if form.onnx else open_checkpoint(str(folder), length)
     scorer = Scorer({"encoder": encoder.name}, callback)
-    rows = [row for name, each in stages.items() for row in scorer.score(name, each, benchmark, _SPLIT).rows]
-    return rows + _differences(rows, form.name)
-
-
-def _differences(rows: Sequence[Row], last: str) -> list[Row]:
-    """Return the difference between last and first for each score."""
-
-    def key(row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in ("measure", "pool", "language", "candidates"))
-
-    first = {key(row): row["value"] for row in rows if row["learner"] == BEFORE}
-    after = (row for row in rows if row["learner"] == last)
-    return [{**row, "learner": DIFFERENCE, "value": row["value"] - first[key(row)]} for row in after]
+    return [row for name, each in stages.items() for row in scorer.score(name, each, benchmark, _SPLIT).rows]

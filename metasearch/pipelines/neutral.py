@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
@@ -22,6 +22,7 @@ from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.bias import DEPTH, BiasFigures, measure_ranking_bias
+from metasearch.io import atomic_write
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import Row
@@ -102,65 +103,35 @@ def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:
 
 # `metasearch neutralise`: write an encoder without language bias, and measure the effect.
 
-
 BEFORE, AFTER = "before", "after"
+_RANKED = {
+    "bias": f"language bias of the top {DEPTH} (0 none, 100 as much as there can be)",
+    "rank_correlation": f"rank correlation of translated questions, top {DEPTH} (100 alike)",
+}
+"""Figures of retrieval tasks → their description."""
 
 
 @dataclass(frozen=True)
 class NeutraliseResult:
-    """What `neutralise_encoder` did.
+    """Effect of `neutralise_encoder`.
 
-    Attributes:
-        neutral: the projection.
-        counts: language → texts in the estimate.
-        removed: share of the variance of these texts' vectors in the removed directions.
-        rows: scores before and after; `learner` says which.
-        bias: task → language bias before and after, of retrieval tasks.
-        correlation: task → rank correlation of translated questions before and after, if a task has some.
-        outside: task → its languages that are not in the estimate.
+    `facts` is JSON: `directions`, `texts` (language → texts in the estimate), `results` (rows of scores, whose
+    `learner` is `before` or `after`), and the figures of retrieval tasks, `bias` and `rank_correlation`, by task.
     """
 
-    neutral: NeutralMap
-    counts: Mapping[str, int]
-    removed: float
-    rows: Sequence[Row]
-    bias: Mapping[str, tuple[float, float]]
-    correlation: Mapping[str, tuple[float, float]]
-    outside: Mapping[str, tuple[str, ...]]
-
-    def tree(self) -> dict[str, Any]:
-        """Return everything as JSON."""
-        bias, correlation = (
-            {task: {BEFORE: before, AFTER: after} for task, (before, after) in found.items()}
-            for found in (self.bias, self.correlation)
-        )
-        facts = {"directions": len(self.neutral.directions), "texts": dict(self.counts)}
-        outside = {task: list(languages) for task, languages in self.outside.items() if languages}
-        ranked = {"bias": bias, "rank_correlation": correlation}
-        return {**facts, "removed": self.removed, **ranked, "outside": outside, "results": list(self.rows)}
+    facts: dict[str, Any]
 
     def report(self) -> str:
         """Return it in Markdown."""
-        shown = ", ".join(f"{language} {count}" for language, count in self.counts.items())
-        facts = [
-            ["directions taken out", str(len(self.neutral.directions))],
-            ["share of variance in them", f"{percent(self.removed)} %"],
-            ["texts in the estimate", shown],
-        ]
-        parts = [markdown(["map", ""], facts, left=2)]
-        for task in dict.fromkeys(row["task"] for row in self.rows):
-            rows = [row for row in self.rows if row["task"] == task]
-            parts += [f"{task}:", by_language(rows, rows[0]["split"])]
-            if task in self.bias:
-                before, after = (percent(value) for value in self.bias[task])
-                parts.append(
-                    f"language bias of the top {DEPTH} (0 none, 100 as much as there can be): {before} → {after}"
-                )
-            if task in self.correlation:
-                before, after = (percent(value) for value in self.correlation[task])
-                parts.append(f"rank correlation of translated questions, top {DEPTH} (100 alike): {before} → {after}")
-            if outside := self.outside[task]:
-                parts.append(f"not in the estimate: {', '.join(outside)}; such languages profit less")
+        texts = ", ".join(f"{language} {count}" for language, count in self.facts["texts"].items())
+        rows = [["directions removed", str(self.facts["directions"])], ["texts in the estimate", texts]]
+        parts = [markdown(["projection", ""], rows, left=2)]
+        for task in dict.fromkeys(row["task"] for row in self.facts["results"]):
+            own = [row for row in self.facts["results"] if row["task"] == task]
+            parts += [f"{task}:", by_language(own, own[0]["split"])]
+            for key, description in _RANKED.items():
+                if found := self.facts[key].get(task):
+                    parts.append(f"{description}: {percent(found[BEFORE])} → {percent(found[AFTER])}")
         return "\n\n".join(parts) + "\n"
 
 
@@ -177,26 +148,30 @@ def neutralise_encoder(
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
     check(counts, settings.rank, encoder.dimension())
-    vectors = vectors_of(encoder, texts, callback)
-    neutral = estimate(vectors, settings.rank)
+    for benchmark, part in tasks:
+        if outside := sorted(benchmark.part(part).languages - set(counts)):
+            log.warning(
+                "%s: not in the estimate: %s; such languages profit less", benchmark.task.task, ", ".join(outside)
+            )
+    neutral = estimate(vectors_of(encoder, texts, callback), settings.rank)
     rows, ranked = _scores(encoder, tasks, BEFORE, callback)
     append(encoder, neutral)
     more, ranked_after = _scores(encoder, tasks, AFTER, callback)
-    outside = {b.task.task: tuple(sorted(b.part(part).languages - set(counts))) for b, part in tasks}
-    bias = {task: (found.bias, ranked_after[task].bias) for task, found in ranked.items()}
+    pairs = {task: {BEFORE: found, AFTER: ranked_after[task]} for task, found in ranked.items()}
+    bias = {task: {when: found.bias for when, found in pair.items()} for task, pair in pairs.items()}
     correlation = {
-        task: (found.correlation, ranked_after[task].correlation)
-        for task, found in ranked.items()
-        if not isnan(found.correlation)
+        task: {when: found.correlation for when, found in pair.items()}
+        for task, pair in pairs.items()
+        if not isnan(pair[BEFORE].correlation)  # without translated questions
     }
-    done = NeutraliseResult(neutral, counts, neutral.removed(vectors), [*rows, *more], bias, correlation, outside)
-    facts = {"directions taken out": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
-    card = neutral_card(encoder, facts, counts, done.rows, [benchmark for benchmark, _ in tasks], done.report())
-    tree = json.dumps(done.tree(), ensure_ascii=False, indent=1)
+    facts = {"directions": len(neutral.directions), "texts": counts, "bias": bias, "rank_correlation": correlation}
+    done = NeutraliseResult({**facts, "results": [*rows, *more]})
+    said = {"directions removed": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
+    card = neutral_card(encoder, said, counts, [*rows, *more], [each for each, _ in tasks], done.report())
     with whole(folder) as partial:
         encoder.write(partial)
-        for name, text in ((CARD, card), ("neutral.json", tree)):
-            (partial / name).write_text(text, encoding="utf-8")
+        atomic_write(partial / CARD, card)
+        atomic_write(partial / "neutral.json", json.dumps(done.facts, ensure_ascii=False, indent=1))
     return done
 
 

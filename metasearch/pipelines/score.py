@@ -6,8 +6,7 @@ There is no command with this name: a study's cells are such runs, and `metasear
 from collections.abc import Mapping
 from pathlib import Path
 
-from metasearch.compress.export.form import is_exported
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_encoder import OnnxEncoder, is_exported
 from metasearch.config import registry
 from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig

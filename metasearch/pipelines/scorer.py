@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark

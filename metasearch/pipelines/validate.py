@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from metasearch.compress.export.form import is_exported
+from metasearch.compress.onnx_encoder import is_exported
 from metasearch.config import registry
 from metasearch.config.library import Library, choose_recipe
 from metasearch.config.run import DataConfig

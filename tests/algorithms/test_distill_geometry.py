@@ -15,7 +15,6 @@ from metasearch.config.recipe import Loss, MaxLength
 from metasearch.config.seeding import stream
 from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.saved_layout import trained_dimensions
 from metasearch.episodes.episode import Episode, LabelledSet
 
 EXACT = 1e-10
@@ -98,16 +97,6 @@ def test_a_cut_vector_learns_the_similarities_of_the_whole_ones():
     cut = (-1 - 0.5) ** 2
     found = matryoshka(teacher, student, [1, 3])
     assert found.item() == pytest.approx((cut * 2 / 4 + whole * 2 / 4) / 2)
-
-
-@pytest.mark.parametrize(
-    ("dimensions", "output", "noted"),
-    [((4, 8), "pooled", (4, 8)), ((), "pooled", ()), ((4, 8), "embedding", ())],  # an embedding is no vector
-)
-def test_the_encoder_notes_to_what_its_vectors_may_be_cut(dimensions, output, noted):
-    made = tiny.build(MaxLength(text=12))
-    Distill(made, Loss(), Distill.Options(dimensions=dimensions, output=output), Drawn()).begin(1)
-    assert trained_dimensions(made.model) == noted
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from metasearch.config.seeding import stream
 from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 

@@ -17,12 +17,11 @@ from helpers.parallel import (
     flags,
     results,
     save_assistant,
-    small,
     write_corpus,
 )
 from metasearch.algorithms.distill import Distill
 from metasearch.cli import main
-from metasearch.compress.static import make_static
+from metasearch.compress.student import make_static
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.library import Library
 from metasearch.encoders.builtin import tiny
@@ -183,13 +182,3 @@ def test_a_static_student_is_made_of_the_assistant_and_taught(tmp_path):
     taught, first = load_encoder(str(tmp_path / "run/model")), make_static(load_encoder("tiny"))
     moved = (taught.input.words.weight - first.input.words.weight).detach().abs().amax(1)
     assert 0 < int((moved > 0).sum()) < len(moved)  # rows of words that no text has stay
-
-
-@pytest.mark.slow
-def test_a_model_for_shorter_vectors_names_their_dimensions(place, tmp_path):
-    dimensions = small("assistant", options__dimensions="[8, 32]")
-    distill(*flags(place, "--stages=1", *dimensions, steps=1), "-o", tmp_path / "run")
-    for folder in (tmp_path / "run/model", tmp_path / "run/1-assistant/model"):
-        settings = json.loads((folder / "config_sentence_transformers.json").read_text())
-        assert settings["matryoshka_dimensions"] == [8, 32]
-    assert "first 8 or 32 dimensions" in (tmp_path / "run/model/README.md").read_text()

@@ -57,7 +57,7 @@ class Crashing(Callback):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A finished run, one that crashed with a checkpoint, a score, an encoder, a tokenizer and an index."""
+    """A finished run, one that crashed with a checkpoint, a score, an encoder and an index."""
     folder = tmp_path_factory.mktemp("doctor")
     TrainRun(SHORT_RUN, folder / "finished").execute()
     slow = SHORT_RUN.model_copy(update={"max_steps": 2})
@@ -66,7 +66,6 @@ def place(tmp_path_factory):
     ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score").execute()
     encoder = load_encoder("tiny")
     encoder.save(folder / "encoder")
-    encoder.model.tokenizer.save_pretrained(str(folder / "tokenizer"))
     (folder / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.", encoding="utf-8")
     index_documents([folder / "home.de.txt"], folder / "index", "tiny", device="cpu")
     return folder
@@ -101,7 +100,6 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
         ("a run", "a training", {"checkpoint", "files", "report.md"}),
         ("score", "an untrained encoder", {"files"}),
         ("encoder", "an encoder", {"weights"}),
-        ("tokenizer", "a tokenizer", {"words"}),
         ("index", "an index", {"files"}),
     ],
 )
@@ -154,7 +152,6 @@ DAMAGED = [
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("results.jsonl", lambda text: text[:-20]), "files", 3, "not JSON"),
     ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
-    ("tokenizer", spoil("tokenizer.json", "{"), "words", 5, "the tokenizer cannot be loaded"),
     ("index", spoil("index.sqlite", "x" * 200), "files", 5, "index.sqlite: file is not a database"),
 ]
 
@@ -186,7 +183,7 @@ def test_a_folder_that_is_nothing_of_ours_is_a_problem(place, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("x")
     found = findings(doctor(tmp_path / "other", code=5), str(tmp_path / "other"))["folder"]["found"]
-    assert "is no run, study, encoder, tokenizer, index or prepared corpus; it holds notes.txt" in found
+    assert "is no run, study, encoder, index or prepared corpus; it holds notes.txt" in found
 
 
 @pytest.mark.slow

@@ -58,11 +58,8 @@ def test_what_is_stopped_leaves_nothing_and_can_be_done_again(tmp_path, there, s
     assert names(target) == ["1_Pooling", "modules.json"]
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_what_another_call_is_writing_is_named_and_kept(tmp_path, there):
+def test_what_another_call_is_writing_is_named_and_kept(tmp_path):
     target = tmp_path / "student"
-    if there:
-        target.mkdir()
     with whole(target) as folder:
         fill(folder)
         with pytest.raises(RunFolderError, match=r"partial exists: another process writes .* delete it if none runs"):

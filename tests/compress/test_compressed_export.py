@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
-from metasearch.compress.export.form import Form
-from metasearch.compress.export.plain import is_compressed, plain
+from metasearch.compress.plan import Form
+from metasearch.compress.standard import is_compressed, plain
 from metasearch.compress.student import make_student
 from metasearch.encoders.open import open_checkpoint
 from metasearch.pipelines.export import export

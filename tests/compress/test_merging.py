@@ -12,9 +12,8 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import TEXTS, make
 from helpers.commands import metasearch
 from helpers.tiers import others_slow
-from metasearch.compress._fit_layer import RIDGE, Moments, find_block, reconstruct
-from metasearch.compress.merging import group_layers, merge
-from metasearch.encoders.layers import layers_of
+from metasearch.compress.merging import RIDGE, LeastSquares, Moments, find_block, group_layers, merge
+from metasearch.encoders.compressed import layers_of
 from metasearch.encoders.open import open_checkpoint
 
 NEURONS = 24
@@ -41,15 +40,19 @@ def least_squares(values, weight, kept):
     return found.T, float((rows[:, kept] @ found - rows @ weight.T).square().sum())
 
 
-def covariance(values):
-    return values.T @ values / len(values)
+def regression(values, weight):
+    """Return the regression of what `weight` reads from the values, with a ridge that pulls to it."""
+    moments = Moments()
+    moments.add(torch.cat([values, values @ weight.T], dim=1))
+    return LeastSquares(moments, weight)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_he_et_al_2017_equation_1_the_new_weights_are_those_of_least_squares(seed):
     values, weight = drawn(seed)
-    kept, new = reconstruct(covariance(values), weight, 4)
-    torch.testing.assert_close(new, least_squares(values, weight, kept)[0], rtol=1e-8, atol=1e-10)
+    fit = regression(values, weight)
+    kept = fit.choose(4)
+    torch.testing.assert_close(fit.solve(kept), least_squares(values, weight, kept)[0], rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -59,7 +62,7 @@ def test_chen_et_al_1989_each_neuron_is_the_one_that_explains_most_of_what_is_le
     for count in range(1, 7):
         errors = {i: least_squares(values, weight, [*chosen, i])[1] for i in range(7) if i not in chosen}
         chosen.append(min(errors, key=errors.get))
-        assert reconstruct(covariance(values), weight, count)[0].tolist() == sorted(chosen)
+        assert regression(values, weight).choose(count) == sorted(chosen)
 
 
 @pytest.mark.slow
@@ -135,19 +138,16 @@ def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height)
     values = drawn(seed)[0] + height
     moments = Moments()
     for part in values.float().split(37):
-        moments.add(part[:, :5], part[:, 5:])
-    expected = torch.cov(values.float().double().T, correction=0)
-    torch.testing.assert_close(torch.cat(moments.means), values.float().double().mean(0), rtol=1e-5, atol=1e-5)
-    covariance, cross, variance = moments.covariances()
-    torch.testing.assert_close(covariance, expected[:5, :5], rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(cross, expected[5:, :5], rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(variance, expected.diagonal()[5:], rtol=1e-3, atol=1e-3)
+        moments.add(part)
+    mean, covariance = moments.finish()
+    torch.testing.assert_close(mean, values.float().double().mean(0), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(covariance, torch.cov(values.float().double().T, correction=0), rtol=1e-3, atol=1e-3)
 
 
 def test_padding_says_nothing(monkeypatch):
     encoder, texts = make("bert"), ["the key", "the key is under the mat of the old house"]
     together = narrow(encoder, 8, texts)
-    monkeypatch.setattr("metasearch.compress._fit_layer._BATCH", 1)
+    monkeypatch.setattr("metasearch.compress.merging._BATCH", 1)
     alone = narrow(encoder, 8, texts)
     np.testing.assert_allclose(alone.encode(TEXTS, "text"), together.encode(TEXTS, "text"), atol=1e-4)
 
@@ -168,4 +168,5 @@ def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_pat
     assert student.parameter_count == printed["after"]["whole model"]
     attention, norms = 4 * (16 * 16 + 16), 2 * 2 * 16
     assert printed["after"]["encoder: layers"] == 3 * (attention + norms + 2 * 16 * 8 + 8 + 16)
-    assert json.loads(metasearch(*arguments, "--sizes-only").stdout) == {**printed, "student": None}
+    sizes = metasearch(*arguments, "--texts", texts, "--sizes-only").stdout
+    assert json.loads(sizes) == {**printed, "student": None}

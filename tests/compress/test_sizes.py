@@ -4,7 +4,7 @@ import pytest
 from transformers import BertConfig, XLMRobertaConfig
 
 from helpers.backbones import make
-from metasearch.compress.sizes import config_sizes, encoder_sizes, planned_sizes, with_other
+from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_student
 
 XLM_R = XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1)
@@ -64,6 +64,6 @@ def test_a_configuration_foretells_the_sizes_of_the_student(kind):
     config = assistant.model[0].auto_model.config
     student = make_student(assistant, 4, 3)
     dense = 16 * 5 + 5
-    assert with_other(planned_sizes(config, 4, 3), dense) == encoder_sizes(student)
-    assert with_other(config_sizes(config), dense) == encoder_sizes(assistant)
+    assert Sizes({**planned_sizes(config, 4, 3).counts, "other": dense}) == encoder_sizes(student)
+    assert Sizes({**config_sizes(config).counts, "other": dense}) == encoder_sizes(assistant)
     assert config_sizes(student.model[0].auto_model.config).total == encoder_sizes(student).total - dense

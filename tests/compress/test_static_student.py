@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from helpers.backbones import HIDDEN, make
 from helpers.commands import metasearch
 from helpers.tiers import others_slow
-from metasearch.compress import static
-from metasearch.compress.static import make_static
+from metasearch.compress import student
+from metasearch.compress.student import make_static
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError
 
@@ -25,7 +25,7 @@ def table(encoder):
 
 
 def test_a_row_of_words_is_the_embedding_block_at_the_mean_of_the_first_positions(monkeypatch):
-    monkeypatch.setattr(static, "POSITIONS", 3)
+    monkeypatch.setattr(student, "POSITIONS", 3)
     encoder = make("xlm-roberta", layers=1)
     block = encoder.model[0].auto_model.embeddings
     # Padding is token 0, so that the first position is row 1.

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from metasearch.compress._train_pieces import BYTES, COVERAGE, covered
-from metasearch.compress.fertility import Fertility, fertility
-from metasearch.compress.vocabulary import train_tokenizer
+from metasearch.compress.vocabulary import BYTES, COVERAGE, covered, train_tokenizer
 from metasearch.config.library import shipped
 from metasearch.errors import ConfigError, DataError
 
@@ -32,13 +30,9 @@ def corpus():
     return [text for row in rows for text in row["sentences"]]
 
 
-@pytest.fixture(scope="module", params=["unigram", "bpe"])
-def tokenizer(request):
-    return train_tokenizer(corpus(), SIZE, request.param)
-
-
-def spelt(tokenizer, text):
-    return tokenizer.convert_ids_to_tokens(tokenizer(text, add_special_tokens=False)["input_ids"])
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(corpus(), SIZE)
 
 
 def test_special_tokens_are_numbered_as_in_xlm_r_and_bytes_follow(tokenizer):
@@ -70,13 +64,13 @@ def test_a_saved_tokenizer_is_a_plain_one(tokenizer, tmp_path):
     again = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
     texts = [*corpus()[:20], *RARE, ""]
     assert again(texts)["input_ids"] == tokenizer(texts)["input_ids"]
-    assert (again.pad_token_id, again.model_max_length) == (1, 512)
+    assert again.pad_token_id == 1
     assert set(again(["a"])) == {"input_ids", "attention_mask"}
 
 
 def serialised():
-    """Return the JSON of a tokenizer of either kind."""
-    return "".join(train_tokenizer(corpus(), SIZE, kind).backend_tokenizer.to_str() for kind in ("unigram", "bpe"))
+    """Return the JSON of a tokenizer."""
+    return train_tokenizer(corpus(), SIZE).backend_tokenizer.to_str()
 
 
 @pytest.mark.exhaustive
@@ -97,29 +91,16 @@ def test_the_rarest_characters_are_left_to_their_bytes():
     assert covered([common, rare]) == {*common, rare}
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_a_size_that_is_too_large_is_answered_with_the_one_that_the_texts_have(kind):
+def test_a_size_that_is_too_large_is_answered_with_the_one_that_the_texts_have():
     with pytest.raises(DataError, match=r"^size 90000: the texts have pieces for (\d+) only; take") as caught:
-        train_tokenizer(corpus(), 90000, kind)
+        train_tokenizer(corpus(), 90000)
     reached = int(str(caught.value).split(" for ")[1].split()[0])
-    assert len(train_tokenizer(corpus(), reached, kind)) == reached
+    assert len(train_tokenizer(corpus(), reached)) == reached
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_a_size_that_does_not_hold_the_characters_is_answered_with_the_least(kind):
+def test_a_size_that_does_not_hold_the_characters_is_answered_with_the_least():
     texts = ["ab ba"]
     # Unigram models have the characters of the names of bytes, too: "<0x>", digits, and A to F.
-    least = 5 + 256 + len("▁ab") + (len("<x>0123456789ABCDEF") if kind == "unigram" else 0)
+    least = 5 + 256 + len("▁ab") + len("<x>0123456789ABCDEF")
     with pytest.raises(ConfigError, match=rf"^size 100: .* need {least} at least$"):
-        train_tokenizer(texts, 100, kind)
-
-
-def test_fertility_counts_words_characters_tokens_and_bytes(tokenizer):
-    found = fertility(tokenizer, ["a 😀", "a"])
-    pieces = [*spelt(tokenizer, "a 😀"), *spelt(tokenizer, "a")]
-    assert found == Fertility(words=3, characters=3, tokens=len(pieces), spelt=len("😀".encode()))
-    assert (found.per_word, found.per_character, found.spelt_share) == (
-        len(pieces) / 3,
-        len(pieces) / 3,
-        4 / len(pieces),
-    )
+        train_tokenizer(texts, 100)

@@ -14,8 +14,8 @@ from metasearch.config.extras import install_line
 from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import e5
+from metasearch.encoders.builtin.e5 import read, tokenizer
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.unpack_e5 import read, tokenizer
 from metasearch.errors import EncoderError
 from metasearch.pipelines.factory import load_task_encoder
 
@@ -33,8 +33,9 @@ def encoder():
 @pytest.fixture(scope="module")
 def tokenise():
     """The tokenizer as it is made today; that of the cache may be older."""
-    packed = read(Path(find_spec(e5.PACKAGE).submodule_search_locations[0]) / e5.FILE)
-    return tokenizer(packed.pieces, packed.sizes["max_position_embeddings"])
+    file = Path(find_spec(e5.PACKAGE).submodule_search_locations[0]) / e5.FILE
+    sizes, pieces, _ = read(file.read_bytes())
+    return tokenizer(pieces, sizes["max_position_embeddings"])
 
 
 def assert_tokens(tokenise, texts, known):
@@ -104,11 +105,9 @@ def packed(pieces=(("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), 
     return head + plain + block
 
 
-def test_four_bits_of_a_weight_are_its_level_less_eight_times_the_scale(tmp_path):
-    path = tmp_path / "small.bin"
-    path.write_bytes(packed())
-    found = read(path)
-    assert found.pieces[4] == ("▁a", -1.5)
-    assert [found.sizes[key] for key in ("hidden_size", "num_hidden_layers", "layer_norm_eps")] == [8, 1, 1e-12]
-    np.testing.assert_array_equal(found.tensors["p"], [1.5, -2.0])
-    np.testing.assert_array_equal(found.tensors["q"], [0.5 * (15 - 8)] * 16 + [0.5 * (0 - 8)] * 16)
+def test_four_bits_of_a_weight_are_its_level_less_eight_times_the_scale():
+    sizes, pieces, tensors = read(packed())
+    assert pieces[4] == ("▁a", -1.5)
+    assert [sizes[key] for key in ("hidden_size", "num_hidden_layers", "layer_norm_eps")] == [8, 1, 1e-12]
+    np.testing.assert_array_equal(tensors["p"], [1.5, -2.0])
+    np.testing.assert_array_equal(tensors["q"], [0.5 * (15 - 8)] * 16 + [0.5 * (0 - 8)] * 16)

@@ -13,8 +13,7 @@ from tokenizers import Tokenizer
 
 from helpers.backbones import CONFIGS, make
 from helpers.tokenizers import TOKENIZERS, around
-from metasearch.compress.static import make_static
-from metasearch.compress.student import make_student
+from metasearch.compress.student import make_static, make_student
 from metasearch.config.recipe import Role
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.compress.fertility import fertility
-from metasearch.compress.static import make_static
+from metasearch.compress.student import make_static
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.formats.blank import remove_invisible
@@ -81,7 +80,6 @@ def test_joiners_that_shape_letters_are_read():
 def test_vocabularies_are_those_of_the_texts_without_them():
     encoder = load_encoder("tiny")
     texts, others = [*TEXTS, *TEXTS], [strew(text) for text in (*TEXTS, *TEXTS)]
-    assert fertility(encoder.model.tokenizer, others) == fertility(encoder.model.tokenizer, texts)
     assert trim(encoder, others).fingerprint == trim(encoder, texts).fingerprint
     assert make_static(encoder, texts=others).fingerprint == make_static(encoder, texts=texts).fingerprint
     learned = [train_tokenizer(each, 358).get_vocab() for each in (texts, others)]

@@ -7,7 +7,7 @@ from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from helpers.commands import metasearch
-from metasearch.compress.export import onnx_folder
+from metasearch.compress import onnx_folder
 from metasearch.compress.merging import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config import yaml

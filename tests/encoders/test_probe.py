@@ -13,7 +13,7 @@ from torch import nn
 
 from helpers.backbones import CONFIGS, HIDDEN, LENGTHS, make
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.errors import EncoderError
 
 SIZES = {"hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}

@@ -8,9 +8,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
 from helpers.backbones import HIDDEN, TEXTS, make
-from metasearch.compress.static import make_static
+from metasearch.compress.student import make_static
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 
 STOCK = "sentence_transformers.models."
@@ -58,11 +57,11 @@ def test_a_tokenizer_gives_the_columns_that_the_network_reads(tmp_path):
     ("path", "module"),
     [
         ("1_Pooling", Pooling(HIDDEN, ("max", "cls"))),  # release 3 would concatenate cls first
-        ("2_Dense", Dense(2 * HIDDEN, 2 * HIDDEN, use_residual=True)),
+        ("2_Dense", Dense(HIDDEN, HIDDEN, use_residual=True)),
     ],
 )
 def test_a_module_that_release_3_cannot_express_keeps_its_own_layout(tmp_path, path, module):
-    pooling = module if isinstance(module, Pooling) else Pooling(HIDDEN, ("cls", "max"))
+    pooling = module if isinstance(module, Pooling) else Pooling(HIDDEN)
     further = [] if isinstance(module, Pooling) else [module]
     model = SentenceTransformer(modules=[make("bert").model[0], pooling, *further, Normalize()], device="cpu")
     encoder = Encoder(model, "m")
@@ -78,10 +77,8 @@ def test_rotary_positions_keep_the_layout_of_release_6_and_the_length_of_each_ro
     assert read(tmp_path, "sentence_bert_config.json")["query_length"] == encoder.limit("question")
 
 
-def test_a_static_encoder_stands_in_a_folder_of_its_own_unless_its_rows_have_steps(tmp_path):
+def test_a_static_encoder_stands_in_a_folder_of_its_own(tmp_path):
     static = make_static(make("bert"), "words")
     static.write(tmp_path / "words")
-    write_stored(static, tmp_path / "stored")
     assert types(tmp_path / "words")["0_StaticEmbedding"] == f"{STOCK}StaticEmbedding"
     assert_same(static, tmp_path / "words")
-    assert not any(kind.startswith(STOCK) for kind in types(tmp_path / "stored").values())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
-from metasearch.compress.static import make_static
+from metasearch.compress.student import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete

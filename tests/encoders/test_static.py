@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from metasearch.compress.static import make_static
+from metasearch.compress.student import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder

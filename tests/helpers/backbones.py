@@ -22,8 +22,8 @@ from transformers import (
 from metasearch.compress.student import make_student
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
+from metasearch.encoders.compressed import describe
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.layers import describe
 
 HIDDEN, LAYERS, POSITIONS = 16, 6, 40
 LENGTHS = MaxLength(question=30, candidate=30, text=30)

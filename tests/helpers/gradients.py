@@ -13,8 +13,7 @@ from helpers.backbones import HIDDEN, make
 from helpers.padded import padded
 from helpers.rotation import rotate_in_float64
 from metasearch.algorithms.base import Learner, OuterLoss, TargetSpec
-from metasearch.compress.static import make_static
-from metasearch.compress.student import make_student
+from metasearch.compress.student import make_static, make_student
 from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
@@ -23,7 +22,7 @@ from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.encoders.neutral import append, estimate
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.training.outer_gradients import OuterGradients

@@ -9,7 +9,7 @@ HOLDS = {
     "encoders": "texts become embeddings: loading, built-in encoders, static encoders, the language-neutral projection",
     "episodes": "few-shot tasks along language arrangements",
     "algorithms": "one formula a file (MAML, MAML-Align, distillation, ...), and the losses",
-    "compress": "smaller encoders, and `export`: ONNX, int8, static embeddings, fewer dimensions",
+    "compress": "smaller encoders, and `export`: ONNX, int8, fewer dimensions",
     "evaluation": "metrics and scores; `study` reads runs back, `statistics` compares them, `report` shows them",
     "training": "the training loop, optimizers, checkpoints, processes; `packing` computes gradients without padding",
     "retrieval": "`index` (quantised embeddings and their exact search), `search`, and the HTTP `server`",

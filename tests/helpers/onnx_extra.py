@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from helpers.backbones import RECURRENT, make
-from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.encoders.neutral import NeutralMap, append
 
@@ -32,8 +31,3 @@ def neutral(encoder):
     made, width = copy.deepcopy(encoder), encoder.dimension()
     append(made, NeutralMap(np.linspace(0, 0.1, width), np.eye(width)[:2], ("de", "tr")))
     return made
-
-
-def static(encoder):
-    """Return the word vectors of an encoder."""
-    return make_static(encoder)

@@ -8,7 +8,7 @@ import torch
 from helpers.padded import PaddedGradients
 from metasearch.algorithms.distill import Distill
 from metasearch.algorithms.ema import EMA
-from metasearch.compress.static import make_static
+from metasearch.compress.student import make_static
 from metasearch.config.recipe import EvalSchedule, Loss, MaxLength, Outer
 from metasearch.config.seeding import stream
 from metasearch.data.records import Translation

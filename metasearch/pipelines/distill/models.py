@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.compress.sizes import planned_sizes
-from metasearch.compress.static import blank, make_static
-from metasearch.compress.student import make_student
+from metasearch.compress.student import blank, make_static, make_student
 from metasearch.config import registry
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import RoleName

@@ -24,7 +24,7 @@ from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.fingerprint import tokenizer_fingerprint
-from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.episodes.batches import Batches
 from metasearch.errors import ConfigError, DataError, quoted
 from metasearch.io import atomic_write

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.distill_run import TargetType
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, digest, sha256_of_bytes, write_error
 from metasearch.training.packing import PackedEncoder, Parts

@@ -18,8 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from metasearch.algorithms.inner_loop import Gradient
 from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Embedder, Encoder, Output
-from metasearch.encoders.input_module import BY_TOKEN
-from metasearch.encoders.inputs import input_of
+from metasearch.encoders.inputs import BY_TOKEN, input_of
 from metasearch.training.distributed import GradientSum, of_rows
 from metasearch.training.packing.layout import (
     ATTENTION,

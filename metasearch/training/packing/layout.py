@@ -24,7 +24,7 @@ from transformers import AttentionInterface
 from metasearch.config.recipe import Role
 from metasearch.encoders.checks import TOLERANCE, distance, probe_rows
 from metasearch.encoders.encoder import Embedder, Encoder
-from metasearch.encoders.input_module import InputModule, stock
+from metasearch.encoders.inputs import InputModule, stock
 from metasearch.errors import first_line
 
 ATTENTION = "metasearch-packed"

@@ -6,7 +6,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import TEXTS, make
 from helpers.onnx_extra import neutral, small
-from metasearch.compress.export.truncate_dims import leading, narrowed
+from metasearch.compress.standard import leading, narrowed
 
 
 def unit(rows):

@@ -17,17 +17,12 @@ from torch import Tensor, nn
 
 from metasearch import __version__
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static
-from metasearch.encoders.int8 import LEVELS
+from metasearch.encoders.int8 import round_along
 from metasearch.errors import EncoderError, first_line
-
-# An encoder as a function of tensors alone, which can be written as a graph.
-#
-# Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
 
 
 class Network(nn.Module):
-    """A transformer encoder as a network: tokenizer columns in, unit vectors out."""
+    """An encoder as a function of tensors alone: columns of its tokenizer `(B, T)` in, unit vectors `(B, D)` out."""
 
     def __init__(self, encoder: Encoder, columns: Sequence[str]) -> None:
         super().__init__()
@@ -35,34 +30,9 @@ class Network(nn.Module):
         self.columns = tuple(columns)
 
     def forward(self, *columns: Tensor) -> Tensor:
-        """Return unit vectors `(B, D)` of columns `(B, T)`, such as token ids and attention mask."""
+        """Return the vectors for columns such as token ids and attention mask."""
         vectors: Tensor = self.embedder(dict(zip(self.columns, columns, strict=True)))
         return vectors
-
-
-class StaticNetwork(nn.Module):
-    """A static encoder: token ids and attention mask in, unit vectors out."""
-
-    columns = ("input_ids", "attention_mask")
-
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.words = encoder.input.words
-        self.further = nn.ModuleList(list(encoder.model)[1:])
-
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return unit vectors `(B, D)` for ids and mask `(B, T)`; zero without tokens."""
-        rows = nn.functional.embedding(ids, self.words.weight) * mask.unsqueeze(-1)
-        state: Any = {"sentence_embedding": rows.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)}
-        for module in self.further:
-            state = module(state)
-        vectors: Tensor = state["sentence_embedding"]
-        return vectors
-
-
-def build_network(encoder: Encoder, columns: Sequence[str]) -> Network | StaticNetwork:
-    """Return the network of an encoder, with the same weights; `columns` come from its tokenizer."""
-    return StaticNetwork(encoder) if is_static(encoder.model) else Network(encoder, columns)
 
 
 OUTPUT = "sentence_embedding"
@@ -72,32 +42,27 @@ _TEXTS = ["a", "Where is the key?", "The key is under the mat."]
 
 
 def build_graph(encoder: Encoder) -> Any:
-    """Return an encoder as an `onnx.ModelProto`, with weights, in float32.
+    """Return an encoder in evaluation mode as an `onnx.ModelProto`, with weights, in float32.
 
     Inputs are columns of its tokenizer, `(batch, length)` in int64; the output is `sentence_embedding`, `(batch, D)`,
     with pooling, linear maps and normalisation. `EncoderError` if a part of the network cannot be written as a graph.
     """
     columns, values = zip(*_example(encoder).items(), strict=True)
-    network = build_network(encoder, columns)
-    training = encoder.embedder.training
-    encoder.embedder.eval()
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     try:
         with _quiet(), torch.no_grad():
             program = torch.onnx.export(
-                network.eval(),
+                Network(encoder, columns).eval(),
                 tuple(values),
                 input_names=list(columns),
                 output_names=[OUTPUT],
-                # The arguments of a network come as one tuple, except those of a static one.
-                dynamic_shapes=_shapes(network, [sizes] * len(columns)),
+                # The arguments of a network come as one tuple.
+                dynamic_shapes=((sizes,) * len(columns),),
                 dynamo=True,
                 verbose=False,
             )
     except Exception as error:  # whatever the tracer raises of code that it cannot follow
         raise EncoderError(f"{encoder.name} cannot be written as an ONNX graph: {first_line(error)}") from error
-    finally:
-        encoder.embedder.train(training)
     return _cleaned(program.model_proto)  # type: ignore[union-attr]  # a program, with `dynamo`
 
 
@@ -121,10 +86,6 @@ def _example(encoder: Encoder) -> dict[str, Tensor]:
     if found["input_ids"].shape[1] == len(_TEXTS):
         found = encoder.features(_TEXTS[1:], "text")
     return dict(found)
-
-
-def _shapes(network: Any, columns: list[dict[int, Any]]) -> Any:
-    return tuple(columns) if hasattr(type(network), "columns") else (tuple(columns),)
 
 
 @contextmanager
@@ -221,23 +182,16 @@ def quantise(graph: Any) -> None:
 
 def by_row(table: NDArray[np.float32]) -> Stored:
     """Return int8 integers `(V, D)` for a table `(V, D)`, and a step per row `(V, 1)`; 0 for a row of zeros."""
-    return _rounded(table, np.abs(table).max(1, keepdims=True))
+    integers, steps = round_along(torch.tensor(table), 1)
+    return integers.numpy(), steps.numpy()
 
 
 def by_block(weights: NDArray[np.float32]) -> Stored:
     """Return uint8 integers `(N, B, 128)` for weights `(K, N)`, where 128 is zero, and their steps `(N, B)`."""
     rows, columns = weights.shape
     even = np.pad(weights, ((0, -rows % BLOCK), (0, 0)))
-    blocks = np.ascontiguousarray(even.T).reshape(columns, -1, BLOCK)
-    integers, steps = _rounded(blocks, np.abs(blocks).max(2, keepdims=True))
-    return (integers.astype(np.int16) + _ZERO).astype(np.uint8), steps[..., 0]
-
-
-def _rounded(values: NDArray[np.float32], largest: NDArray[np.float32]) -> Stored:
-    steps = largest / np.float32(LEVELS)
-    divisors = np.where(steps > 0, steps, np.float32(1))
-    # A step so small that it is subnormal is rounded coarsely: quotients may exceed 127.
-    return np.clip(np.round(values / divisors), -LEVELS, LEVELS).astype(np.int8), steps
+    integers, steps = round_along(torch.from_numpy(even.T.copy()).reshape(columns, -1, BLOCK), 2)
+    return (integers.numpy().astype(np.int16) + _ZERO).astype(np.uint8), steps[..., 0].numpy()
 
 
 def _lookup(node: Any, name: str, shape: Any) -> list[Any]:

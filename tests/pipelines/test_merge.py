@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from helpers.backbones import make
-from metasearch.compress.average import average, require_same_form, resolve_shares
 from metasearch.errors import EncoderError
+from metasearch.pipelines.merge import average, require_same_form, resolve_shares
 
 number = st.floats(-(2.0**100), 2.0**100, width=32)
 weights = st.lists(number, min_size=3, max_size=3).map(lambda values: torch.tensor(values, dtype=torch.float32))
@@ -40,10 +40,9 @@ def test_what_is_no_floating_point_number_is_that_of_the_first():
     assert merged["w"].tolist() == [0.5]
 
 
-def test_shares_are_those_of_alpha_those_given_or_all_the_same():
-    assert resolve_shares(2, 0.25, None) == (0.75, 0.25)
-    assert resolve_shares(3, None, [0.5, 0.25, 0.25]) == (0.5, 0.25, 0.25)
-    assert resolve_shares(4, None, None) == (0.25,) * 4
+def test_shares_follow_alpha_or_are_equal():
+    assert resolve_shares(2, 0.25) == (0.75, 0.25)
+    assert resolve_shares(4, None) == (0.25,) * 4
 
 
 def differing(kind):

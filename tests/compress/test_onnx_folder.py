@@ -16,11 +16,11 @@ from helpers import onnx_extra
 from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
 from helpers.onnx_extra import needs_onnx
 from metasearch import load_encoder
-from metasearch.compress.export import graph, onnx_folder
-from metasearch.compress.export.form import Form, read_facts
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
-from metasearch.compress.export.onnx_folder import EXAMPLE, write_onnx
-from metasearch.compress.export.truncate_dims import narrowed
+from metasearch.compress import onnx_folder, onnx_graph
+from metasearch.compress.onnx_encoder import OnnxEncoder, read_facts
+from metasearch.compress.onnx_folder import EXAMPLE, write_onnx
+from metasearch.compress.plan import Form
+from metasearch.compress.standard import narrowed
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
@@ -121,11 +121,11 @@ def test_the_built_in_encoders_are_exported_in_both_precisions(name, tmp_path):
 
 
 def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(encoder, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(graph, "LARGEST", 1000)
+    monkeypatch.setattr(onnx_graph, "LARGEST", 1000)
     copied = shutil.copytree(folder, tmp_path / "copy")
     whole = onnx.load(copied / "onnx" / "model.onnx")
     (copied / "onnx" / "model.onnx").unlink()
-    graph.save(whole, copied / "onnx" / "model.onnx")
+    onnx_graph.save(whole, copied / "onnx" / "model.onnx")
     assert (copied / "onnx" / "model.onnx_data").stat().st_size > 1000
     np.testing.assert_allclose(OnnxEncoder(copied).encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-5)
 

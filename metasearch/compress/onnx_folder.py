@@ -11,7 +11,6 @@
 
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,13 +19,12 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from metasearch.compress.export.form import FILE, Facts
-from metasearch.compress.export.graph import build_graph, quantise, save
-from metasearch.compress.export.onnx_encoder import TOKENIZER, OnnxEncoder
+from metasearch.compress.onnx_encoder import FILE, TOKENIZER, Facts, OnnxEncoder
+from metasearch.compress.onnx_graph import build_graph, quantise, save
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import STATIC, is_static, transformer_of
+from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.prompts import written_out
 from metasearch.errors import EncoderError
@@ -66,14 +64,19 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
     The graph in float32 is compared with the encoder before `int8` rounds it. `EncoderError` if the network or
     tokenizer cannot be written, or the embeddings differ.
     """
+    if is_static(encoder.model):
+        raise EncoderError(f"{encoder.name}: static embeddings need no graph; write them with --sentence-transformers")
+    encoder.embedder.eval()
     log.info("exporting %s to ONNX: about 15 seconds", encoder.name)
     graph = build_graph(encoder)
     save(graph, folder / GRAPH)
     roles: tuple[Role, ...] = get_args(Role)
     lengths = {role: encoder.limit(role) for role in roles}
-    write_tokenizer(encoder, folder, max(lengths.values()))
-    _write(folder / "config.json", _config(encoder, max(lengths.values())))
-    _write(folder / "config_sentence_transformers.json", _prompts(encoder))
+    _write_tokenizer(encoder, folder, max(lengths.values()))
+    # Of a compressed encoder, the standard model that computes the same.
+    config = native_config(transformer_of(encoder.model)).to_dict()
+    _set(folder / "config.json", {key: value for key, value in config.items() if key != "_name_or_path"})
+    _set(folder / "config_sentence_transformers.json", _prompts(encoder))
     facts = Facts(
         name=encoder.name,
         fingerprint=encoder.fingerprint,
@@ -104,16 +107,6 @@ def write_facts(folder: Path, facts: Facts) -> None:
     (folder / FILE).write_text(facts.text(), encoding="utf-8")
 
 
-def _config(encoder: Encoder, longest: int) -> dict[str, Any]:
-    """Return the configuration of the equivalent standard model, or the facts about static embeddings."""
-    if is_static(encoder.model):
-        words = encoder.input.words
-        sizes = {"vocab_size": words.num_embeddings, "hidden_size": words.embedding_dim}
-        return {"model_type": STATIC, **sizes, "max_position_embeddings": longest}
-    config: dict[str, Any] = native_config(transformer_of(encoder.model)).to_dict()
-    return {key: value for key, value in config.items() if key != "_name_or_path"}
-
-
 def _prompts(encoder: Encoder) -> dict[str, Any]:
     return {
         "model_type": "SentenceTransformer",
@@ -123,21 +116,11 @@ def _prompts(encoder: Encoder) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, tree: dict[str, Any]) -> None:
-    path.write_text(json.dumps(tree, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-
-
-_CONFIG = "tokenizer_config.json"
-
-
-def write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
+def _write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
     """Write `tokenizer.json` and `tokenizer_config.json`, with truncation at `longest` tokens and padding.
 
     `EncoderError` if the tokenizer is written in Python.
     """
-    if is_static(encoder.model):
-        _write_static(encoder, folder, longest)
-        return
     tokenizer = encoder.model.tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -154,22 +137,7 @@ def write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:
         pad_token=tokenizer.pad_token,
     )
     made.save(str(folder / TOKENIZER))
-    _set(folder / _CONFIG, {"model_max_length": longest})
-
-
-def _write_static(encoder: Encoder, folder: Path, longest: int) -> None:
-    """Write a static encoder's tokenizer, without special tokens and padding."""
-    tree: dict[str, Any] = json.loads(encoder.model.tokenizer.to_str())
-    side = (tree.get("truncation") or {}).get("direction", "Right").lower()
-    made = Tokenizer.from_str(json.dumps({**tree, "post_processor": None, "truncation": None}))
-    made.enable_truncation(longest, direction=side)
-    first = made.id_to_token(0)
-    made.enable_padding(pad_id=0, pad_token=first)
-    made.save(str(folder / TOKENIZER))
-    _set(
-        folder / _CONFIG,
-        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest, "pad_token": first},
-    )
+    _set(folder / "tokenizer_config.json", {"model_max_length": longest})
 
 
 def _set(path: Path, values: dict[str, Any]) -> None:
@@ -182,11 +150,10 @@ def _set(path: Path, values: dict[str, Any]) -> None:
 
 TOLERANCE = 1e-5
 """Largest absolute difference that two numbers of a vector may have."""
-BATCHES = (1, 7, 64)
 _LONG = 512
-"""Tokens of the longest checked text if the encoder has no limit; lengths of roles may be greater."""
-_IN_BATCH = 256
-"""Tokens of the longest texts that are checked in a batch; a batch of longer ones would take minutes."""
+"""Tokens of the longest text that is checked, if the encoder can take as many; lengths of roles may be shorter."""
+_BATCHES = ((1, _LONG), (7, 64), (64, 32))
+"""Texts in a batch of random tokens, and tokens of its longest text."""
 TEXTS = (
     "", " ", "a", "Where is the key?", "Der Schlüssel liegt unter der Fußmatte.", "أين المفتاح؟ تحت السجادة",
     "กุญแจอยู่ใต้พรม", "चाबी कहाँ है?", "钥匙在垫子下面", "🗝️ e\u0301 \u200b\t\n x",
@@ -195,23 +162,23 @@ TEXTS = (
 
 
 def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
-    """Return the largest difference between the embeddings of an encoder and its graph.
+    """Return the largest difference between the embeddings of an encoder in evaluation mode and its graph.
 
-    Compared are random tokens in batches of 1, 7 and 64 texts of all lengths, one text as long as the graph allows, and
-    texts of many scripts in each role. `EncoderError` if the difference is above 1e-5, or not a number.
+    Compared are texts of many scripts in each role, alone and in one batch, and random tokens in batches of 1, 7 and 64
+    texts. `EncoderError` if the difference is above 1e-5, or not a number.
     """
     found: dict[str, float] = {}
-    for rows in _token_rows(encoder):
-        features = encoder.padded(rows)
-        where = f"{len(rows)} texts of up to {max(row.shape[1] for row in rows)} tokens"
-        found[where] = _largest(
-            _vectors(encoder, features), exported.run({name: column.cpu().numpy() for name, column in features.items()})
-        )
     roles: tuple[Role, ...] = get_args(Role)
     for role in roles:
-        for text in TEXTS:
-            found[f"{role} {text[:40]!r}"] = _largest(encoder.encode([text], role), exported.encode([text], role))
-        found[f"texts as {role} in one batch"] = _largest(encoder.encode(TEXTS, role), exported.encode(TEXTS, role))
+        for texts in (*([text] for text in TEXTS), TEXTS):
+            what = f"{role} {texts[0][:40]!r}" if len(texts) == 1 else f"texts as {role} in one batch"
+            found[what] = _largest(encoder.encode(texts, role), exported.encode(texts, role))
+    for count, longest in _BATCHES:
+        features = encoder.padded(_random_rows(encoder, count, min(longest, encoder.input.longest)))
+        with torch.no_grad():
+            expected = encoder.embedder(features).float().cpu().numpy()
+        columns = {name: column.cpu().numpy() for name, column in features.items()}
+        found[f"{count} texts of up to {longest} tokens"] = _largest(expected, exported.run(columns))
     where, largest = max(found.items(), key=lambda item: np.inf if np.isnan(item[1]) else item[1])
     if not largest <= TOLERANCE:
         raise EncoderError(
@@ -221,40 +188,15 @@ def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
     return largest
 
 
-def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
-    """Yield tokens `(columns, T)` for texts in a batch; the shortest text of a static encoder has none."""
+def _random_rows(encoder: Encoder, count: int, longest: int) -> list[NDArray[np.int32]]:
+    """Return tokens `(columns, T)` of texts, of which the last is the longest: ids, a mask of ones and type 0."""
     drawn = np.random.default_rng(0)
-    roles: tuple[Role, ...] = get_args(Role)
-    longest = min(max(encoder.limit(role) for role in roles), _IN_BATCH)
-    least = 0 if is_static(encoder.model) else 2
-    encoder.tokens([""], "text")  # so that its columns are known
-    for size in BATCHES:
-        for most in (least, 2, longest):
-            # The last one is as long as all may be.
-            lengths = [*drawn.integers(least, most + 1, size - 1), most]
-            yield [_row(encoder, drawn, int(length)) for length in lengths]
-    furthest = encoder.input.longest
-    if encoder.input.position_table is None:
-        furthest = min(furthest, _LONG)
-    yield [_row(encoder, drawn, furthest)]
-
-
-def _row(encoder: Encoder, drawn: np.random.Generator, length: int) -> NDArray[np.int32]:
-    """Return one text's columns: token ids, a mask of ones and type 0."""
-    words = drawn.integers(0, encoder.input.words.num_embeddings, length)
-    fill = {"input_ids": words, "attention_mask": np.ones(length), "token_type_ids": np.zeros(length)}
-    return np.array([fill[name] for name in encoder.columns], np.int32)
-
-
-def _vectors(encoder: Encoder, features: dict[str, torch.Tensor]) -> NDArray[np.float32]:
-    training = encoder.embedder.training
-    encoder.embedder.eval()
-    try:
-        with torch.no_grad():
-            found: NDArray[np.float32] = encoder.embedder(features).float().cpu().numpy()
-    finally:
-        encoder.embedder.train(training)
-    return found
+    rows = []
+    for length in (*drawn.integers(2, longest + 1, count - 1), longest):
+        words = drawn.integers(0, encoder.input.words.num_embeddings, length)
+        fill = {"input_ids": words, "attention_mask": np.ones(length), "token_type_ids": np.zeros(length)}
+        rows.append(np.array([fill[name] for name in encoder.columns], np.int32))
+    return rows
 
 
 def _largest(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:

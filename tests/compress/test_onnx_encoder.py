@@ -1,20 +1,18 @@
-"""Vectors of an exported folder, here that of a static encoder, and what is said of one that is damaged."""
+"""An exported folder that is sound, one that fails its check, and one that is damaged."""
 
 import json
 import re
 import shutil
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from helpers import onnx_extra
-from helpers.backbones import TEXTS
 from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
-from metasearch.compress.export import onnx_folder
-from metasearch.compress.export.form import Form
-from metasearch.compress.export.onnx_encoder import OnnxEncoder
+from metasearch.compress import onnx_folder
+from metasearch.compress.onnx_encoder import OnnxEncoder
+from metasearch.compress.plan import Form
+from metasearch.compress.student import make_static
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export
@@ -24,12 +22,12 @@ pytestmark = [needs_onnx, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def encoder():
-    return onnx_extra.static(tiny.build())
+    return tiny.build()
 
 
 @pytest.fixture(scope="module")
 def folder(encoder, tmp_path_factory):
-    path = tmp_path_factory.mktemp("exported") / "words"
+    path = tmp_path_factory.mktemp("exported") / "graph"
     export(encoder, Form(onnx=True), path)
     return path
 
@@ -41,13 +39,10 @@ def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
-def test_a_static_encoder_is_a_graph_and_a_text_of_no_word_has_no_direction(encoder, folder):
-    exported = OnnxEncoder(folder)
-    assert exported.inputs == ("input_ids", "attention_mask")
-    assert exported.facts.longest is None
-    np.testing.assert_allclose(exported.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-6)
-    assert not exported.encode([""], "text").any()
+def test_a_static_encoder_needs_no_graph(encoder, tmp_path):
+    with pytest.raises(EncoderError, match=r"^tiny-static: static embeddings need no graph"):
+        export(make_static(encoder), Form(onnx=True), tmp_path / "graph")
+    assert list(tmp_path.iterdir()) == []
 
 
 def doctor(folder, code=0):

@@ -1,24 +1,82 @@
-"""Encodes texts with an exported ONNX graph, by onnxruntime and tokenizers alone.
+"""An exported folder with an ONNX graph: its file `metasearch.json`, and an encoder by onnxruntime and tokenizers.
 
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field, ValidationError
 from tokenizers import Tokenizer
 
-from metasearch.compress.export.form import Facts, read_facts, require
+from metasearch.compress.plan import require_packages
+from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.data.formats.blank import remove_invisible
-from metasearch.encoders.lengths import BATCH_TOKENS, batches, complete, shorten
+from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches
 from metasearch.errors import EncoderError, first_line
-from metasearch.io import digest
+from metasearch.io import digest, read_bytes
+
+FILE = "metasearch.json"
+
+
+class Facts(FrozenConfig):
+    """Content of `metasearch.json`: how to use the graph, and its origin.
+
+    Attributes:
+        layout: number of this set of keys.
+        precision: of the graph's weights and products.
+        model: path of the graph in the folder, with slashes.
+        dimension: numbers of a vector.
+        longest: tokens that the graph can take; None without a limit.
+        lengths: role → tokens at which its texts are truncated.
+        difference: largest absolute difference between the graph in float32 and the encoder.
+        versions: of libraries that made it.
+        results: scores of the encoder before and after.
+    """
+
+    format: Literal["metasearch-onnx"] = "metasearch-onnx"
+    layout: Literal[1] = 1
+    name: str
+    fingerprint: str
+    precision: Literal["fp32", "int8"]
+    model: str
+    dimension: int = Field(ge=1)
+    longest: int | None
+    lengths: MaxLength
+    prompts: dict[Role, str]
+    difference: float
+    versions: dict[str, str]
+    results: tuple[dict[str, Any], ...] = ()
+
+    def text(self) -> str:
+        """Return the content of the file."""
+        return json.dumps(self.model_dump(), ensure_ascii=False, indent=1) + "\n"
+
+
+def is_exported(folder: Path) -> bool:
+    """Return whether a folder has such a file."""
+    return (folder / FILE).is_file()
+
+
+def read_facts(folder: Path) -> Facts:
+    """Return the facts in a folder; `EncoderError` if the file is missing, damaged or has another layout."""
+    path = folder / FILE
+    try:
+        return Facts.model_validate_json(read_bytes(path))
+    except OSError as error:
+        raise EncoderError(f"{path}: {error.strerror or error}") from error
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        place = ".".join(map(str, wrong["loc"])) or "the file"
+        raise EncoderError(f"{path}: {place}: {wrong['msg']}; it was changed, or written by another version") from None
+
 
 _COLUMNS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """Inputs that a graph may have, and what they are called in the library tokenizers."""
@@ -41,7 +99,7 @@ class OnnxEncoder:
     def __init__(
         self, folder: Path, max_length: MaxLength | None = None, prompts: Mapping[Role, str] | None = None
     ) -> None:
-        require("onnxruntime")
+        require_packages("onnxruntime")
         self.folder = folder
         self.facts: Facts = read_facts(folder)
         self.name = self.facts.name
@@ -94,34 +152,23 @@ class OnnxEncoder:
             return np.zeros((0, self.dimension()), np.float32)
         rows = self._tokens([self.prompt(role) + text for text in distinct], self.limit(role))
         lengths = np.array([row.shape[1] for row in rows], np.int64)
-        order = sorted(range(len(rows)), key=lambda i: -lengths[i])
-        vectors: dict[str, NDArray[np.float32]] = {}
-        for start, end in batches(lengths[order], batch_size, BATCH_TOKENS):
-            chosen = order[start:end]
-            found = self.run(self._padded([rows[i] for i in chosen]))
-            vectors.update(zip((distinct[i] for i in chosen), found, strict=True))
-            if self.on_progress:
-                self.on_progress(end, len(order))
-        return np.stack([vectors[text] for text in texts])
+
+        def embed(numbers: list[int]) -> NDArray[np.float32]:
+            return self.run(self._padded([rows[i] for i in numbers]))
+
+        vectors = encode_in_batches(lengths, embed, batch_size, BATCH_TOKENS, self.on_progress)
+        place = {text: i for i, text in enumerate(distinct)}
+        return vectors[[place[text] for text in texts]]
 
     def _tokens(self, texts: Sequence[str], limit: int) -> list[NDArray[np.int64]]:
         """Return each text's graph inputs, `(inputs, T)`, truncated at a limit."""
-
-        def encoded(chunk: list[str], limit: int) -> list[Any]:
-            # Its direction stays what the file says.
-            self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
-            rows: list[Any] = self._tokenizer.encode_batch(chunk)
-            return rows
-
-        def count(chunk: list[str], limit: int) -> list[int]:
-            return [len(row.ids) for row in encoded(chunk, limit)]
-
-        left = self._cut.get("direction") == "left"
+        # Its direction stays as in the file.
+        self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
         found: list[NDArray[np.int64]] = []
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
             chunk = list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE]))
-            rows = encoded(shorten(chunk, limit, left, count), limit)
+            rows = self._tokenizer.encode_batch(chunk)
             found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
         return found
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from helpers.onnx_extra import needs_onnx
-from metasearch.compress.export.graph import BLOCK, by_block, by_row, quantise
+from metasearch.compress.onnx_graph import BLOCK, by_block, by_row, quantise
 
 FINITE = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)
 MATRICES = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
