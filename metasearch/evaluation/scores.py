@@ -1,6 +1,6 @@
 """Scores of evaluations and rankings: relevant candidates, their ranks, and measures per language.
 
-A ranking may come from a search with vectors (`metasearch.evaluation.search`) or from a TREC run file of another
+A ranking may come from a search with vectors (`metasearch.evaluation.evaluate`) or from a TREC run file of another
 system (`metasearch.evaluation.study.trec_runs`). Nothing here loads torch.
 """
 

@@ -12,11 +12,10 @@ from helpers.rankings import ranking_by, ranks_of, search_by
 from metasearch.config.measure import Measure
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError, NonFiniteError
-from metasearch.evaluation import search as searching
-from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation import evaluate as searching
+from metasearch.evaluation.evaluate import TOP, evaluate, search
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.evaluation.scores import Judgements
-from metasearch.evaluation.search import TOP, search
 
 CODES = ("ar", "de", "el")
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from metasearch.data.records import RetrievalData
+from metasearch.evaluation.evaluate import search
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.scores import Judgements, build_ranking
-from metasearch.evaluation.search import search
 
 
 def ranks_of(*questions):

@@ -34,10 +34,6 @@ def fact_table(study: Study) -> Table:
     facts = [run.facts for run in study.runs]
     described = [describe(run.config, run.rows) for run in study.runs]
     rows = {
-        "Task": study.task,
-        "Data fingerprint": study.data,
-        "Folds": _join(study.folds),
-        "Seeds": _join(study.seeds),
         "Runs": str(len(study.runs)),
         **{name.capitalize(): _join(_values(described, name), "; ") for name in _DESCRIBED},
         **{shown: _join(_values(facts, name)) for name, shown in _HARDWARE.items()},
