@@ -18,6 +18,7 @@ constant, and each is a mean over episodes:
 with q the distinct texts of the first column of Y, such as questions, c the texts of the others, and t all of them.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -31,6 +32,13 @@ from metasearch.algorithms.losses.base import cosines
 from metasearch.algorithms.sets import Prepared, vectors_of
 from metasearch.config.base import Contradiction, Count, Fraction, FrozenConfig, NonNegative, Positive, Rate
 from metasearch.episodes.episode import Episode
+
+log = logging.getLogger(__name__)
+
+WATCHED_STEPS = 10
+"""Outer steps after which a distillation term that is too small to teach is reported."""
+NEGLIGIBLE = 0.01
+"""Share of L_task below which the distillation term is reported."""
 
 
 class MAMLAlign(EpisodeLearner):
@@ -83,6 +91,8 @@ class MAMLAlign(EpisodeLearner):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._share = 0.0
+        self._shares: list[float] = []
         self._sums = torch.zeros(2, dtype=torch.float64)
         self._now = torch.zeros(2, dtype=torch.float64)
 
@@ -127,8 +137,8 @@ class MAMLAlign(EpisodeLearner):
         kd = values["kd"].mean() if "kd" in values else self._gap(teacher, values["student"].sum(), count)
         terms = {"task": task.item(), "kd": kd.item()}
         weight = self._weight(task, kd)
-        share = weight * terms["kd"] / terms["task"] if terms["task"] > 0 else 0.0
-        return OuterLoss(task + weight * kd, {**terms, "kd_share": share})
+        self._share = weight * terms["kd"] / terms["task"] if terms["task"] > 0 else 0.0
+        return OuterLoss(task + weight * kd, {**terms, "kd_share": self._share})
 
     def _gap(self, teacher: Tensor, student: Tensor, count: int) -> Tensor:
         """Return the paper's L_kd."""
@@ -144,8 +154,18 @@ class MAMLAlign(EpisodeLearner):
         return float(self.options.kd_share * of_task / of_kd) if of_kd else 0.0
 
     def after_step(self) -> None:
-        """Add the step's terms to the sums for `kd_share`."""
+        """Add the step's terms to the sums for `kd_share`; warn once if λ L_kd stays below 1 % of L_task."""
         self._sums += self._now
+        if len(self._shares) == WATCHED_STEPS:
+            return
+        self._shares.append(self._share)
+        largest = max(self._shares)
+        if len(self._shares) == WATCHED_STEPS and self.options.kd_weight and largest < NEGLIGIBLE:
+            log.warning(
+                f"MAML-Align: the distillation term is at most {largest:.2g} of the task loss in the first "
+                f"{WATCHED_STEPS} steps, too small to teach anything; raise options.kd_weight "
+                f"({self.options.kd_weight:g}) or options.inner_lr ({self.options.inner_lr:g})"
+            )
 
     def state(self) -> dict[str, Tensor]:
         """Return both terms' sums; `kd_share` computes λ from them."""
