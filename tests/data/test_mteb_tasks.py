@@ -76,6 +76,7 @@ def test_a_retrieval_task_has_graded_judgements_and_the_whole_corpus(task):
     assert [each.id for each in labels.questions] == ["q0", "q1"]
 
 
+@pytest.mark.slow
 def test_subsets_in_two_languages_are_told_apart_by_their_texts(task):
     relevant = {"q0": {"d0": 1}}
     data = {
@@ -125,6 +126,7 @@ def test_translations_are_read_from_the_language_that_all_subsets_share(task):
     assert [(p.source, p.target) for p in load_benchmark("mteb:Mine").data.pairs] == list(zip(EN, DE, strict=True))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_named(task, monkeypatch):
     task("STS", ["eng-Latn"], {"test": rows(sentence1=["a"], sentence2=["b"], score=[1.0])})
     with pytest.raises(ConfigError, match=r"mteb:STS71: mteb has no task 'STS71'\. Did you mean 'STS17'"):

@@ -64,6 +64,7 @@ def test_a_file_of_two_columns_and_files_aligned_by_rows(place):
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n\x00"), min_size=1).filter(str.strip)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(cells, cells), min_size=1, unique_by=lambda row: row[0].strip()))
 def test_any_text_is_found_again_in_a_tsv_file(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("files")
