@@ -163,8 +163,8 @@ def _rank(path: Path, asked: Mapping[int, Sequence[RunLine]], test: RetrievalDat
     questions, languages = questions_in_order(test), candidate_languages(test)
     judgements = Judgements.from_answers(questions, test)
     columns = {candidate.id: i for i, candidate in enumerate(test.candidates)}
-    size = int(languages.max()) + 1
-    above = np.zeros((len(judgements.columns), size), np.int64)
+    totals = np.bincount(languages)
+    above = np.zeros((len(judgements.columns), len(totals)), np.int64)
     found = [_columns(asked.get(number, ()), columns) for number in range(len(questions))]
     if lacking := sum(not len(own) for own in found):
         log.warning(
@@ -172,7 +172,7 @@ def _rank(path: Path, asked: Mapping[int, Sequence[RunLine]], test: RetrievalDat
         )
     for number, own in enumerate(found):
         rows = slice(judgements.offsets[number], judgements.offsets[number + 1])
-        above[rows] = _count_above(judgements.columns[rows], own, languages, size)
+        above[rows] = _count_above(judgements.columns[rows], own, languages, totals)
     depth = min(map(len, found))
     depth = min(depth, TOP) if depth else 0
     top = np.stack([own[:depth] for own in found])
@@ -189,13 +189,16 @@ def _columns(lines: Sequence[RunLine], columns: Mapping[str, int]) -> Indices:
     return np.array([columns[line.document] for line in lines], np.int64)
 
 
-def _count_above(relevant: Indices, ranked: Indices, languages: Indices, size: int) -> Indices:
+def _count_above(relevant: Indices, ranked: Indices, languages: Indices, totals: Indices) -> Indices:
     """Return how many candidates of each language rank above each relevant one, `(R, L)`; unranked ones come last."""
-    unranked = np.setdiff1d(np.arange(len(languages)), ranked)
-    last = np.isin(unranked, relevant)
-    order = np.concatenate([ranked, unranked[~last], unranked[last]])
-    place = np.argsort(order)
-    counted = np.zeros((len(order) + 1, size), np.int64)
+    found = np.isin(relevant, ranked)
+    # Only these need a place: sorting the whole pool for each question takes seconds in a pool of a million.
+    order = np.concatenate([ranked, relevant[~found]])
+    counted = np.zeros((len(order) + 1, len(totals)), np.int64)
     counted[1 + np.arange(len(order)), languages[order]] = 1
-    above: Indices = counted.cumsum(axis=0)[place[relevant]]
+    counted = counted.cumsum(axis=0)
+    by_column = np.argsort(order)
+    above: Indices = counted[by_column[np.searchsorted(order, relevant, sorter=by_column)]]
+    # Between the ranked candidates and the unranked relevant ones are all others.
+    above[~found] += totals - counted[-1]
     return above
