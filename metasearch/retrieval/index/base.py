@@ -21,6 +21,15 @@ Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
 
 
+class SearchError(ConfigError):
+    """A search with an argument that the index cannot serve: `param` names the argument, `code` the reason."""
+
+    def __init__(self, param: str, code: str, message: str) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
 @dataclass(frozen=True)
 class Hit:
     """A passage that was found, at the first of its places, with its similarity to the query."""

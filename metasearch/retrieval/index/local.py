@@ -15,7 +15,7 @@ from safetensors.numpy import load
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SourceFile
+from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SearchError, SourceFile
 from metasearch.retrieval.index.database import ARRAYS, FILE, ROW, Block, Database, read_state, require_index
 from metasearch.retrieval.index.exact_search import Groups, Quantised, Queries, processors, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
@@ -212,7 +212,8 @@ class LocalStore:
         if last and last[0] == key:
             return last[1]
         for language in sorted({tag for languages in groups for tag in languages} - self.languages.keys()):
-            raise ConfigError(f"no passage is in language '{language}'.{nearest(language, self.languages)}")
+            message = f"no passage is in language '{language}'.{nearest(language, self.languages)}"
+            raise SearchError("languages", "unknown_language", message)
         named = [tag for tags in groups for tag in set(tags or self.languages)]
         if len(set(named)) < len(named):
             raise ValueError(f"a language is in two groups {list(map(list, groups))}")
@@ -251,9 +252,11 @@ class LocalStore:
                 columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
         column = columns.get(name)
         if column is None:
-            raise ConfigError(f"no passage has the field '{name}'.{nearest(name, islice(columns, SHOWN))}")
+            message = f"no passage has the field '{name}'.{nearest(name, islice(columns, SHOWN))}"
+            raise SearchError("where", "unknown_field", message)
         if not len(column):
-            raise ConfigError(f"the field '{name}' has no text, number or boolean to filter by")
+            message = f"the field '{name}' has no text, number or boolean to filter by"
+            raise SearchError("where", "unknown_field", message)
         return column
 
     @cached_property

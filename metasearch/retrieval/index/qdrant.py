@@ -23,7 +23,7 @@ from metasearch.config.extras import import_extra
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores
+from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError
 from metasearch.retrieval.index.bm25 import Words
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
@@ -146,9 +146,8 @@ class QdrantStore:
         if not np.isfinite(vectors).all():
             raise NonFiniteError("the vector of a query is not finite")
         if expanded and not self.state["expanded"]:
-            raise ConfigError(
-                f"{self.folder} has no expanded vectors; call metasearch index --expand --to {self.folder}"
-            )
+            message = f"{self.folder} has no expanded vectors; call metasearch index --expand --to {self.folder}"
+            raise SearchError("expand", "cannot_expand", message)
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:
@@ -187,7 +186,8 @@ class QdrantStore:
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")
         for language in sorted(set(languages) - self.languages.keys()):
-            raise ConfigError(f"no passage is in language '{language}'.{nearest(language, self.languages)}")
+            message = f"no passage is in language '{language}'.{nearest(language, self.languages)}"
+            raise SearchError("languages", "unknown_language", message)
         models, conditions = self._models, [self._condition(Condition.parse(text)) for text in where]
         if languages:
             tags = models.MatchAny(any=sorted(set(languages)))
@@ -208,7 +208,7 @@ class QdrantStore:
         """Return a condition as Qdrant takes it, with the meaning that it has in a local index (`Column`)."""
         if condition.name not in self.state["fields"]:
             near = nearest(condition.name, self.state["fields"])
-            raise ConfigError(f"no passage has the field '{condition.name}'.{near}")
+            raise SearchError("where", "unknown_field", f"no passage has the field '{condition.name}'.{near}")
         models, number = self._models, condition.number
         if condition.operator in _BOUNDS:
             bound = models.Range(**{_BOUNDS[condition.operator]: number})

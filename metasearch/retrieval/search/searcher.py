@@ -18,7 +18,7 @@ from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import ALPHA, expanded, merged
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index.base import Hit, Rows, Scores
+from metasearch.retrieval.index.base import Hit, Rows, Scores, SearchError
 from metasearch.retrieval.index.bm25 import Bm25, fuse
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
@@ -105,9 +105,11 @@ class Searcher:
             return []
         if rerank:
             if self.reranker is None:
-                raise ConfigError("there is no reranker; name a cross-encoder with --rerank MODEL")
+                message = "there is no reranker; name a cross-encoder with --rerank MODEL"
+                raise SearchError("rerank", "cannot_rerank", message)
             if rerank < top:
-                raise ConfigError(f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more")
+                message = f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more"
+                raise SearchError("rerank", "cannot_rerank", message)
             how = {"languages": languages, "hybrid": hybrid, "expand": expand, "balance": balance, "where": where}
             first = self.search(queries, top=rerank, **how)
             return [self._rerank(query, hits)[:top] for query, hits in zip(queries, first, strict=True)]
@@ -186,18 +188,17 @@ def expand_store(store: LocalStore) -> None:
     """Give a store the second vectors of its passages, from their cache if possible.
 
     Raises:
-        ConfigError: the index has more than `MOST_EXPANDED` passages, or passages of one language alone.
+        SearchError: the index has more than `MOST_EXPANDED` passages, or passages of one language alone.
     """
     if store.expanded:
         return
     if len(store) > MOST_EXPANDED:
-        raise ConfigError(
-            f"expansion compares all passages with each other, at most {MOST_EXPANDED:,}; the index has {len(store):,}"
-        )
+        most = f"expansion compares all passages with each other, at most {MOST_EXPANDED:,}"
+        raise SearchError("expand", "cannot_expand", f"{most}; the index has {len(store):,}")
     known = [tag for tag in store.languages if tag != UNKNOWN]
     if len(known) < 2:
         there = f"here all are in {known[0]}" if known else "here none has a known language"
-        raise ConfigError(f"expansion needs passages in several languages; {there}")
+        raise SearchError("expand", "cannot_expand", f"expansion needs passages in several languages; {there}")
     if UNKNOWN in store.languages:
         log.warning("not expanded, language unknown: %s passages", f"{store.languages[UNKNOWN]:,}")
     key = hashlib.sha256(json.dumps([3, ALPHA, store.contents]).encode()).hexdigest()

@@ -124,6 +124,8 @@ def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard
     app.add_api_route("/index", service.index)
     app.add_api_route("/health", _health)
     app.add_api_route("/health/live", _live)
+    for path, endpoint in (("/health", _health), ("/health/live", _live)):
+        app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
     app.add_route("/metrics", _metrics, include_in_schema=False)
     app.add_route("/", _page, include_in_schema=False)
     app.add_route("/favicon.ico", _icon, include_in_schema=False)

@@ -16,7 +16,7 @@ from metasearch.config.index import RERANK_TOP, RankingSettings, SearchSettings
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError
-from metasearch.retrieval.index.base import Hit
+from metasearch.retrieval.index.base import Hit, SearchError
 from metasearch.retrieval.search.searcher import QUERY, Searcher
 from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.batching import Batcher
@@ -203,6 +203,8 @@ class Service:
             if not gone.done() or gone.cancelled():  # the server stops
                 raise
             raise RequestError(499, "client_gone", "the client has closed the connection") from None
+        except SearchError as error:
+            raise RequestError(422, error.code, f"{error.param}: {error}", error.param) from None
         except ConfigError as error:
             raise RequestError(422, "invalid_body", str(error)) from None
         except MetasearchError as error:

@@ -76,6 +76,28 @@ def test_a_wrong_body_is_refused(served, path, content, status, says):
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("languages", ["dee"], "unknown_language"),
+        ("where", ["price<10"], "unknown_field"),
+        ("rerank", True, "cannot_rerank"),
+        ("top", 21, "invalid_top"),
+        ("rerank", 101, "invalid_rerank"),
+    ],
+)
+def test_a_refused_search_names_its_key_and_the_reason(served, key, value, code):
+    status, answer = served.post(SEARCH, {"query": "a", key: value})
+    assert (status, answer["error"]["param"], answer["error"]["code"]) == (422, key, code)
+    assert answer["error"]["message"].startswith(f"{key}: ")
+
+
+@pytest.mark.parametrize("path", ["/health", "/health/live"])
+def test_probes_may_ask_for_the_head_alone(served, path):
+    status, _, body = served.send("HEAD", path)
+    assert (status, body) == (200, b"")
+
+
+@pytest.mark.parametrize(
     ("schema", "path", "body"),
     [
         (schemas.EmbeddingsRequest, EMBED, {"input": "a"}),

@@ -46,8 +46,8 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     monkeypatch.setattr(search_module, "MOST_EXPANDED", 1)
     monkeypatch.setattr(searcher.store, "expanded", None)
     status, answer = served.post("/search", {"query": query, "expand": True})
-    assert (status, answer["error"]["code"]) == (422, "invalid_body")
-    assert answer["error"]["message"].startswith("expansion compares all passages with each other, at most 1")
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (422, "cannot_expand", "expand")
+    assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")
 
 
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
