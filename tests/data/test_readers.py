@@ -134,13 +134,24 @@ def test_labelled_rows_without_ids_are_translations_line_by_line():
     assert [(q.id, q.language) for q in data.questions] == [(str(n), code) for code in ("de", "el") for n in (1, 2, 3)]
 
 
-def test_a_sentence_and_a_labelled_answer_have_different_ids(tmp_path):
+def test_equal_ids_of_a_sentence_and_a_labelled_answer_are_an_error(tmp_path):
     sentences = {"sentences": ["One.", "Two."], "questions": [{"question": "A?", "answer": 0, "id": "a"}]}
     labelled = {"question": "B?", "answer": "Three.", "id": "1_0"}
     for language in ("de", "el"):
         (tmp_path / f"{language}.jsonl").write_text(f"{json.dumps(sentences)}\n{json.dumps(labelled)}\n")
+    with pytest.raises(DataError, match=r"de\.jsonl:2: duplicate id 'de_1_0', first in .*de\.jsonl:1"):
+        read("jsonl-labelled", tmp_path)
+
+
+def test_candidates_of_sentences_and_of_labelled_rows_are_in_file_order(tmp_path):
+    sentences = {"sentences": ["Two.", "Three."], "questions": [{"question": "B?", "answer": 1, "id": "b"}]}
+    first, last = ({"question": f"{uid}?", "answer": answer, "id": uid} for uid, answer in (("a", "One."), ("c", "Four.")))
+    for language in ("de", "el"):
+        (tmp_path / f"{language}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in (first, sentences, last)))
     found = candidates(read("jsonl-labelled", tmp_path), "de")
-    assert [candidate.id for candidate in found] == ["de_1_0", "de_1_1", "de:1_0"]
+    assert [(c.id, c.shown, c.answers) for c in found] == [
+        ("de_a", "One.", ("a",)), ("de_2_0", "Two.", ()), ("de_2_1", "Three.", ("b",)), ("de_c", "Four.", ("c",)),
+    ]  # fmt: skip
 
 
 def test_an_article_that_one_language_alone_names_is_no_other_article(tmp_path, caplog):
@@ -164,7 +175,7 @@ def test_csv_rows_have_context_ids_and_articles():
         Question("nile", "de", 'Wohin fließt "der Nil"?', "river"),
     )
     text = "Die Königin, allein. Bienen leben im Stock."
-    assert data.candidates[0] == Candidate("de:queen", "de", text, "bee", ("queen",), "Die Königin, allein.")
+    assert data.candidates[0] == Candidate("de_queen", "de", text, "bee", ("queen",), "Die Königin, allein.")
 
 
 def test_csv_pairs_have_languages_by_file_name_and_groups_by_column():

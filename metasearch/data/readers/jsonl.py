@@ -120,9 +120,9 @@ class _Corpus:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.questions: list[Question] = []
-        self.sentences: list[Candidate] = []
-        self.labelled: dict[tuple[str, ...], tuple[Candidate, list[str]]] = {}
-        """Language, article and text of an answer → candidate, and the questions that it answers."""
+        self.candidates: dict[tuple[str, ...], tuple[Candidate, list[str], str]] = {}
+        """Id of a sentence, or language, article and text of an answer → candidate, the questions that it answers, and
+        file and line that it was first read from."""
         self.placed: dict[str, dict[str, str]] = {}
         """Language → questions without an id: their number among others, and the line of each."""
 
@@ -159,17 +159,17 @@ class _Corpus:
         context = " ".join(row.sentences)
         for i, (sentence, ids) in enumerate(zip(row.sentences, answered, strict=True)):
             uid = f"{language}_{name}_{i}"
-            self.sentences.append(Candidate(uid, language, f"{sentence} {context}", group, tuple(ids), sentence))
+            self.candidates[uid,] = Candidate(uid, language, f"{sentence} {context}", group, (), sentence), ids, where
 
     def add_labelled(self, row: _Labelled, where: str, language: str, number: str) -> None:
         uid = self._id(row.id, number, language, where)
         group = row.article or uid
         self.questions.append(Question(uid, language, row.question, group))
         text = f"{row.answer} {row.context}".strip()
-        # By article, too: the same answer in two articles must not join their groups. The colon makes the id another
-        # one than any of a sentence.
-        candidate = Candidate(f"{language}:{uid}", language, text, group, (), row.answer)
-        self.labelled.setdefault((language, row.article or "", text), (candidate, []))[1].append(uid)
+        candidate = Candidate(f"{language}_{uid}", language, text, group, (), row.answer)
+        # By article, too: the same answer in two articles must not join their groups.
+        _, answered, _ = self.candidates.setdefault((language, row.article or "", text), (candidate, [], where))
+        answered.append(uid)
 
     def _id(self, given: str | None, place: str, language: str, where: str) -> str:
         """Return a question's id, by default its position."""
@@ -180,8 +180,10 @@ class _Corpus:
     def data(self) -> RetrievalData:
         """Return what was collected; see `joined`."""
         self._check_places()
-        answers = (replace(candidate, answers=tuple(ids)) for candidate, ids in self.labelled.values())
-        return joined(self.questions, [*self.sentences, *answers])
+        require_unique((candidate.id, where) for candidate, _, where in self.candidates.values())
+        return joined(
+            self.questions, [replace(candidate, answers=tuple(ids)) for candidate, ids, _ in self.candidates.values()]
+        )
 
     def _check_places(self) -> None:
         """Warn about questions without id, aligned by position; `DataError` if a language has no question there."""
