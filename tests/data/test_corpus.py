@@ -262,13 +262,16 @@ def test_a_table_without_such_columns_is_refused(tmp_path):
 
 
 def as_on_the_hub(folder):
-    """Write a data set with a folder for each pair of languages, in shards and splits."""
+    """Write a data set with a folder for each pair of languages, in shards and splits, as links to blobs."""
     for code, german in (("de", GERMAN), ("fr", ("un", "deux"))):
         (folder / f"en-{code}").mkdir(parents=True)
         for i in (0, 1):
             name = f"en-{code}/train-0000{i}-of-00002.parquet"
             table(folder / name, english=ENGLISH[i : i + 1], non_english=german[i : i + 1])
         table(folder / f"en-{code}" / "dev-00000-of-00001.parquet", english=["three"], non_english=["drei"])
+    (folder.parent / "blobs").mkdir()
+    for number, path in enumerate(sorted(folder.rglob("*.parquet"))):
+        path.symlink_to(path.replace(folder.parent / "blobs" / f"{number:064x}"))
 
 
 def test_a_data_set_of_the_hub_is_read_by_its_name(tmp_path, monkeypatch):

@@ -49,3 +49,19 @@ def test_a_cut_gzip_file_is_named_with_the_line_it_ends_at(folder, kept):
     error = failing(path)
     assert error.startswith(f"{path / 'en-de.tsv.gz'}: damaged gzip file after line ")
     assert int(error.split("after line ")[1].split(":")[0]) > 1000
+
+
+@pytest.mark.parametrize("name", ["en-de.tsv.zst", "TED-en-de-train.jsonl.xz", "X.de-en.de.bz2"])
+def test_text_in_a_compressed_form_that_is_not_read_is_named(folder, name):
+    path = folder(**{"en-fr.tsv": LINE, name: b"packed"})
+    suffix = (path / name).suffix
+    expected = f"{path / name}: {suffix} files cannot be read; decompress it, or compress it with gzip"
+    assert failing(path) == failing(path / name) == expected
+    assert read_corpus([path], CorpusSettings(languages=("fr",))).counts == {"fr": 1}
+
+
+def test_a_missing_side_is_an_error_only_where_it_is_needed(folder):
+    path = folder(**{"X.de-en.de": "eins\n", "en-fr.tsv": LINE})
+    missing = f"{path / 'X.de-en.de'}: its other side is missing; expected X.de-en.en or X.de-en.en.gz beside it"
+    assert failing(path) == failing(path, only=("X",)) == missing
+    assert read_corpus([path], CorpusSettings(languages=("fr",))).counts == {"fr": 1}

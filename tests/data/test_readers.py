@@ -145,7 +145,8 @@ def test_equal_ids_of_a_sentence_and_a_labelled_answer_are_an_error(tmp_path):
 
 def test_candidates_of_sentences_and_of_labelled_rows_are_in_file_order(tmp_path):
     sentences = {"sentences": ["Two.", "Three."], "questions": [{"question": "B?", "answer": 1, "id": "b"}]}
-    first, last = ({"question": f"{uid}?", "answer": answer, "id": uid} for uid, answer in (("a", "One."), ("c", "Four.")))
+    first = {"question": "A?", "answer": "One.", "id": "a"}
+    last = {"question": "C?", "answer": "Four.", "id": "c"}
     for language in ("de", "el"):
         (tmp_path / f"{language}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in (first, sentences, last)))
     found = candidates(read("jsonl-labelled", tmp_path), "de")

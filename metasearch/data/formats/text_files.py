@@ -19,6 +19,8 @@ from metasearch.errors import DataError
 from metasearch.io import near, require_file
 
 PACKED = ".gz"
+NOT_READ = (".zst", ".xz", ".bz2")
+"""Suffixes of compressed files that cannot be read."""
 LONGEST_ROW = 2**24
 """Bytes of a line, and characters of a cell of a CSV, at most."""
 
@@ -34,6 +36,11 @@ def unpacked(name: str) -> str:
 def suffix_of(path: Path) -> str:
     """Return what a file's name ends in, without `.gz`: `.csv` for `pairs.csv.gz`."""
     return Path(unpacked(path.name)).suffix.lower()
+
+
+def not_read_error(path: Path) -> DataError:
+    """Return the error for a file with a suffix of `NOT_READ`."""
+    return DataError(f"{path}: {path.suffix} files cannot be read; decompress it, or compress it with gzip")
 
 
 @contextmanager

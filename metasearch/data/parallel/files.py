@@ -22,7 +22,7 @@ from metasearch.config.distillation import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
 from metasearch.data.formats.blank import blank, normalise
 from metasearch.data.formats.rows import STATE, missing_column, read_rows
-from metasearch.data.formats.text_files import PACKED, byte_lines, unpacked
+from metasearch.data.formats.text_files import NOT_READ, PACKED, byte_lines, not_read_error, unpacked
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
@@ -107,7 +107,7 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part 
     paths: tuple[Path, ...] = (path,)
     if sides:
         paths = tuple(path.with_name(f"{stem}.{code}") for code in pair.written)
-    first = pair.languages[1] != pivot
+    first = pair.languages[0] == pivot or pair.languages[1] != pivot
     step = 1 if first else -1
     source, target = pair.languages[::step]
     columns = pair.written[::step] if table else ()
@@ -179,12 +179,14 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
             place, corpus = fetch(path.as_posix()), path.parts[1]
         for below in _walk(place):
             part = recognise(below, settings.pivot, corpus)
-            if below == place and part is None:
-                raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
+            if part is None:
+                _require_no_text(below, settings, named=below == place)
             if part is None or (below != place and part.split != "train"):
                 ignored.append(str(below))
-            else:
-                parts.append(replace(part, paths=_sides(below, part.paths)) if len(part.paths) == 2 else part)
+                continue
+            if len(part.paths) == 2 and _is_wanted(part, settings):
+                part = replace(part, paths=_sides(below, part.paths))
+            parts.append(part)
     if not parts:
         where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
@@ -198,6 +200,22 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
                 f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
             )
     return _chosen(parts, "language", settings.languages), tuple(ignored)
+
+
+def _is_wanted(part: Part, settings: CorpusSettings) -> bool:
+    """Return whether the settings choose a part's corpus and language, or all."""
+    corpora, languages = settings.only, settings.languages
+    return (not corpora or part.corpus in corpora) and (not languages or part.language in languages)
+
+
+def _require_no_text(path: Path, settings: CorpusSettings, named: bool) -> None:
+    """Raise `DataError` for an unknown name if the user `named` the file, or if it is text in an unread compression."""
+    if path.suffix in NOT_READ:
+        part = recognise(path.with_suffix(""), settings.pivot)
+        if part and part.split == "train" and _is_wanted(part, settings):
+            raise not_read_error(path)
+    if named:
+        raise DataError(f"{path}: not named as parallel text; {EXPECTED}")
 
 
 def _sides(path: Path, names: Sequence[Path]) -> tuple[Path, ...]:
@@ -225,17 +243,25 @@ def _chosen(parts: list[Part], key: str, values: Sequence[str]) -> list[Part]:
 
 def _merge(parts: Sequence[Part]) -> list[Part]:
     """Return each part once, with all shards of a table: both sides of a Moses pair lead to it, and equal paths."""
-    merged: dict[str, Part] = {}
+    merged: dict[Path, Part] = {}
     for part in parts:
-        # A packed and an unpacked copy of a text share this key, and then differ in their paths.
-        key = unpacked(str(part.path.resolve()))
-        other = merged.setdefault(_SHARD.sub("", key) if part.columns else key, part)
-        known = {path.resolve() for path in other.paths}
-        if part.columns and key not in {unpacked(str(path)) for path in known}:
-            merged[_SHARD.sub("", key)] = replace(other, paths=(*other.paths, part.path))
-        elif not known.issuperset(path.resolve() for path in part.paths):
+        # A packed and an unpacked copy of a text share this key, and then differ in their paths. Only the folder is
+        # resolved: shards from the hub are links to files whose names are hashes.
+        name = unpacked(part.path.name)
+        key = part.path.parent.resolve() / (_SHARD.sub("", name) if part.columns else name)
+        other = merged.setdefault(key, part)
+        if part.columns and name not in {unpacked(path.name) for path in other.paths}:
+            merged[key] = replace(other, paths=(*other.paths, part.path))
+        elif not _resolved(other).issuperset(_resolved(part)):
             raise DataError(f"{other.path} and {part.path}: the same text, compressed and plain; remove one")
-    return list(merged.values())
+    distinct: dict[frozenset[Path], Part] = {}
+    for part in merged.values():
+        distinct.setdefault(_resolved(part), part)
+    return list(distinct.values())
+
+
+def _resolved(part: Part) -> frozenset[Path]:
+    return frozenset(path.resolve() for path in part.paths)
 
 
 def _walk(path: Path) -> Iterator[Path]:

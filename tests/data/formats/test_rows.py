@@ -166,3 +166,10 @@ def test_a_dataset_with_several_splits_asks_which(tmp_path):
 def test_what_are_no_rows_is_said(rows):
     with pytest.raises(DataError, match="expected a list of dicts, a DataFrame, a Dataset or a path; got"):
         list(read_rows(rows))
+
+
+def test_a_shard_in_a_compressed_form_that_is_not_read_is_named(tmp_path):
+    path, _ = in_hub_folder(tmp_path)
+    (path / "data" / "train-00002-of-00003.jsonl.zst").write_bytes(b"packed")
+    with pytest.raises(DataError, match=r"train-00002-of-00003\.jsonl\.zst: \.zst files cannot be read; decompress it"):
+        list(read_rows(path))
