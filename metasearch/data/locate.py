@@ -38,7 +38,7 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     folder = max(_folders(root), key=lambda each: len(_present(each, expected)))
     missing = sorted(set(expected) - _present(folder, expected), key=expected.index)
     if len(missing) == len(expected):
-        raise DataError(f"{origin}: no files of task '{task.task}'.\n{source}")
+        raise DataError(f"{origin}: no files of task '{task.task}'{near(folder / missing[0]) or '.'}\n{source}")
     if missing and not task.partial:
         raise DataError(f"{folder}: missing {', '.join(missing)}{near(folder / missing[0]) or '.'}\n{source}")
     return folder

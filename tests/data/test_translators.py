@@ -138,6 +138,24 @@ def test_a_damaged_cache_is_an_error_that_names_it(place):
         translations(program(place), ["a"], "en", "de")
 
 
+def test_a_damaged_translation_is_made_again_with_a_warning(place, caplog):
+    first = translations(program(place), ["a", "b"], "en", "de")
+    (path,) = cache_folder().glob("*.sqlite")
+    content = path.read_bytes()
+    assert content.count(b"de A") == 1
+    path.write_bytes(content.replace(b"de A", b"de X"))
+    assert translations(program(place), ["a", "b"], "en", "de") == first
+    assert f"{path}: checksum mismatch of 1 translations; they are not used" in caplog.messages
+    assert calls(place) == 2
+
+
+def test_translations_that_are_missing_name_the_file_and_the_nearest_one(tmp_path):
+    (tmp_path / "en-zh_cn.tsv").write_text("one\tyi\n")
+    expected = r"en-zh-CN\.tsv: the translations cannot be read: No such file .*\. Did you mean 'en-zh_cn\.tsv'\?$"
+    with pytest.raises(DataError, match=expected):
+        Files(Files.Options(), Places(tmp_path, tmp_path)).fingerprint("en", "zh-CN")
+
+
 def test_a_program_that_takes_too_long_is_ended_with_what_it_began(place):
     # The child of the child holds the output open.
     source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"

@@ -17,12 +17,18 @@ from metasearch.data.translate import rows
 from metasearch.data.translate.rows import TrainedArm
 from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.io import cache_folder, fingerprint_of
+from metasearch.io import cache_folder, fingerprint_of, sha256_of_bytes
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 1000
 """Texts in one call of a translator, whose translations are in the cache all or not at all."""
+
+
+# SQLite does not notice damage within a text.
+_CREATE = (
+    "CREATE TABLE IF NOT EXISTS translations (text TEXT PRIMARY KEY, translation TEXT NOT NULL, sha256 TEXT NOT NULL)"
+)
 
 
 def translations(translator: Translator, texts: Sequence[str], source: str, target: str) -> dict[str, str]:
@@ -36,8 +42,13 @@ def translations(translator: Translator, texts: Sequence[str], source: str, targ
         path.parent.mkdir(parents=True, exist_ok=True)
         # Processes that want the same texts would translate them twice, and some translators differ each time.
         with FileLock(path.with_suffix(".lock")), closing(sqlite3.connect(path)) as cache:
-            cache.execute("CREATE TABLE IF NOT EXISTS translations (text TEXT PRIMARY KEY, translation TEXT NOT NULL)")
-            known: dict[str, str] = dict(cache.execute("SELECT text, translation FROM translations"))
+            cache.execute(_CREATE)
+            stored = list(cache.execute("SELECT text, translation, sha256 FROM translations"))
+            known = {
+                text: translation for text, translation, sha256 in stored if sha256 == _checksum(text, translation)
+            }
+            if damaged := len(stored) - len(known):
+                log.warning("%s: checksum mismatch of %d translations; they are not used", path, damaged)
             missing = [text for text in distinct if text not in known]
             if missing:
                 counts = f"{len(missing)} of {len(distinct)}"
@@ -45,11 +56,18 @@ def translations(translator: Translator, texts: Sequence[str], source: str, targ
             for start in range(0, len(missing), AT_ONCE):
                 new = _translated(translator, missing[start : start + AT_ONCE], source, target)
                 with cache:
-                    cache.executemany("INSERT INTO translations VALUES (?, ?)", new.items())
+                    cache.executemany(
+                        "INSERT OR REPLACE INTO translations VALUES (?, ?, ?)",
+                        [(*pair, _checksum(*pair)) for pair in new.items()],
+                    )
                 known |= new
     except (OSError, sqlite3.Error) as error:
         raise EncoderError(f"the cache {path} cannot be used: {error}; delete it if it is damaged") from error
     return {text: known[text] for text in distinct}
+
+
+def _checksum(text: str, translation: str) -> str:
+    return sha256_of_bytes(f"{text}\0{translation}".encode())
 
 
 def _translated(translator: Translator, texts: list[str], source: str, target: str) -> dict[str, str]:

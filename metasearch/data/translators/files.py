@@ -13,7 +13,7 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import suffix_of, table_rows, with_line_feeds
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
-from metasearch.io import digest, fingerprint_of
+from metasearch.io import digest, fingerprint_of, near
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,8 @@ class Files:
         try:
             return fingerprint_of([["files", *map(digest, self._files(source, target))]])
         except OSError as error:
-            raise DataError(f"{error.filename}: the translations cannot be read: {error.strerror}") from None
+            hint = near(Path(error.filename))
+            raise DataError(f"{error.filename}: the translations cannot be read: {error.strerror}{hint}") from None
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations; `DataError` where a file is missing or damaged, or has not all of them."""
