@@ -187,9 +187,10 @@ def _require_whole_texts(options: DistillOptions) -> None:
         raise ConfigError(
             f"options.output: {options.output} of a translation have no counterpart; set options.target: own"
         )
-    for name, value in (("contrast", options.contrast), ("dimensions", list(options.dimensions))):
-        if value not in ("none", []):
-            raise ConfigError(f"options.{name}: {value!r} is over sentences, options.output is not")
+    if options.contrast != "none":
+        raise ConfigError(f"options.contrast: '{options.contrast}' is over sentences, options.output is not")
+    if options.dimensions:
+        raise ConfigError(f"options.dimensions: {list(options.dimensions)} is over sentences, options.output is not")
 
 
 # Similarities of truncated embeddings (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).

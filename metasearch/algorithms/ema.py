@@ -97,12 +97,15 @@ class EMA(TextLearner):
         """Move the teacher towards the student: ξ becomes (1 − share) ξ + share θ."""
         self.step += 1
         moved = share(self.step, self.total, self.options)
-        # A share of 0, as with τ = 1, is not worth a pass over all weights.
-        for name, exact in self._exact.items() if moved else ():
+        if moved == 0:
+            return  # as with τ = 1, which is not worth a pass over all weights
+        for name, exact in self._exact.items():
             # In parts, as a large table in float64 would be gigabytes.
-            parts = (torch.split(weight.detach().view(-1), _PART) for weight in (*self._pairs[name], exact))
-            for student, teacher, part in zip(*parts, strict=True):
-                teacher.copy_(part.lerp_(student.to(part), moved))
+            student, teacher, average = (
+                torch.split(weight.detach().view(-1), _PART) for weight in (*self._pairs[name], exact)
+            )
+            for now, rounded, part in zip(student, teacher, average, strict=True):
+                rounded.copy_(part.lerp_(now.to(part), moved))
 
     def state(self) -> dict[str, Tensor]:
         """Return the teacher in float64, and k."""

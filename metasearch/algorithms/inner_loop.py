@@ -144,24 +144,32 @@ class BuiltinMAML:
 
     def clone(self) -> "BuiltinMAML":
         """Return a differentiable copy."""
-        return BuiltinMAML(
-            _replaced(self.module, {p: p.clone() for p in self.module.parameters()}), self.lr, self.first_order
-        )
+        clones = {p: p.clone() for p in self.module.parameters()}
+        return BuiltinMAML(_replaced(self.module, clones), self.lr, self.first_order)
 
     def adapt(self, loss: Tensor) -> None:
         """Take one gradient step; weights that the loss does not depend on keep their value."""
-        free, graph = [p for p in self.module.parameters() if p.requires_grad], not self.first_order
-        found = dict(zip(free, torch.autograd.grad(loss, free, None, graph, graph, allow_unused=True), strict=True))
-        self.module = builtin_update(self.module, self.lr, [found.get(p) for p in self.module.parameters()])
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        second_order = not self.first_order
+        gradients = torch.autograd.grad(
+            loss, trained, retain_graph=second_order, create_graph=second_order, allow_unused=True
+        )
+        gradient_of = dict(zip(trained, gradients, strict=True))
+        self.module = builtin_update(self.module, self.lr, [gradient_of.get(p) for p in self.module.parameters()])
 
 
 def builtin_update(model: nn.Module, lr: float, grads: list[Tensor | None]) -> nn.Module:
     """Return a copy of a module after one gradient step."""
-    return _replaced(model, {p: p if g is None else p - lr * g for p, g in zip(model.parameters(), grads, strict=True)})
+    pairs = zip(model.parameters(), grads, strict=True)
+    return _replaced(model, {p: p - lr * gradient for p, gradient in pairs if gradient is not None})
 
 
 def _replaced(module: nn.Module, tensors: dict[Any, Tensor]) -> nn.Module:
+    """Return a copy of a module with other tensors for some parameters; the copy shares everything else."""
     made = copy(module)
+    # By way of `__dict__`: a module refuses plain tensors as its parameters. Names without a parameter have None.
     made.__dict__["_parameters"] = {name: tensors.get(p, p) for name, p in module._parameters.items()}
-    made.__dict__["_modules"] = {name: m and _replaced(m, tensors) for name, m in module._modules.items()}
+    made.__dict__["_modules"] = {
+        name: None if child is None else _replaced(child, tensors) for name, child in module._modules.items()
+    }
     return made

@@ -97,7 +97,7 @@ class Loss(BaseModel):
         name: name of the loss, or of several, of which the first that fits a task's examples is taken; None takes
             `triplet` for triplets, and `cosine-mse` for scored pairs.
         margin: margin of a triplet loss; it also separates the classes of graded negatives, whatever the loss.
-        distance: distance of a triplet loss; see `metasearch.algorithms.losses.triplet`.
+        distance: distance of a triplet loss; see `metasearch.algorithms.losses.paper`.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)

@@ -183,10 +183,7 @@ class ProcessGroup:
 
     def _swapped(self, gradient: Gradient, parameters: Sequence[Tensor], other: int) -> Gradient:
         """Exchange gradients with another process; return its gradient."""
-        # What it has of each parameter: some rows, all, or nothing.
-        kinds = self._each(
-            [one if one is None else one.indices()[0].cpu() if one.is_sparse else "all" for one in gradient]
-        )
+        kinds = self._each([_rows_on_cpu(one) for one in gradient])
         theirs: Gradient = []
         for kind, parameter in zip(kinds[other], parameters, strict=True):
             shape = (len(kind), *parameter.shape[1:]) if isinstance(kind, Tensor) else parameter.shape
@@ -201,6 +198,13 @@ class ProcessGroup:
             of_rows(one, kind.to(one.device), parameter.shape) if isinstance(kind, Tensor) and one is not None else one
             for one, kind, parameter in zip(theirs, kinds[other], parameters, strict=True)
         ]
+
+
+def _rows_on_cpu(gradient: Tensor | None) -> Tensor | str | None:
+    """Return the rows of a sparse gradient, `all` for a dense one, and None without gradient."""
+    if gradient is None:
+        return None
+    return gradient.indices()[0].cpu() if gradient.is_sparse else "all"
 
 
 SINGLE_PROCESS = ProcessGroup()

@@ -153,7 +153,7 @@ def rows_or_all(parameter: Tensor) -> Tensor:
     assert parameter.grad is not None
     if not parameter.grad.is_sparse:
         return parameter.grad
-    parameter.grad = parameter.grad.coalesce()  # as it is already, unless two were added on a GPU
+    parameter.grad = parameter.grad.coalesce()  # as it is already, unless a learner has a sparse layer
     return parameter.grad.values()
 
 

@@ -1,6 +1,7 @@
-"""Terms that align questions with translations: worked out, written by hand, and by every learner and both engines."""
+"""Terms that align questions with translations: worked out, written by hand, and in the training."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call
 
+from helpers.gradients import Case, encoder_of, error, on_both, outer
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
 from helpers.small import SmallEncoder
 from metasearch.algorithms.losses.base import EmbeddedSet
@@ -18,6 +20,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Candidate, Question
 from metasearch.episodes.episode import TRIPLET_ROLES, Episode, LabelledSet, Triplet
+from metasearch.training.outer_gradients import OuterGradients
 
 ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7}
 """Texts as angles on the unit circle, so that every cosine is that of a difference."""
@@ -193,7 +196,7 @@ def settings(align):
 
 @pytest.mark.parametrize(("align", "first_order"), [("none", False), ("infonce", True), ("jsd", False)])
 def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_order):
-    """Two inner steps on the support, in float64; `learned` holds the fast gradient to the reference, too."""
+    """Two inner steps on the support, in float64."""
     encoder, episodes, rate = SmallEncoder(), [translated("a", 4), translated("b", 3)], 0.6
     start = weights_of(encoder.embedder)
 
@@ -214,3 +217,21 @@ def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_or
     assert total == pytest.approx(by_hand_outer(first_order).item(), rel=1e-10)
     assert_same(gradient, gradients(by_hand_outer(first_order), start), 1e-10)
     assert distance(gradient, gradients(by_hand_outer(not first_order), start)) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("learner", "family", "align"), [("fine-tune", "mpnet", "jsd"), ("maml", "xlm-roberta", "infonce")]
+)
+def test_the_training_has_the_same_gradient_as_the_formula_also_in_shards(learner, family, align):
+    """To 1e-10 in float64, and not that of the loss without the term."""
+    case = Case(learner, "translated")
+    aligned = case.learn(encoder_of(family), Loss(name="infonce", align=align), inner_steps=2)
+    episodes = case.episodes()
+    plain, whole = on_both(aligned, episodes)
+    cut = outer(aligned, episodes, partial(OuterGradients(aligned.encoder), shards=2))
+    for found in (whole, cut):
+        assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-10)
+        assert error(found, plain) < 1e-10
+    without = outer(case.learn(encoder_of(family), Loss(name="infonce"), inner_steps=2), episodes)
+    assert error(without, plain) > 1e-3

@@ -86,3 +86,16 @@ def test_the_state_by_name_goes_on_to_the_same_bits(kind, exempt):
     assert same(resumed, whole)
     assert not same(forgetful, whole)
     assert {name.split("/")[0] for name in kept} == set(SHAPES)
+
+
+def test_a_gradient_of_rows_is_taken_as_the_whole_one():
+    """A row without a gradient decays and goes on by its momentum, and the norms are of the layer."""
+    rowwise, whole = parameters(), parameters()
+    optimizers = [LARS(weights.values(), lr=0.5, weight_decay=0.2, trust=0.05) for weights in (rowwise, whole)]
+    for i in range(3):
+        gradients = drawn(i + 1)
+        gradients["table"][[0, 2, 3, i + 4]] = 0
+        take(optimizers[1], whole, gradients)
+        take(optimizers[0], rowwise, {**gradients, "table": gradients["table"].to_sparse(1)})
+        assert rowwise["table"].grad.is_sparse
+    assert same(rowwise, whole)

@@ -98,11 +98,13 @@ def _in_runs(inner: Callable[..., Tensor], qkv: Sequence[Tensor], spans: Spans, 
     """Attend in one call per run of texts with equal length; only results are copied."""
     sizes = [count * length for count, length in spans]
     outputs = []
-    for (count, length), *run in zip(spans, *(torch.split(tensor[0], sizes, dim=1) for tensor in qkv), strict=True):
+    parts = [torch.split(tensor[0], sizes, dim=1) for tensor in qkv]
+    for (count, length), *run in zip(spans, *parts, strict=True):
         # (heads, count · length, d) → (count, heads, length, d)
         q, k, v = (tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in run)
+        out = inner(q, k, v, _near(length, window, q.device))
         # (count, heads, length, d) → (count · length, heads, d)
-        outputs.append(inner(q, k, v, _near(length, window, q.device)).transpose(1, 2).flatten(0, 1))
+        outputs.append(out.transpose(1, 2).flatten(0, 1))
     return torch.cat(outputs)[None]
 
 
@@ -118,7 +120,8 @@ def _at_once(
     ]
     q, k, v = (tensor.view(*inside.shape, *tensor.shape[1:]).transpose(1, 2) for tensor in rows)
     near, seen = _near(inside.shape[1], window, inside.device), inside[:, None, None]
-    return inner(q, k, v, seen if near is None else seen & near).transpose(1, 2).flatten(0, 1)[place][None]
+    out = inner(q, k, v, seen if near is None else seen & near)
+    return out.transpose(1, 2).flatten(0, 1)[place][None]
 
 
 def _near(length: int, window: int | None, device: torch.device) -> Tensor | None:
