@@ -103,6 +103,29 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     return check(merge(tree, overrides) if overrides else tree, model, str(path), places)
 
 
+def read_stored(path: Path, model: type[Model]) -> Model:
+    """Read a YAML file that metasearch wrote, with errors as `read`; ignore unknown keys without a value.
+
+    A version with more options wrote them for options that were not used, so the settings are the same without them.
+    """
+    tree, places = _read(path)
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        for item in error.errors():
+            if item["type"] == "extra_forbidden" and item["input"] in (None, [], {}):
+                _remove(tree, item["loc"])
+    return check(tree, model, str(path), places)
+
+
+def _remove(tree: Any, at: At) -> None:
+    """Delete a key from a tree in place."""
+    *above, key = at
+    for part in above:
+        tree = tree[part]
+    del tree[key]
+
+
 def find_place(path: Path, *at: str | int) -> str:
     """Return `file:line` for a key in a YAML file, or its nearest parent; `ConfigError` as `read`."""
     return _nearest_place(at, _read_included(path)[1], str(path))

@@ -95,7 +95,7 @@ class RunFolder:
         """Return an existing run and with what it began."""
         if not (path / CONFIG).is_file():
             raise RunFolderError(f"{path} is not a run folder: it has no {CONFIG}")
-        return cls(path), yaml.read(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
+        return cls(path), yaml.read_stored(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
 
     def record_weights(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
         """Record the weights of encoders that were unknown when the folder was created."""

@@ -134,10 +134,10 @@ DAMAGED = [
     ("finished", spoil("config.yaml", "a: b\n"), "config.yaml", 2, "missing key"),
     (
         "finished",
-        spoil("config.yaml", lambda text: text.replace("seed:", "sede:", 1)),
+        spoil("config.yaml", lambda text: text.replace("task:", "tsak:", 1)),
         "config.yaml",
         2,
-        "unknown key. Did you mean 'fold_seed'?",
+        "unknown key. Did you mean 'task'?",
     ),
     ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "files", 5, "log.jsonl: checksum mismatch"),
     ("finished", spoil("results.jsonl", lambda text: text[:-20]), "files", 5, "results.jsonl: checksum mismatch"),

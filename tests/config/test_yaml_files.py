@@ -5,6 +5,7 @@ import pytest
 from helpers.declarations import RECIPE, problems
 from metasearch.config import yaml
 from metasearch.config.recipe import Outer, Recipe
+from metasearch.errors import ConfigError
 
 CHILD = "include: small\nrecipe: child\nouter: {eps: 1e-6}\n"
 
@@ -51,6 +52,19 @@ def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write,
     path = write(RECIPE)
     (message,) = problems(path, overrides=overrides)
     assert message.startswith(f"--set: {problem}")
+
+
+@pytest.mark.parametrize("unused", ["merge: null", "stages: []", "merge: {}", "  rate: null"])
+def test_a_stored_file_may_have_options_of_another_version_that_were_not_used(write, unused):
+    stored = write(f"{RECIPE}{unused}\n")
+    assert yaml.read_stored(stored, Recipe).model_dump() == yaml.read(write(RECIPE, "now"), Recipe).model_dump()
+
+
+@pytest.mark.parametrize("used", ["merge: 1", "merge: [1]", "merge: {alphas: null}", "merge: null\nstages: [1]"])
+def test_a_stored_file_must_not_have_an_unknown_option_that_was_used(write, used):
+    name = used.split("\n")[-1].split(":")[0]
+    with pytest.raises(ConfigError, match=rf": {name}: unknown key"):
+        yaml.read_stored(write(f"{RECIPE}{used}\n"), Recipe)
 
 
 def bomb(levels):

@@ -79,7 +79,7 @@ class StudyFolder:
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        return yaml.read(self._file, StudyMetadata)
+        return yaml.read_stored(self._file, StudyMetadata)
 
     def store(self, stored: StudyMetadata) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
