@@ -83,6 +83,12 @@ def test_every_line_is_that_of_the_source(tmp_path):
         ("<ruby><rb>漢</rb><rb>字</rb><rtc><rt>かん</rt><rt>じ</rt></rtc></ruby>", [(1, "漢字")]),
         ("<dialog>no</dialog>yes", [(1, "yes")]),
         ("<math><semantics>x<annotation encoding=TeX>no</annotation></semantics></math>", [(1, "x")]),
+        # Elements without an end tag, end tags without an element, and a comment without an end.
+        ("<ul><li><p hidden>no<li>yes</ul>", [(1, "yes")]),
+        ("<table><thead hidden><tr><th>no<tbody><tr><td>yes</table>", [(1, "yes")]),
+        ("<table><caption>a<tr><td>b</table>", [(1, "a\n\nb")]),
+        ("a</br>b</p>c<section><p>d</section>e", [(1, "a\nb\n\nc\n\nd\n\ne")]),
+        ("yes <!-- no <p>more", [(1, "yes more")]),
     ],
 )
 def test_text_is_found_wherever_it_stands(page, expected, tmp_path):
@@ -103,6 +109,11 @@ def test_a_page_that_is_too_large_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(html, "_MOST", 9)
     with pytest.raises(DataError, match=r"a\.html: the file has more than 9 characters"):
         shown(tmp_path / "a.html", "<p>0123456789")
+
+
+def test_a_page_of_tags_without_an_end_is_refused_before_it_takes_minutes(tmp_path):
+    with pytest.raises(DataError, match=r"a\.html:2: more than 20 tags have no end; a quote may be missing"):
+        shown(tmp_path / "a.html", "yes\n" + "<p title='x\" " * 5000)
 
 
 TEXT = ["\n", "\n\n", " ", "<", ">", "&#10;"]

@@ -19,6 +19,8 @@ from metasearch.errors import DataError
 
 _MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
+_MOST_UNCLOSED = 20
+"""Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
 _LINE_FEED = re.compile("&(?:#0*10|#x0*a|newline);", re.I)
 
@@ -44,10 +46,14 @@ _EXACT = _set("pre textarea listing xmp plaintext")
 _VOID = _set("area base br col embed hr img input link meta param source track wbr")
 _RUBY = _set("rb rt rp rtc")
 _ENDED_BY: dict[str, frozenset[str]] = {
-    "p": _BLOCKS,
+    "head": _set("body"),
+    "p": _BLOCKS | _CELLS | _set("li tr thead tbody tfoot"),
     "li": _set("li"),
+    "optgroup": _set("optgroup"),
     "option": _set("option optgroup"),
     "tr": _set("tr tbody tfoot"),
+    **dict.fromkeys(("caption", "colgroup"), _set("colgroup thead tbody tfoot tr")),
+    **dict.fromkeys(("thead", "tbody"), _set("tbody tfoot")),
     **dict.fromkeys(("dt", "dd"), _set("dt dd")),
     **dict.fromkeys(_CELLS, _set("td th tr tbody tfoot")),
     **dict.fromkeys(_RUBY - {"rtc"}, _RUBY),
@@ -79,9 +85,8 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
     """Yield the text sections of HTML read from a file."""
-    page = _Page()
-    # The parser fails on unknown sections such as `<![x[`, and written line feeds would count as lines.
-    page.feed(_LINE_FEED.sub(" ", source.replace("<![", "<! [")))
+    page = _Page(path)
+    page.feed(_prepare(source))
     page.close()
     page.end_paragraph(0)
     for line, problem in page.problems.values():
@@ -94,11 +99,22 @@ def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
         yield Section("".join(text for text, _ in pieces), language=language, title=page.title, marks=marks)
 
 
+def _prepare(source: str) -> str:
+    """Return a page that the parser reads without an error, with the same lines."""
+    # It fails on unknown sections such as `<![x[`, and written line feeds would count as lines.
+    source = _LINE_FEED.sub(" ", source.replace("<![", "<! ["))
+    # It searches the whole rest of the page for the end of each comment, which the last ones may not have.
+    before, end, rest = source.rpartition("-->")
+    return before + end + rest.replace("<!--", "<! --")
+
+
 class _Page(HTMLParser):
     """Collects a page's paragraphs, in stretches of one language."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
+        self._path = path
+        self._unclosed_tags = 0
         self.title = ""
         self.problems: dict[str, tuple[int, str]] = {}
         """Attribute `lang` that is no language tag → its first line and why."""
@@ -108,6 +124,18 @@ class _Page(HTMLParser):
         self._pieces: list[Piece] = []
         self._letters = Counter[str]()
         self._gap = 0
+
+    def parse_starttag(self, i: int) -> int:
+        """Parse the start tag at an offset and return its end, or -1 if it has none.
+
+        `DataError` if many tags have none: the parser searches the whole rest of the page for each end.
+        """
+        end = super().parse_starttag(i)
+        self._unclosed_tags += end < 0
+        if self._unclosed_tags > _MOST_UNCLOSED:
+            line = self.getpos()[0]
+            raise DataError(f"{self._path}:{line}: more than {_MOST_UNCLOSED} tags have no end; a quote may be missing")
+        return end
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         while tag in _ENDED_BY.get(self._open[-1].tag, ()):
@@ -125,12 +153,16 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if not self._count[tag]:
+            if tag in ("p", "br") and self._open[-1].shown:  # alone they show as a line end
+                self._separate(tag)
             return
-        if self._open[-1].shown:
-            self._separate(tag)
-        while (ended := self._open.pop().tag) != tag:
+        ended = ""
+        while ended != tag:
+            ended = self._open[-1].tag
+            if self._open[-1].shown:
+                self._separate(ended)
+            self._open.pop()
             self._count[ended] -= 1
-        self._count[tag] -= 1
 
     def handle_data(self, data: str) -> None:
         here = self._open[-1]
