@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -56,9 +55,12 @@ class Triplet:
 
     def lines(self) -> tuple[str, ...]:
         """Return the question, with its translation and the sentences of positive and negative below it."""
-        said = [] if self.translation is None else [("=", self.translation.language, self.translation.text)]
-        candidates = [(mark, c.language, c.shown) for mark, c in (("+", self.positive), ("-", self.negative))]
-        return f"? {self.question.text}", *(f"  {mark} {code}: {text}" for mark, code, text in (*said, *candidates))
+        lines = [f"? {self.question.text}"]
+        if self.translation is not None:
+            lines.append(f"  = {self.translation.language}: {self.translation.text}")
+        lines.append(f"  + {self.positive.language}: {self.positive.shown}")
+        lines.append(f"  - {self.negative.language}: {self.negative.shown}")
+        return tuple(lines)
 
     @property
     def _parts(self) -> tuple[Question | Candidate, ...]:
@@ -87,10 +89,6 @@ class Episode:
 
     arrangement: Arrangement
     sets: tuple[LabelledSet, ...]
-
-    def transfers(self) -> Iterator[tuple[LabelledSet, LabelledSet]]:
-        """Yield (support, query) for each arrow in the arrangement."""
-        return pairwise(self.sets)
 
 
 # Episodes as lines for a person to read: briefly for a message, or whole.
