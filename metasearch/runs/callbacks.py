@@ -126,8 +126,7 @@ class Tracker(Callback):
 
     def __init__(self, package: str, start: Callable[[], OpenRun]) -> None:
         self.package, self._start = package, start
-        self._send: Callable[..., Any] | None = None
-        self.close: Callable[[], Any] = lambda: None
+        self._run: OpenRun | None = None
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Send the loss terms."""
@@ -137,11 +136,18 @@ class Tracker(Callback):
         """Send a dev score."""
         self._log({"dev": score}, step)
 
+    def close(self) -> None:
+        """End the tracker run, if a value was sent."""
+        if self._run is not None:
+            _, end = self._run
+            end()
+
     def _log(self, values: dict[str, float], step: int) -> None:
         try:
-            if self._send is None:
-                self._send, self.close = self._start()
-            self._send(values, step=step)
+            if self._run is None:
+                self._run = self._start()
+            send, _ = self._run
+            send(values, step=step)
         except Exception as error:  # each tracker raises errors of its own
             raise ConfigError(f"--track: {self.package} failed: {first_line(error)}") from error
 

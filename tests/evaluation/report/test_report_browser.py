@@ -45,7 +45,6 @@ class TestEveryScreen:
         assert screen.asked == []
 
     def test_the_page_does_not_scroll_sideways(self, screen):
-        screen.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     def test_text_stands_out_from_its_background(self, screen):
