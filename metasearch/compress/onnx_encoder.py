@@ -19,7 +19,7 @@ from metasearch.compress.plan import require_packages
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.data.formats.blank import remove_invisible
-from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches
+from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import digest, read_bytes
 
@@ -162,13 +162,22 @@ class OnnxEncoder:
 
     def _tokens(self, texts: Sequence[str], limit: int) -> list[NDArray[np.int64]]:
         """Return each text's graph inputs, `(inputs, T)`, truncated at a limit."""
-        # Its direction stays as in the file.
-        self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
+
+        def truncated(chunk: list[str], limit: int) -> list[Any]:
+            # Its direction stays as in the file.
+            self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
+            rows: list[Any] = self._tokenizer.encode_batch(chunk)
+            return rows
+
+        def count(chunk: list[str], limit: int) -> list[int]:
+            return [len(row.ids) for row in truncated(chunk, limit)]
+
+        left = self._cut.get("direction") == "left"
         found: list[NDArray[np.int64]] = []
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
             chunk = list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE]))
-            rows = self._tokenizer.encode_batch(chunk)
+            rows = truncated(shorten(chunk, limit, left, count), limit)
             found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
         return found
 

@@ -13,7 +13,7 @@ from typing import Any, cast, get_args
 
 import torch
 from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.models import Model
+from tokenizers.models import WordPiece
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from metasearch.compress.vocabulary import BYTES, find_padding, replaced, word_table
@@ -297,8 +297,11 @@ def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
     return smaller, moved
 
 
-def beginning(model: Model, unknown: str, word: str) -> list[str]:
+def beginning(model: WordPiece, unknown: str, word: str) -> list[str]:
     """Return the pieces that WordPiece finds in a word from its start, until it fails."""
+    # A longer word is unknown as a whole, and none of its pieces is looked for.
+    if len(word) > model.max_input_chars_per_word:
+        return []
     # The longest beginning that is known is cut as the word is, since no longer piece fits anywhere in it.
     for end in range(len(word), 0, -1):
         pieces = [token.value for token in model.tokenize(word[:end])]

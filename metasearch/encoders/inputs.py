@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.compressed import native_config
-from metasearch.encoders.lengths import UNLIMITED, own_lengths
+from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
 from metasearch.errors import EncoderError
 
 Features = Mapping[str, Tensor]
@@ -177,11 +177,17 @@ class TransformerInput:
         Invisible characters are removed first (`metasearch.data.formats.blank`).
         """
         tokenizer = self.module.tokenizer
+
+        def truncated(texts: list[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
+            return encoded
+
+        def count(texts: list[str], limit: int) -> list[int]:
+            return [len(tokens) for tokens in truncated(texts, limit)["input_ids"]]
+
+        visible = [remove_invisible(text) for text in texts]
         with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
-            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(
-                [remove_invisible(text) for text in texts], truncation=True, max_length=limit
-            )
-        return encoded
+            return truncated(shorten(visible, limit, tokenizer.truncation_side == "left", count), limit)
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens `(columns, length)` as the tokenizer pads them, `(B, T)`."""
@@ -313,12 +319,20 @@ class StaticInput:
 
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens without special ones, truncated at a limit."""
-        tokenizer = self.module.tokenizer
+        tokenizer, left = self.module.tokenizer, self._cuts_left
+
+        def whole(texts: list[str]) -> list[list[int]]:
+            return [each.ids for each in tokenizer.encode_batch(texts, add_special_tokens=False)]
+
+        def count(texts: list[str], limit: int) -> list[int]:
+            return [len(ids) for ids in whole(texts)]
+
+        visible = [remove_invisible(text) for text in texts]
         with _unchanged(tokenizer):
             # Its own length may be shorter than the limit.
             tokenizer.no_truncation()
-            encoded = tokenizer.encode_batch([remove_invisible(text) for text in texts], add_special_tokens=False)
-        return {"input_ids": [each.ids[-limit:] if self._cuts_left else each.ids[:limit] for each in encoded]}
+            encoded = whole(shorten(visible, limit, left, count))
+        return {"input_ids": [ids[-limit:] if left else ids[:limit] for ids in encoded]}
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens with their mask; masked positions hold token 0, which is never read."""

@@ -1,7 +1,7 @@
-"""Lengths of texts: where they are truncated, and batches of similar length."""
+"""Lengths of texts: where they are truncated, how long texts are shortened first, and batches of similar length."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
 import numpy as np
@@ -49,6 +49,45 @@ def complete(declared: MaxLength | None, own: MaxLength) -> MaxLength:
         for role in kind:
             found[role] = given.get(role) or (None if here else elsewhere) or getattr(own, role)
     return MaxLength(**found)
+
+
+# Long texts are shortened before tokenization: a tokenizer reads a text to its end before it truncates it.
+#
+# A shortened text has the same tokens, except for the word at the cut. A margin of tokens keeps that word out.
+
+_CHARACTERS = 8
+"""Characters per token at first; twice as many for a text that has too few tokens in them."""
+_MARGIN = 16
+
+
+def shorten(
+    texts: Sequence[str], limit: int, left: bool, count: Callable[[list[str], int], Sequence[int]]
+) -> list[str]:
+    """Return shortened texts that still have more than `limit` tokens; other texts stay whole.
+
+    `left`: the tokenizer truncates on the left. `count` returns how many tokens texts have, up to a limit.
+    """
+    found, wanted = list(texts), limit + _MARGIN
+    size = _CHARACTERS * wanted
+    long = [i for i, text in enumerate(texts) if len(text) > size]
+    while long:
+        for i in long:
+            found[i] = _cut(texts[i], size, left)
+        counts = count([found[i] for i in long], wanted)
+        size *= 2
+        short = [i for i, tokens in zip(long, counts, strict=True) if tokens < wanted]
+        long = [i for i in short if len(texts[i]) > size]
+        for i in set(short) - set(long):
+            found[i] = texts[i]
+    return found
+
+
+def _cut(text: str, size: int, left: bool) -> str:
+    """Return about `size` characters of a text, up to a white space if there is one in the further half."""
+    window = text[-size:] if left else text[:size]
+    parts = window.split(None, 1) if left else window.rsplit(None, 1)
+    whole = parts[-1 if left else 0] if len(parts) == 2 else ""
+    return whole if 2 * len(whole) >= size else window
 
 
 BATCH_TOKENS = 1024
