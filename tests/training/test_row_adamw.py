@@ -133,6 +133,28 @@ def test_gradients_of_all_kinds_may_follow_each_other(kinds):
             assert_equal(found, expected)
 
 
+def test_exempt_groups_and_dense_parameters_are_stepped_in_the_same_optimiser():
+    """Two tables, one of them of single numbers (and so exempt from decay), beside a matrix and a bias."""
+    shapes = {"table": (V, H), "numbers": (V,), "matrix": (H, H), "bias": (H,)}
+    settings = Outer(lr=0.01, weight_decay=0.3, exempt_bias_and_norm=True)
+    found, expected = ({name: nn.Parameter(drawn(0, *shape)) for name, shape in shapes.items()} for _ in range(2))
+    optimizer = outer.build(found, settings)
+    decayed, exempt = [[expected[name] for name in names] for names in (("table", "matrix"), ("numbers", "bias"))]
+    groups = [{"params": decayed}, {"params": exempt, "weight_decay": 0.0}]
+    whole = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.3, foreach=False)
+    for i in range(8):
+        chosen = row_gradient(i).indices()[0]
+        gradients = {name: drawn(i, *shape) for name, shape in shapes.items()}
+        for name in ("table", "numbers"):
+            gradients[name] = sparse(chosen, gradients[name][chosen])
+        for name, gradient in gradients.items():
+            found[name].grad, expected[name].grad = gradient, dense(gradient)
+        optimizer.step()
+        whole.step()
+    for name in shapes:
+        assert_equal(found[name], expected[name])
+
+
 @pytest.mark.parametrize(("stop", "used"), [(3, True), (17, False), (29, True)])
 def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, stop, used):
     settings = Outer(lr=0.01, weight_decay=0.1)
