@@ -42,6 +42,8 @@ SERVERS = (
 )
 """Limit of every neutral encoder that is no graph."""
 
+_UNMEASURED = "None were measured. `metasearch evaluate --task TASK --encoder MODEL` measures them."
+
 _TASK_TYPES = {
     "retrieval": "information-retrieval", "similarity": "semantic-similarity", "translation": "translation",
 }  # fmt: skip
@@ -267,7 +269,8 @@ def tuned_card(encoder: Encoder, source: Base, result: str, **rest: Any) -> str:
         (source,),
         ["One seed: another training may gain less, or lose."],
         title=f"{source.short}, tuned",
-        summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions. {result}",
+        summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions.",
+        measured=result,
         data=(Dataset("trained and scored on", "labels", rest["facts"]["labels"]),),
         tags=("language-neutral",),
         **rest,
@@ -350,6 +353,7 @@ def _card(
     data: Sequence[Dataset] = (),
     languages: Sequence[str] = (),
     scores: Scores | None = None,
+    measured: str = _UNMEASURED,
     recipe: str = "",
     licence: str = UNKNOWN,
     tags: Sequence[str] = (),
@@ -358,8 +362,9 @@ def _card(
 ) -> str:
     """Return a card; the same values give the same text.
 
-    `limits` are the model's own, before general ones. Facts in `LOCAL` are not shown. `graph` has the facts of an ONNX
-    graph's folder. `int8` says that the weights of a model with layers are in eight bits.
+    `limits` are the model's own, before general ones. `measured` describes the scores where there are no `scores` in
+    rows. Facts in `LOCAL` are not shown. `graph` has the facts of an ONNX graph's folder. `int8` says that the weights
+    of a model with layers are in eight bits.
     """
     own = is_compressed(encoder) or (int8 and not is_static(encoder.model))
     library = "onnx" if graph else "metasearch" if own else "sentence-transformers"
@@ -391,6 +396,7 @@ def _card(
         dimensions=encoder.dimension(),
         methods=_describe_methods(encoder, graph),
         scores=scores,
+        measured=measured,
         data=data,
         bases=bases,
         made=fact_table("", made),
