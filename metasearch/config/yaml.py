@@ -63,8 +63,10 @@ def _keys(model: type[BaseModel], at: At) -> list[str]:
     """Names of allowed keys at a place in a model."""
     kind: Any = model
     for part in at:
-        if get_origin(kind) is dict:
+        if get_origin(kind) in (dict, Mapping):
             kind = _first(get_args(kind)[1])
+        elif get_origin(kind) is tuple:
+            kind = _first(get_args(kind)[0])
         elif part in getattr(kind, "model_fields", {}):
             kind = _first(kind.model_fields[part].annotation)
         else:

@@ -14,7 +14,7 @@ from metasearch.evaluation.study.read import STUDY_FILE, find_study
 from metasearch.pipelines.environment import Finding, Section, bad, check
 from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.retrieval.index.database import exists
+from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
@@ -39,12 +39,12 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
             kind = kind_of(folder)
             findings = [*(_study if kind == "study" else _run)(folder, trust_remote_code)]
         except MetasearchError as error:
-            return one("damaged", bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error))
+            return one("unreadable configuration", bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error))
         return Section(f"{folder}: {_TITLES[kind]}", findings)
     if is_prepared(folder):
         return one("a prepared corpus", check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound"))
     if exists(folder):
-        return one("an index", check("files", partial(_index, folder)))
+        return one("an index", _index(folder))
     if has(EXPORT):
         return one("an export to ONNX", check("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
     if has("modules.json", "config.json", "adapter_config.json"):
@@ -103,10 +103,16 @@ def _model(folder: Path, trust_remote_code: bool) -> str:
     return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
 
 
-def _index(folder: Path) -> str:
-    store = LocalStore.open(folder)
-    store.verify()
-    return f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
+def _index(folder: Path) -> Finding:
+    try:
+        if read_state(folder).get("files") is None:
+            return Finding("files", "not finished; run metasearch index with its documents again to continue", "note")
+        store = LocalStore.open(folder)
+        store.verify()
+    except MetasearchError as error:
+        return bad("files", error)
+    found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
+    return Finding("files", found)
 
 
 def _unknown(folder: Path) -> RunFolderError:

@@ -16,6 +16,7 @@ from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.train import TrainRun
+from metasearch.retrieval.index.writer import IndexWriter
 from metasearch.runs.callbacks import Callback
 
 
@@ -117,6 +118,19 @@ def test_what_is_not_finished_says_how_to_go_on(place):
     assert found["report.md"]["state"] == "note"
     command = found["report.md"]["found"].partition("continue with: ")[2]
     assert shlex.split(command) == ["metasearch", "resume", str(place / "a run")]
+
+
+def test_an_index_that_is_not_finished_is_no_problem(tmp_path, monkeypatch):
+    def stop(*_):
+        raise Crash
+
+    (tmp_path / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.", encoding="utf-8")
+    monkeypatch.setattr(IndexWriter, "finish", stop)
+    with pytest.raises(Crash):
+        index_documents([tmp_path / "home.de.txt"], tmp_path / "index", "tiny", device="cpu")
+    found = findings(doctor(tmp_path / "index"), f"{tmp_path / 'index'}: an index")["files"]
+    assert (found["state"], found["code"]) == ("note", 0)
+    assert found["found"] == "not finished; run metasearch index with its documents again to continue"
 
 
 def spoil(name, content):

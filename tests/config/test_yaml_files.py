@@ -5,6 +5,7 @@ import pytest
 from helpers.declarations import RECIPE, problems
 from metasearch.config import yaml
 from metasearch.config.recipe import Outer, Recipe
+from metasearch.config.study import StudyConfig
 from metasearch.errors import ConfigError
 
 CHILD = "include: small\nrecipe: child\nouter: {eps: 1e-6}\n"
@@ -87,3 +88,8 @@ def test_what_is_written_is_read_back(write, text):
     tree = {"recipe": text, "description": "d", "learner": "maml", "outer": {"lr": 1e-5, "eps": 1e-8}}
     recipe = yaml.read(write(yaml.dump(tree)), Recipe)
     assert (recipe.recipe, recipe.outer) == (text, Outer(lr=1e-5, eps=1e-8))
+
+
+def test_an_unknown_key_in_a_list_comes_with_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"trained\.0\.mde: unknown key\. Did you mean 'mode'"):
+        yaml.check({"trained": [{"mde": "trans"}]}, StudyConfig, "study.yaml")

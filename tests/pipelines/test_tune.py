@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import metasearch as ms
+from metasearch.config.run import TuneConfig
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, Interrupted, RunFolderError
 from metasearch.pipelines.tune import job, steps
 from metasearch.pipelines.tune.choice import choose
 from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
+from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.steps import Plan, Step, ladder, pools, prepare, projectable
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
@@ -198,6 +200,26 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
         ms.tune(given, tmp_path / "cut", **how, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("count", "pages", "note"),
+    [
+        (12, 1, "Folds search the labelled documents alone: every passage of the documents holds one of them."),
+        (12, 3, "Folds also search 2 of 2 passages of the documents."),
+        (1, 3, None),
+    ],
+)
+def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, count, pages, note):
+    """The first page is a labelled document. One label has no folds."""
+    given = rows(count)
+    for number, text in enumerate([given[0]["document"], "Brot wird gebacken.", "Der Zug ist spät."][:pages]):
+        (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
+    config = TuneConfig(documents=[str(tmp_path)], encoder={"name": "tiny"})
+    run = TuneRun(config, tmp_path / "out", RetrievalData.from_rows(given))
+    run.load_data()
+    run.load_encoders()
+    assert [each for each in run.notes if "passages of the documents" in each or "Folds" in each] == [note] * bool(note)
 
 
 @pytest.mark.slow

@@ -296,7 +296,12 @@ class TuneRun(Run[TuneConfig]):
             Candidate(f"passage {i}", each.language, each.text, f"passage {i}") for i, each in enumerate(found[::step])
         ]
         self.labels = replace(self.labels, extra=tuple(extra))
-        self._note(f"Folds also search {len(extra)} of {len(found)} passages of the documents.")
+        if not self.labels.benchmark:
+            return
+        if found:
+            self._note(f"Folds also search {len(extra)} of {len(found)} passages of the documents.")
+        else:
+            self._note("Folds search the labelled documents alone: every passage of the documents holds one of them.")
 
 
 # The Python interface.
