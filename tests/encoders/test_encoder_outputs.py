@@ -112,3 +112,9 @@ def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert):
         assert all(module.training for module in bert.embedder.modules() if isinstance(module, nn.Dropout))
     finally:
         bert.embedder.eval()
+
+
+@pytest.mark.parametrize("output", ["tokens", "states"])
+def test_outputs_of_tokens_are_no_vectors_of_texts(output):
+    with pytest.raises(ValueError, match=f"^output {output} has a row for each token, not for each text$"):
+        make("bert").encode(TEXTS, "text", output)
