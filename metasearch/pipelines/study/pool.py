@@ -60,6 +60,7 @@ class Pool:
             try:
                 for name in self.launcher.active:  # cells that an earlier runner has submitted
                     self._queue(self._cells[name])
+                    log.info("%s queued (%s)", name, self._counts())
                 while self._submit():
                     self._look()
             finally:
