@@ -232,11 +232,12 @@ class Encoder:
         1,024 tokens on a CPU, more on a GPU. A single string in place of a list is a `TypeError`, and an output with a
         row for each token a `ValueError`.
         """
+        dimension = self.dimension(output)
         if output in BY_TOKEN:
             raise ValueError(f"output {output} has a row for each token, not for each text")
         distinct = distinct_texts(texts)
         if not distinct:
-            return np.zeros((0, self.dimension(output)), np.float32)
+            return np.zeros((0, dimension), np.float32)
         lengths = self.lengths(distinct, role)
 
         def embed(numbers: list[int]) -> NDArray[np.float32]:

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 10.0
 """Time between two lines of progress."""
+_TAIL = 4096
+"""Bytes at the end of a cell's log that hold its last line."""
 
 State = Literal["done", "failed", "stopped", "queued", "running", "waiting"]
 
@@ -201,5 +203,7 @@ def _resolved(config: CellConfig) -> CellConfig:
 
 def _last_line(path: Path) -> str:
     """Return the last line of a growing text, or empty."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        lines = file.read().decode("utf-8", "replace").splitlines()
     return lines[-1] if lines else ""
