@@ -23,6 +23,7 @@ from benchmarks.paper.small_study_tables import changes_table, losses, of_encode
 from benchmarks.speed import index
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_recall import recall_table
+from benchmarks.speed.serving import table as serving_table
 from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
@@ -178,6 +179,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
+    "short-serving": lambda: serving_table(rows_of("serving"), ("now",)),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),

@@ -143,14 +143,13 @@ def measure(servers: dict[str, Server], case: Case, clients: int, seconds: float
     return rows
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the rows of the newest run."""
-    newest = [row for row in rows if row["revision"] == rows[-1]["revision"]]
-    keys = {"way": "revision", "requests_per_s": "requests/s", "p50_ms": "median, ms", "p95_ms": "95 %, ms"}
-    keys |= {"cpu_ms": "CPU ms a request"}
-    return markdown(
-        ["request", *keys.values()], [[row["case"], *(str(row[key]) for key in keys)] for row in newest], left=2
-    )
+def table(rows: list[dict[str, Any]], ways: tuple[str, ...] = ("before", "now")) -> str:
+    """Return the rows of the newest run, of some revisions."""
+    newest = [row for row in rows if row["revision"] == rows[-1]["revision"] and row["way"] in ways]
+    keys = {"case": "request", "way": "revision", "requests_per_s": "requests/s", "p50_ms": "median, ms"}
+    keys |= {"p95_ms": "95 %, ms", "cpu_ms": "CPU ms a request"}
+    shown = [key for key in keys if key != "way" or len(ways) > 1]
+    return markdown([keys[key] for key in shown], [[str(row[key]) for key in shown] for row in newest], left=len(ways))
 
 
 @click.command()
