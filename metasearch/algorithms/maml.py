@@ -6,15 +6,16 @@ transfers X→Y and Y→Z. Meta-SGD learns the inner rates, too.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Self
 
 import torch
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Fraction, FrozenConfig, Positive, Rate
+from metasearch.config.base import Contradiction, Fraction, FrozenConfig, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
@@ -57,6 +58,17 @@ class MAML(EpisodeLearner):
 
 class MetaSGD(MAML):
     """MAML with a learned rate for every weight, starting from its option `inner_lr`."""
+
+    class Options(MAML.Options):
+        """Hyper-parameters of Meta-SGD: MAML's without `inner_fall`, since the rates are learned."""
+
+        @model_validator(mode="after")
+        def _rates_are_learned(self) -> Self:
+            if self.inner_fall is not None:
+                raise Contradiction("meta-sgd learns its rates; set options.inner_lr, where they start", "inner_fall")
+            return self
+
+    options: Options
 
     def __init__(self, encoder: Encoder, loss: Loss, options: MAML.Options) -> None:
         super().__init__(encoder, loss, options)
