@@ -94,7 +94,7 @@ def main(
 
 
 def measured(case: str, setting: Setting) -> list[Row]:
-    """Return a row for each way of a case: seconds a step, times those of ours, and the device's peak memory."""
+    """Return the rows of a case, one for each way: seconds per step, their ratio to ours, and peak GPU memory."""
     ready, memory, seconds = {}, {}, {way: list[Seconds]() for way in CASES[case]}
     cuda = setting.device == "cuda"
     for way in CASES[case]:

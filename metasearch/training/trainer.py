@@ -153,7 +153,7 @@ def rows_or_all(parameter: Tensor) -> Tensor:
     assert parameter.grad is not None
     if not parameter.grad.is_sparse:
         return parameter.grad
-    parameter.grad = parameter.grad.coalesce()  # as it is already, unless a learner has a sparse layer
+    parameter.grad = parameter.grad.coalesce()  # no copy, except for a sparse layer of a learner
     return parameter.grad.values()
 
 

@@ -151,8 +151,8 @@ def test_a_planted_text_of_dev_or_test_is_refused_and_named(texts, message, tran
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id": "q-test"}, "question 'q-test' in de, 'wo', cannot be added to train: its id stands in test"),
-        ({"group": "dev"}, "its article or row 'dev' stands in dev"),
+        ({"id": "q-test"}, "question 'q-test' in de, 'wo', cannot be added to train: its id is in test"),
+        ({"group": "dev"}, "its article or row 'dev' is in dev"),
         ({"language": "en", "text": POOL[2]}, "its translation has the text of question 'q-test' in en, 'where 2',"),
     ],
 )

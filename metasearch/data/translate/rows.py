@@ -173,9 +173,9 @@ def drop_leaked(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tup
     for added in rows:
         for each in (added.row, added.origin):
             if each.group and each.group in held.groups:
-                raise _leak(each, f"its article or row '{each.group}' stands in {held.groups[each.group]}")
+                raise _leak(each, f"its article or row '{each.group}' is in {held.groups[each.group]}")
             if isinstance(each, Question) and each.id in held.ids:
-                raise _leak(each, f"its id stands in {held.ids[each.id]}")
+                raise _leak(each, f"its id is in {held.ids[each.id]}")
             for answered in each.answers if isinstance(each, Candidate) else ():
                 if answered in held.ids:
                     raise _leak(each, f"it answers '{answered}', which is in {held.ids[answered]}")

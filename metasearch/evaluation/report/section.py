@@ -61,7 +61,7 @@ class Chart:
     """A chart of values × 100 with their intervals, in rows with at least one value in all.
 
     Attributes:
-        key: name for links, as that of a section or table.
+        key: name for links, such as `differences`.
         series: names in the legend, one for each place in `Row.estimates`; empty without a legend.
         reference: name of the line at 0, at which a marker is hollow if its interval includes 0; empty without one.
     """

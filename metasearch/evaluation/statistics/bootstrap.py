@@ -150,7 +150,7 @@ def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Arr
 def midranks(weights: Array, values: Array) -> tuple[Array, Array]:
     """Return the rank of each row among the weighted rows, `(B, N)`, and how often each value is there, `(B, G)`.
 
-    Ranks begin at 1; a row with weight 0 has none. Equal values that stand in a resample t times, after c
+    Ranks begin at 1; a row with weight 0 has none. Equal values that occur t times in a resample, after c
     smaller ones, have the ranks c + 1 to c + t, and all get their middle, c + (t + 1) / 2. G values are distinct.
     """
     distinct, group = np.unique(values, return_inverse=True)

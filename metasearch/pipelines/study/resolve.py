@@ -180,7 +180,7 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
         update={
             "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in both)),
             "folds": tuple(sorted({*old.folds, *new.folds})),
-            "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),  # those of the study first
+            "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),  # the study's seeds come first
         }
     )
 

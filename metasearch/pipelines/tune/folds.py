@@ -30,7 +30,7 @@ class Labels:
     Attributes:
         data: the labels.
         benchmark: the labels with folds and measures; None if there are too few to hold some out.
-        folds: folds to hold out, at most those of the benchmark.
+        folds: number of folds to hold out, at most as many as the benchmark has.
         extra: candidates that answer no question: negatives in training, and searched by every fold.
         whole: whether a fold searches the documents of all folds; else its own, as in papers.
     """
