@@ -21,7 +21,7 @@ def folder(tmp_path):
 @pytest.mark.slow
 def test_odd_columns_of_one_language_become_an_index_and_a_report_within_the_limit_of_time(folder):
     flags = ["--columns", "query=Frage,document=Antwort", "--documents", folder / "pages", "--encoder", "tiny"]
-    made = metasearch("tune", folder / "odd.csv", *flags, "--time", "1s", "--json", "-o", folder / "shop")
+    made = metasearch("tune", folder / "odd.csv", *flags, "--time", "0.001s", "--json", "-o", folder / "shop")
     lines = json.loads(made.stdout)["steps"]
     assert [(line["step"], line["pool"], line["kept"]) for line in lines] == [("base encoder", "multilingual", True)]
     for said in (
