@@ -122,7 +122,8 @@ def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard
     app.add_api_route("/v1/models", service.models)
     app.add_api_route("/v1/models/{name:path}", service.model)
     app.add_api_route("/index", service.index)
-    app.add_api_route("/health", _health)
+    broken: Any = {503: {"model": schemas.Health, "description": "The server cannot encode"}}
+    app.add_api_route("/health", _health, responses=broken)
     app.add_api_route("/health/live", _live)
     for path, endpoint in (("/health", _health), ("/health/live", _live)):
         app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
@@ -174,17 +175,17 @@ async def _icon(request: Request) -> Response:
     return Response(_ICON_IMAGE, media_type="image/svg+xml")
 
 
-async def _health(request: Request, response: Response) -> dict[str, str]:
+async def _health(request: Request, response: Response) -> schemas.Health:
     """Whether the server can encode."""
     ready = not request.app.state.batches.done()
     response.status_code = 200 if ready else 503
     status = "ready" if ready else "broken: the encoder's thread has ended"
-    return {"status": status, "model": request.app.state.service.name}
+    return schemas.Health(status=status, model=request.app.state.service.name)
 
 
-async def _live() -> dict[str, str]:
+async def _live() -> schemas.Live:
     """Whether the process answers."""
-    return {"status": "live"}
+    return schemas.Live()
 
 
 async def _metrics(request: Request) -> Response:

@@ -184,6 +184,35 @@ class IndexFacts(BaseModel):
     languages: dict[str, int]
 
 
+class Model(BaseModel):
+    """The answer to `GET /v1/models/NAME`, as OpenAI's interface describes a model."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "metasearch"
+
+
+class ModelList(BaseModel):
+    """The answer to `GET /v1/models`: the one model that this server has."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+class Health(BaseModel):
+    """The answer to `GET /health`: the status, `ready` or else the problem, and the model."""
+
+    status: str
+    model: str
+
+
+class Live(BaseModel):
+    """The answer to `GET /health/live`."""
+
+    status: Literal["live"] = "live"
+
+
 class ErrorFacts(BaseModel):
     """An error: a sentence for people, its kind, the key of the body, and a word for programs."""
 

@@ -135,14 +135,14 @@ class Service:
             max_tokens=limit,
         )
 
-    async def models(self) -> dict[str, Any]:
+    async def models(self) -> schemas.ModelList:
         """The model that this server has, as OpenAI's interface describes it."""
-        return {"object": "list", "data": [await self.model(self.name)]}
+        return schemas.ModelList(data=[schemas.Model(id=self.name)])
 
-    async def model(self, name: str) -> dict[str, Any]:
+    async def model(self, name: str) -> schemas.Model:
         """The model, by its name."""
         self._require_model(name)
-        return {"id": name, "object": "model", "created": 0, "owned_by": "metasearch"}
+        return schemas.Model(id=name)
 
     async def index(self) -> schemas.IndexFacts:
         """Facts about the index: passages by language, model and dimensions."""

@@ -18,6 +18,8 @@ FIELDS = {
     "grace": "grace", "batch_texts": "batch_texts", "batch_wait": "batch_wait",
 }  # fmt: skip
 
+MODEL = b'{"id":"mini","object":"model","created":0,"owned_by":"metasearch"}'
+
 
 def test_there_are_requests():
     assert sorted(path for path, _ in CURLS) == ["/search", "/v1/embeddings"]
@@ -66,3 +68,33 @@ def test_every_status_is_one_that_is_described():
     sources = "".join(path.read_text(encoding="utf-8") for path in Path(schemas.__file__).parent.glob("*.py"))
     raised = set(map(int, re.findall(r"(?:RequestError\(\s*|status_code == )(\d{3})", sources)))
     assert raised - {499} == listed  # a client that has gone reads no answer
+
+
+def test_the_openapi_document_describes_the_answer_of_every_path(served):
+    _, document = served.get("/openapi.json")
+    answers = {
+        path: {status: answer["content"]["application/json"]["schema"] for status, answer in each["responses"].items()}
+        for path, methods in document["paths"].items()
+        for each in methods.values()
+    }
+    for path, schemas_of in answers.items():
+        own = {"200", "default"} | ({"503"} if path == "/health" else set())
+        assert set(schemas_of) == own, path
+        assert all(set(schema) == {"$ref"} for schema in schemas_of.values()), path
+    for path in ("/v1/models", "/v1/models/{name}", "/index", "/health", "/health/live"):
+        name = answers[path]["200"]["$ref"].rpartition("/")[2]
+        _, answer = served.get(path.replace("{name}", "mini"))
+        assert answer.keys() == document["components"]["schemas"][name]["properties"].keys(), path
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/v1/models/mini", MODEL),
+        ("/v1/models", b'{"object":"list","data":[' + MODEL + b"]}"),
+        ("/health", b'{"status":"ready","model":"mini"}'),
+        ("/health/live", b'{"status":"live"}'),
+    ],
+)
+def test_facts_about_the_server_have_these_bytes(served, path, content):
+    assert served.send("GET", path)[2] == content
