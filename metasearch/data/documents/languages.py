@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from metasearch.config.languages import UNKNOWN, is_known, is_listed, normalise_tag, parse_name, primary_language
 from metasearch.errors import ConfigError, nearest
 
+_PROGRAMS = frozenset("cs el mk ml pl ps so sv ts".split())
+"""Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
 _FREQUENT = 0.05
 """Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
 
@@ -20,12 +22,13 @@ def find_language(stem: str, folder: str) -> str:
     """Return the language in a file's name, else its folder's.
 
     The name is a tag, or ends in a dot, hyphen or underscore and a tag: `de`, `faq.de`, `README_pt-br`. Words look like
-    tags, too: `git-rm` is not Romansh. So in a folder with a language, only a tag after a dot counts, and one with a
-    script or region.
+    tags, too: `git-rm` is not Romansh. So in a folder with a language, only a tag after a dot counts that no program's
+    name ends in, and a tag with a script or region.
     """
     for start in (0, *(mark.end() for mark in re.finditer("[._-]", stem))):
         if tag := _read_tag(stem[start:]):
-            return tag if not folder or "-" in tag or stem[max(start - 1, 0)] == "." else folder
+            after_dot = stem[max(start - 1, 0)] == "." and tag not in _PROGRAMS
+            return tag if not folder or "-" in tag or after_dot else folder
     return folder
 
 

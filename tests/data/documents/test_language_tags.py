@@ -52,6 +52,8 @@ def test_a_name_ends_in_the_longest_tag_that_exists(stem, language):
         ("git-rm", "de"),
         ("faq_ar", "de"),
         ("faq.ar", "ar"),
+        ("app.ts", "de"),
+        ("Foo.cs", "de"),
         ("faq-pt-br", "pt-BR"),
         ("zh-TW", "zh-TW"),
     ],
