@@ -15,7 +15,7 @@ constant, and each is a mean over episodes:
     scores      L_kd = mean_q KL(softmax_c(cos_T(q, c) / τ) ‖ softmax_c(cos_θ(q, c) / τ))    (Hinton et al. 2015)
     embeddings  L_kd = mean_t (1 − cos(t_T, t_θ))
 
-with q the distinct texts of the first column of Y, such as questions, c the texts of the others, and t all of them.
+with q the distinct texts of the first column of Y, such as questions, c the candidates or second texts, and t all texts.
 """
 
 import logging
@@ -123,7 +123,8 @@ class MAMLAlign(EpisodeLearner):
 
     def _log_shares(self, vectors: Sequence[Tensor], y: Prepared) -> Tensor:
         """Return log softmax(cos(q, c) / τ), `(questions, candidates)`."""
-        (tower, rows), *others = y.columns.values()
+        # A translation of a question is no candidate.
+        (tower, rows), *others = (place for name, place in y.columns.items() if name != "translation")
         columns = {place: torch.cat([rows for own, rows in others if own == place]) for place, _ in others}
         candidates = torch.cat([vectors[place][torch.unique(rows)] for place, rows in columns.items()])
         questions = vectors[tower][torch.unique(rows)]

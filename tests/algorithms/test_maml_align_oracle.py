@@ -7,6 +7,8 @@ With B episodes (X, Y, Z), θ_T,j after n inner steps on X and θ_S,j after n′
     L      = L_task + λ L_kd
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.func import functional_call
@@ -176,6 +178,18 @@ def test_distilling_scores_or_embeddings(encoder, distil, term, options, first_o
     assert found == pytest.approx(total.item(), rel=EXACT)
     assert_same(gradient, gradients(total, start), EXACT)
     assert distance(gradients(total, start), gradients(sum(task) / 4, start)) > 1e-2
+
+
+def test_translations_of_questions_are_no_candidates_of_distilled_scores(encoder):
+    def translated(examples):
+        said = (replace(t.question, language="hi", text=f"{t.question.text} in Hindi") for t in examples.examples)
+        triplets = zip(examples.examples, said, strict=True)
+        return replace(examples, examples=tuple(replace(t, translation=question) for t, question in triplets))
+
+    learner = make(encoder, inner_steps=1, distil="scores")
+    asked = [replace(e, sets=tuple(map(translated, e.sets))) for e in TRIPLETS]
+    found, expected = (learner.outer_loss(episodes).terms for episodes in (asked, TRIPLETS))
+    assert found == pytest.approx(expected, rel=EXACT)
 
 
 @pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
