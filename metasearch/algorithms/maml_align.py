@@ -15,7 +15,8 @@ constant, and each is a mean over episodes:
     scores      L_kd = mean_q KL(softmax_c(cos_T(q, c) / τ) ‖ softmax_c(cos_θ(q, c) / τ))    (Hinton et al. 2015)
     embeddings  L_kd = mean_t (1 − cos(t_T, t_θ))
 
-with q the distinct texts of the first column of Y, such as questions, c the candidates or second texts, and t all texts.
+with q the distinct texts of the first column of Y, such as questions, c the candidates or second texts, and t all of
+them.
 """
 
 import logging

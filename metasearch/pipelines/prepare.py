@@ -15,14 +15,13 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from multiprocessing import get_context
-from multiprocessing.connection import wait
+from functools import cached_property, lru_cache, partial
+from multiprocessing import connection, get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +42,15 @@ from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write, require_room
 from metasearch.runs.callbacks import SILENT, Callback
 
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
+
 LINES = 2**14
 """Lines of a block."""
 _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
+_EVERY_SECONDS = 1.0
+"""Time between two looks at how far the processes are."""
 
 
 @dataclass
@@ -82,8 +86,11 @@ class Cleaner:
     def _detect_language(self) -> Callable[[str], str]:
         return detector(() if self.detect == ("all",) else self.detect)
 
-    def clean_part(self, number: int, part: Part, folder: Path) -> Report:
-        """Write the pairs that stay to `NUMBER.arrow`, and 16 bytes for each to `NUMBER.hashes`; return the counts."""
+    def clean_part(self, number: int, part: Part, folder: Path, count: Callable[[int], None]) -> Report:
+        """Write the pairs that stay to `NUMBER.arrow`, and 16 bytes for each to `NUMBER.hashes`; return the counts.
+
+        `count` is called with the number of lines in each block.
+        """
         import pyarrow as arrow
 
         schema = arrow.schema({"source": arrow.string(), "target": arrow.string(), "line": arrow.int64()})
@@ -111,6 +118,7 @@ class Cleaner:
                     hashes.write(hashlib.blake2b(length + source + target, digest_size=16, key=seed).digest())
                 columns = [list(column) for column in zip(*kept, strict=True)] or [[], [], []]
                 writer.write_batch(arrow.record_batch(columns, schema=schema))
+                count(len(block))
         return report
 
     def _reason(self, texts: tuple[str, str], codes: tuple[str, str]) -> str:
@@ -224,11 +232,9 @@ def prepare_corpus(
         # Of compressed files the texts take more.
         size = sum(path.stat().st_size for part in parts for path in part.paths if path.is_file())
         require_room(new, 2 * size, "the texts, twice while duplicates are found,")
-        work, reports = new / "work", list[Report]()
+        work = new / "work"
         work.mkdir()
-        for report in _clean_parts(cleaner, parts, work, processes):
-            reports.append(report)
-            callback.on_prepare("lines read", sum(report.read for report in reports), 0)
+        reports = _clean_parts(cleaner, parts, work, processes, partial(callback.on_prepare, "lines read", total=0))
         sha256 = write_table(new, _distinct_pairs(work, parts, reports, callback))
         shutil.rmtree(work)
         for part, report in zip(parts, reports, strict=True):
@@ -317,38 +323,57 @@ def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
 # Processes that clean parts; they never import torch.
 
 _cleaner: Cleaner
+_read: "Synchronized[int]"
 
 
-def _begin(cleaner: Cleaner) -> None:
+def _begin(cleaner: Cleaner, read: "Synchronized[int]") -> None:
     """Make this process a worker that ends with its parent, however that ends."""
-    global _cleaner
+    global _cleaner, _read
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _cleaner = cleaner
+    _cleaner, _read = cleaner, read
 
 
 def _end_with(sentinel: Any) -> None:
-    wait([sentinel])
+    connection.wait([sentinel])
     os._exit(1)
 
 
 def _clean_part(number: int, part: Part, folder: Path) -> Report:
-    return _cleaner.clean_part(number, part, folder)
+    return _cleaner.clean_part(number, part, folder, partial(_add, _read))
 
 
-def _clean_parts(cleaner: Cleaner, parts: Sequence[Part], folder: Path, processes: int) -> Iterator[Report]:
-    """Yield the counts of each part once it is cleaned; with one process, in this one."""
-    calls = range(len(parts)), parts, [folder] * len(parts)
-    if processes == 1:
-        yield from map(cleaner.clean_part, *calls)
-        return
+def _add(read: "Synchronized[int]", lines: int) -> None:
+    with read.get_lock():
+        read.value += lines
+
+
+def _clean_parts(
+    cleaner: Cleaner, parts: Sequence[Part], folder: Path, processes: int, progress: Callable[[int], None]
+) -> list[Report]:
+    """Return the counts of each part; with one process, all are cleaned in this one. `progress` gets the lines read."""
     # Spawned: a fork of a process with threads, as tokenizers have, may wait forever.
-    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (cleaner,)) as pool:
+    context = get_context("spawn")
+    read = context.Value("q", 0)
+    if processes == 1:
+
+        def count(lines: int) -> None:
+            _add(read, lines)
+            progress(read.value)
+
+        return [cleaner.clean_part(number, part, folder, count) for number, part in enumerate(parts)]
+    with ProcessPoolExecutor(processes, context, _begin, (cleaner, read)) as pool:
         try:
-            yield from pool.map(_clean_part, *calls)
+            calls = [pool.submit(_clean_part, number, part, folder) for number, part in enumerate(parts)]
+            reports = []
+            for call in calls:
+                while wait([call], _EVERY_SECONDS).not_done:
+                    progress(read.value)
+                reports.append(call.result())
+            return reports
         except BrokenProcessPool:
             raise RunFolderError(
                 "a process of the preparation died, perhaps for lack of memory; give the command again with fewer "

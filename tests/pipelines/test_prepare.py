@@ -12,7 +12,9 @@ from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.saved import COLUMNS, data_files, read_batches
 from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.pipelines import prepare
 from metasearch.pipelines.prepare import Cleaner, prepare_corpus
+from metasearch.runs.callbacks import Callback
 
 pytest.importorskip("pyarrow")
 
@@ -135,6 +137,27 @@ def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
     assert one == three
 
 
+class Heard(Callback):
+    def __init__(self):
+        self.read = []
+
+    def on_prepare(self, what, done, total):
+        if what == "lines read":
+            self.read.append(done)
+
+
+@pytest.mark.slow
+def test_the_lines_of_a_large_file_are_counted_while_it_is_read(tmp_path, files, monkeypatch):
+    heard = Heard()
+    prepared([files], tmp_path / "one", callback=heard)  # two files of 56 lines, in blocks of 16
+    assert heard.read == [16, 32, 48, 56, 72, 88, 104, 112]
+    monkeypatch.setattr(prepare, "_EVERY_SECONDS", 0.01)
+    prepared([files], tmp_path / "two", processes=2, callback=heard)
+    counts = heard.read[8:]
+    assert counts == sorted(counts)
+    assert 0 <= counts[0] <= counts[-1] <= 112
+
+
 def test_datasets_opens_what_was_prepared_and_what_it_saves_is_read(files, tmp_path, monkeypatch):
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
@@ -158,10 +181,10 @@ def test_the_layout_is_that_of_save_to_disk(files, tmp_path):
 def test_a_stopped_preparation_leaves_nothing(files, tmp_path, monkeypatch):
     clean_part = Cleaner.clean_part
 
-    def stop(self, number, part, folder):
+    def stop(self, number, *others):
         if number == 1:
             raise KeyboardInterrupt
-        return clean_part(self, number, part, folder)
+        return clean_part(self, number, *others)
 
     monkeypatch.setattr(Cleaner, "clean_part", stop)
     with pytest.raises(KeyboardInterrupt):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from metasearch.config.languages import UNKNOWN, is_known, is_listed, normalise_tag, parse_name, primary_language
 from metasearch.errors import ConfigError, nearest
 
-_PROGRAMS = frozenset("cs el mk ml pl ps so sv ts".split())
+_PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
 _FREQUENT = 0.05
 """Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
