@@ -4,6 +4,7 @@
 |---|---|
 | `de.txt`, `zh-CN.txt.gz` | from the name; a line is a text |
 | `en-de.tsv` and the other names of parallel corpora | one for each side, see `metasearch.data.parallel.files` |
+| a folder of `metasearch prepare` | one for each side, from its columns |
 """
 
 import logging
@@ -16,6 +17,7 @@ from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import text_lines, unpacked
 from metasearch.data.parallel.files import recognise
+from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.data.records import Data, TranslationData, texts_of
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
@@ -33,18 +35,17 @@ def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()
 
     Every other text is a question, the others are candidates, so that the prompts of both have their part.
     """
-    sources: dict[str, list[tuple[Path, int | None]]] = {}
+    sources: dict[str, list[Iterator[str]]] = {}
     for path in paths:
-        for below in _files(path):
-            for language, column in _sides(below):
-                sources.setdefault(language, []).append((below, column))
+        for language, texts in _table_sources(path) if is_prepared(path) else _file_sources(path):
+            sources.setdefault(language, []).append(texts)
     _require(languages, sources, "no texts")
     roles: tuple[Role, Role] = ("question", "candidate")
     tagged: Tagged = {}
     for language in languages or sorted(sources):
-        rounds = chain.from_iterable(zip_longest(*(_texts(*source) for source in sources[language])))
-        texts = islice(_distinct(text for text in rounds if text is not None), limit)
-        tagged[language] = [(roles[i % 2], text) for i, text in enumerate(texts)]
+        rounds = chain.from_iterable(zip_longest(*sources[language]))
+        first = islice(_distinct(text for text in rounds if text is not None), limit)
+        tagged[language] = [(roles[i % 2], text) for i, text in enumerate(first)]
     return tagged
 
 
@@ -68,6 +69,29 @@ def _require(languages: Sequence[str], known: Iterable[str], what: str) -> None:
 def _spread(texts: list[tuple[Role, str]], limit: int) -> list[tuple[Role, str]]:
     count = min(limit, len(texts))
     return [texts[i * len(texts) // count] for i in range(count)]
+
+
+def _table_sources(folder: Path) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield the languages of a prepared corpus, each with its texts."""
+    table = SavedTable(folder)
+    _, origins = table.origins()
+    for language in sorted({language for _, *sides in origins for language in sides}):
+        yield language, _table_texts(table, language)
+
+
+def _table_texts(table: SavedTable, language: str) -> Iterator[str]:
+    for source, source_languages, target, target_languages in table.columns(
+        "source", "source_language", "target", "target_language"
+    ):
+        both = chain(zip(source_languages, source, strict=True), zip(target_languages, target, strict=True))
+        yield from (text for found, text in both if found == language)
+
+
+def _file_sources(path: Path) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield each language of a file or folder with the texts of one of its files."""
+    for below in _files(path):
+        for language, column in _sides(below):
+            yield language, _texts(below, column)
 
 
 def _files(path: Path) -> list[Path]:

@@ -1,16 +1,18 @@
 """`metasearch doctor FOLDER`: a folder's kind and damage, by the checks of its readers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
 from metasearch.compress.onnx_encoder import FILE as EXPORT
-from metasearch.compress.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_encoder import TOKENIZER, OnnxEncoder
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import MetasearchError, RunFolderError, to_resume
-from metasearch.evaluation.study.read import STUDY_FILE, find_study
+from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
+from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
 from metasearch.pipelines.environment import Finding, Section, bad, check
 from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
@@ -26,7 +28,7 @@ _TITLES = {
 
 
 def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
-    """Return what a folder is, and whether it is sound: a run, study, encoder, index or prepared corpus."""
+    """Return what a folder is, and whether it is sound: a run, study, index, encoder, tokenizer or prepared corpus."""
 
     def has(*names: str) -> bool:
         return any((folder / name).is_file() for name in names)
@@ -49,13 +51,24 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
         return one("an export to ONNX", check("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
     if has("modules.json", "config.json", "adapter_config.json"):
         return one("an encoder", check("weights", partial(_model, folder, trust_remote_code)))
+    if has(TOKENIZER):
+        return one("a tokenizer", check(TOKENIZER, partial(_tokenizer, folder / TOKENIZER)))
     return one("unknown", bad("folder", _unknown(folder)))
 
 
+def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding:
+    """Return whether settings are readable; only unfinished work needs the keys of this version."""
+    try:
+        read()
+    except ConfigError as error:
+        found = bad(about, error)
+        return Finding(about, f"skipped, since all is finished: {found.found}", "note") if finished else found
+    return Finding(about, "readable")
+
+
 def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    kind = kind_of(folder)
-    files, _ = RunFolder.open(folder, KINDS[kind].settings)
-    yield Finding(CONFIG, "readable")
+    kind, files = kind_of(folder), RunFolder(folder)
+    yield _settings(CONFIG, partial(RunFolder.open, folder, KINDS[kind].settings), files.finished)
     # A distillation has a folder for each stage.
     for place in (folder, *sorted(path.parent for path in folder.glob("[0-9]*-*/log.jsonl"))):
         for path, found in CheckpointStore(place).found():
@@ -76,31 +89,37 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 def _files(files: RunFolder) -> str:
     """Return the number of scores of a run whose files are there and unchanged."""
     files.require_unchanged()
-    for name in read_checksums(files.path / SUMS) if files.finished else ():
+    for name in (SUMS, *read_checksums(files.path / SUMS)) if files.finished else ():
         if not (files.path / name).is_file():
             raise RunFolderError(f"{files.path / name} is missing, though the run is finished")
     return f"{len(files.results())} scores"
 
 
 def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    study = StudyFolder(folder)
-    cells = study.stored().cells
-    yield Finding(STUDY_FILE, f"readable, {len(cells)} runs")
+    study, cells = StudyFolder(folder), read_cells(folder)
+    unfinished = sum(not study.done(name) for name in cells)
+    yield _settings(STUDY_FILE, study.stored, finished=not unfinished)
     for name in cells:
         if (study.at(name) / CONFIG).is_file():
             found: Iterable[Finding] = examine_folder(study.at(name), trust_remote_code).findings
             yield from (replace(each, about=f"cells/{name}/{each.about}") for each in found if each.state == "bad")
-    unfinished = sum(not RunFolder(study.at(name)).finished for name in cells)
     if unfinished or not study.report.is_file():
         left = f"{unfinished} of {len(cells)} runs unfinished; continue with: {to_resume(folder)}"
         yield Finding("report.md", left, "note")
     else:
-        yield Finding("report.md", "finished")
+        yield Finding("report.md", f"finished, {len(cells)} runs")
 
 
 def _model(folder: Path, trust_remote_code: bool) -> str:
     encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
     return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
+
+
+def _tokenizer(path: Path) -> str:
+    try:
+        return f"loads: {Tokenizer.from_file(str(path)).get_vocab_size():,} tokens"
+    except Exception as error:  # the library has no error of its own
+        raise EncoderError(f"{path} cannot be loaded: {first_line(error)}") from None
 
 
 def _index(folder: Path) -> Finding:
@@ -120,4 +139,4 @@ def _unknown(folder: Path) -> RunFolderError:
     if not folder.is_dir():
         return RunFolderError(describe_missing(folder))
     held = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-    return RunFolderError(f"{folder} is no run, study, encoder, index or prepared corpus; it holds {held}")
+    return RunFolderError(f"{folder} is no run, study, encoder, tokenizer, index or prepared corpus; it holds {held}")

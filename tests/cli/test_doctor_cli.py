@@ -67,6 +67,8 @@ def place(tmp_path_factory):
     ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score").execute()
     encoder = load_encoder("tiny")
     encoder.save(folder / "encoder")
+    (folder / "tokenizer").mkdir()
+    shutil.copy(folder / "encoder/tokenizer.json", folder / "tokenizer")
     (folder / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.", encoding="utf-8")
     index_documents([folder / "home.de.txt"], folder / "index", "tiny", device="cpu")
     return folder
@@ -101,6 +103,7 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
         ("a run", "a training", {"checkpoint", "files", "report.md"}),
         ("score", "an untrained encoder", {"files"}),
         ("encoder", "an encoder", {"weights"}),
+        ("tokenizer", "a tokenizer", {"tokenizer.json"}),
         ("index", "an index", {"files"}),
     ],
 )
@@ -144,15 +147,14 @@ def spoil(name, content):
     return change
 
 
+def misspell(text):
+    return text.replace("task:", "tsak:", 1)
+
+
 DAMAGED = [
     ("finished", spoil("config.yaml", "a: b\n"), "config.yaml", 2, "missing key"),
-    (
-        "finished",
-        spoil("config.yaml", lambda text: text.replace("task:", "tsak:", 1)),
-        "config.yaml",
-        2,
-        "unknown key. Did you mean 'task'?",
-    ),
+    ("finished", spoil("config.yaml", misspell), "files", 5, "config.yaml: checks"),
+    ("a run", spoil("config.yaml", misspell), "config.yaml", 2, "mean 'task'?"),
     ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "files", 5, "log.jsonl: checksum mismatch"),
     ("finished", spoil("results.jsonl", lambda text: text[:-20]), "files", 5, "results.jsonl: checksum mismatch"),
     ("finished", spoil("results.jsonl", None), "files", 5, "results.jsonl is missing, though the run is finished"),
@@ -162,10 +164,12 @@ DAMAGED = [
     ("finished", spoil("facts.json", "{}"), "files", 5, "facts.json: checksum mismatch"),
     ("finished", spoil("report.md", "# Other\n"), "files", 5, "report.md: checksum mismatch"),
     ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "files", 5, "SHA256SUMS:1: expected a SHA-256"),
+    ("finished", spoil("SHA256SUMS", None), "files", 5, "SHA256SUMS is missing, though the run is finished"),
     ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("results.jsonl", lambda text: text[:-20]), "files", 3, "not JSON"),
     ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
+    ("tokenizer", spoil("tokenizer.json", "{"), "tokenizer.json", 6, "cannot be loaded"),
     ("index", spoil("index.sqlite", "x" * 200), "files", 5, "index.sqlite: file is not a database"),
 ]
 
@@ -197,7 +201,7 @@ def test_a_folder_that_is_nothing_of_ours_is_a_problem(place, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("x")
     found = findings(doctor(tmp_path / "other", code=5), str(tmp_path / "other"))["folder"]["found"]
-    assert "is no run, study, encoder, index or prepared corpus; it holds notes.txt" in found
+    assert "is no run, study, encoder, tokenizer, index or prepared corpus; it holds notes.txt" in found
 
 
 @pytest.mark.slow
@@ -207,13 +211,21 @@ def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatc
     crossval(*FLAGS, "--max-steps=2", "-o", study)
     before = files_of(study)
     found = findings(doctor(study), f"{study}: a study")
-    assert found["study.yaml"]["found"] == "readable, 2 runs"
-    assert found["report.md"]["found"] == "finished"
+    assert found["study.yaml"]["found"] == "readable"
+    assert found["report.md"]["found"] == "finished, 2 runs"
     assert files_of(study) == before
     cell = study / "cells" / TUNED
     assert "model" not in findings(doctor(cell), f"{cell}: a training")
+    # As another version wrote it, which `compare` reads, too.
+    spoil("study.yaml", lambda text: f"place_of_another_version: x\n{text}")(study)
+    found = findings(doctor(study), f"{study}: a study")["study.yaml"]
+    assert found["state"] == "note"
+    assert found["found"].startswith("skipped, since all is finished")
+    assert "place_of_another_version: unknown key" in found["found"]
     spoil("results.jsonl", None)(cell)
     assert problems(doctor(study, code=5)) == [(f"cells/{TUNED}/files", 5)]
     shutil.rmtree(cell)
+    assert problems(doctor(study, code=2)) == [("study.yaml", 2)]
+    spoil("study.yaml", lambda text: text.partition("\n")[2])(study)
     found = findings(doctor(study), f"{study}: a study")
     assert f"1 of 2 runs unfinished; continue with: metasearch resume {study}" in found["report.md"]["found"]

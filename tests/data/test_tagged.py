@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from helpers.prepared import prepared, write_lines
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.texts_by_language import read_tagged, tagged_of
 
@@ -44,6 +45,15 @@ def test_texts_are_limited_distinct_and_every_other_one_is_a_question(corpus):
         "de": [("question", "zwei"), ("candidate", "eins"), ("question", "drei")],
         "tr": [("question", "bir")],
     }
+
+
+def test_a_prepared_corpus_gives_the_texts_of_its_columns(tmp_path):
+    pytest.importorskip("pyarrow")
+    files = write_lines(tmp_path / "corpus", 10)
+    prepared([files], tmp_path / "prepared")
+    found = texts(read_tagged([tmp_path / "prepared"], 3))
+    own = {code: [f"{code} {'long ' * (3 * i)}{i}" for i in range(3)] for code in ("de", "fr")}
+    assert found == {**own, "en": ["one 0", "two 1", "three 2"]}
 
 
 def test_the_train_part_gives_questions_and_candidates_of_each_language_evenly_spread():

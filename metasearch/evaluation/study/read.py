@@ -153,9 +153,7 @@ def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:
 def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
     """Return a folder's finished runs, and its unfinished ones."""
     if (path / STUDY_FILE).is_file():
-        listed = yaml.tree(path / STUDY_FILE).get("cells")
-        if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
-            raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
+        listed = read_cells(path)
         done = [cell for cell in listed if RunFolder(path / "cells" / cell).finished]
         missing = [f"{path}: run {cell} is not finished" for cell in listed if cell not in done]
         return [_run(path / "cells" / cell, name) for cell in done], missing
@@ -165,6 +163,14 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
     if not RunFolder(path).finished:
         raise RunFolderError(f"{path} is not finished; continue with: {to_resume(path)}")
     return [_run(path, name)], []
+
+
+def read_cells(study: Path) -> list[str]:
+    """Return the names of a study's cells, whichever version wrote it; `ConfigError` if its file is damaged."""
+    listed = yaml.tree(study / STUDY_FILE).get("cells")
+    if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
+        raise ConfigError(f"{study / STUDY_FILE}: cells: expected a list of names")
+    return listed
 
 
 def find_study(path: Path) -> Path | None:
