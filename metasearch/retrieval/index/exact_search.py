@@ -10,7 +10,6 @@ Notation used for shapes: n vectors or rows, b rows of a block, q queries, D dim
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -52,36 +51,20 @@ def to_int8(vectors: NDArray[np.float32]) -> Quantised:
     return Quantised(codes.astype(np.int8), steps.astype(np.float32))
 
 
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Queries as 15-bit integers, or fewer bits if a dot product would not fit 32 bits.
+def split_queries(vectors: NDArray[np.float32]) -> tuple[Codes, NDArray[np.float32]]:
+    """Return finite queries `(q, D)` as 15-bit integers, cut into halves `(2q, D)`, and their steps `(q,)`.
 
-    A query is about its numbers `(q, D)` times its step `(q,)`.
+    The upper halves of all queries come before the lower ones. A query is about 128 · upper + lower, times its step. It
+    has fewer bits if a dot product would not fit 32 bits.
     """
-
-    numbers: NDArray[np.int32]
-    steps: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, vectors: NDArray[np.float32]) -> "Queries":
-        """Return finite vectors `(q, D)` as queries."""
-        # Any dot product with codes is then below 2³¹, whatever the codes are.
-        most = min(MOST << _LOW_BITS, _LARGEST_SUM // (MOST * max(vectors.shape[1], 1)))
-        exact = vectors.astype(np.float64)
-        steps = np.abs(exact).max(1, initial=0.0, keepdims=True) / most
-        numbers = np.rint(exact / np.where(steps > 0, steps, 1.0))
-        return cls(numbers.astype(np.int32), steps[:, 0].astype(np.float32))
-
-    def halves(self) -> Codes:
-        """Return the upper parts of all queries, then the lower: numbers = 128 · upper + lower, `(2q, D)`."""
-        upper = (self.numbers + (1 << _LOW_BITS >> 1)) >> _LOW_BITS
-        return np.concatenate([upper, self.numbers - (upper << _LOW_BITS)]).astype(np.int8)
-
-    @staticmethod
-    def joined(products: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return dot products with numbers `(n, q)` from those with `halves()` `(n, 2q)`."""
-        count = products.shape[1] // 2
-        return (products[:, :count] << _LOW_BITS) + products[:, count:]
+    # Any dot product with codes is then below 2³¹, whatever the codes are.
+    most = min(MOST << _LOW_BITS, _LARGEST_SUM // (MOST * max(vectors.shape[1], 1)))
+    exact = vectors.astype(np.float64)
+    steps = np.abs(exact).max(1, initial=0.0, keepdims=True) / most
+    numbers = np.rint(exact / np.where(steps > 0, steps, 1.0)).astype(np.int32)
+    upper = (numbers + (1 << _LOW_BITS >> 1)) >> _LOW_BITS
+    halves = np.concatenate([upper, numbers - (upper << _LOW_BITS)]).astype(np.int8)
+    return halves, steps[:, 0].astype(np.float32)
 
 
 _CELLS = 2**18
@@ -93,9 +76,7 @@ _SPARSE = 4
 
 Groups = NDArray[np.int16]
 """Rows that are ranked apart: the number of each row's group, -1 of a row that is not searched, `(n,)`."""
-_Chosen = slice | NDArray[np.int64]
-_Score = Callable[[_Chosen], Scores]
-"""Scores of some rows, `(b, q)`."""
+_Chosen = slice | Rows
 
 
 class Best:
@@ -126,18 +107,39 @@ class Best:
         self.scores[query], self.rows[query] = scores[order], rows[order]
 
 
-def search_int8(vectors: Quantised, groups: Groups, queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
-    """Return each group's best rows, `tops` per group."""
-    multiply = integer_products(queries.halves())
+def search_int8(
+    vectors: Quantised, groups: Groups, queries: NDArray[np.float32], tops: Sequence[int], threads: int
+) -> list[Best]:
+    """Return each group's best rows for queries `(q, D)`, `tops` per group; each thread keeps its own until the end."""
+    halves, steps = split_queries(queries)
+    multiply, count = integer_products(halves), len(queries)
 
-    def score(chosen: _Chosen) -> Scores:
-        # Element by element, so that it rounds alike wherever a row is.
-        scores = Queries.joined(multiply(vectors.codes[chosen])).astype(np.float32)
-        scores *= vectors.steps[chosen][:, None]
-        scores *= queries.steps
-        return scores
+    def work(blocks: Sequence[_Chosen]) -> list[Best]:
+        best = [Best(count, top) for top in tops]
+        for chosen in blocks:
+            upper, lower = np.hsplit(multiply(vectors.codes[chosen]), 2)
+            # Element by element, so that it rounds alike wherever a row is.
+            scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
+            scores *= vectors.steps[chosen][:, None]
+            scores *= steps
+            own_groups = groups[chosen]
+            rows = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
+            for group, own in enumerate(best):
+                inside = own_groups == group
+                if inside.all():
+                    own.add(scores, rows)
+                elif inside.any():
+                    own.add(scores[inside], rows[inside])
+        return best
 
-    return _scan(score, groups, len(queries.steps), tops, threads)
+    blocks = _blocks(groups, min(max(_CELLS // count, _LEAST_ROWS), _MOST_ROWS))
+    with ThreadPoolExecutor(threads) as workers:
+        whole, *others = workers.map(work, [blocks[i::threads] for i in range(threads)])
+    for best in others:
+        for own, part in zip(whole, best, strict=True):
+            for query in range(count):
+                own.of_query(query, part.scores[query], part.rows[query])
+    return whole
 
 
 def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:
@@ -153,36 +155,6 @@ def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:
         return lambda codes: np.asarray(numkong.dots_packed(codes, packed))
     columns = halves.T.astype(np.float32 if halves.shape[1] <= 2**10 else np.float64)
     return lambda codes: (codes.astype(columns.dtype) @ columns).astype(np.int32)
-
-
-def _scan(score: _Score, groups: Groups, queries: int, tops: Sequence[int], threads: int) -> list[Best]:
-    """Return the best rows of each group by a score, all in one pass; each thread keeps its own until the end."""
-    blocks = _blocks(groups, min(max(_CELLS // queries, _LEAST_ROWS), _MOST_ROWS))
-    shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
-
-    def work(share: Sequence[_Chosen]) -> list[Best]:
-        best = [Best(queries, top) for top in tops]
-        for chosen in share:
-            scores, own_groups = score(chosen), groups[chosen]
-            rows = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
-            for group, own in enumerate(best):
-                inside = own_groups == group
-                if inside.all():
-                    own.add(scores, rows)
-                elif inside.any():
-                    own.add(scores[inside], rows[inside])
-        return best
-
-    if threads == 1:
-        return work(blocks)
-    with ThreadPoolExecutor(threads) as workers:
-        found = list(workers.map(work, shares))
-    whole = [Best(queries, top) for top in tops]
-    for best in found:
-        for own, part in zip(whole, best, strict=True):
-            for query in range(queries):
-                own.of_query(query, part.scores[query], part.rows[query])
-    return whole
 
 
 def _blocks(groups: Groups, rows: int) -> list[_Chosen]:

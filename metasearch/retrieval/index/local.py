@@ -17,7 +17,7 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SearchError, SourceFile
 from metasearch.retrieval.index.database import ARRAYS, FILE, ROW, Block, Database, read_state, require_index
-from metasearch.retrieval.index.exact_search import Groups, Quantised, Queries, processors, search_int8
+from metasearch.retrieval.index.exact_search import Groups, Quantised, processors, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
 
 
@@ -202,7 +202,7 @@ class LocalStore:
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
         searched = self.expanded if expanded else self.quantised
         assert searched is not None
-        found = search_int8(searched, chosen, Queries.of(vectors), wanted, self.threads)
+        found = search_int8(searched, chosen, vectors, wanted, self.threads)
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def groups(self, groups: Sequence[Collection[str]]) -> Groups:
