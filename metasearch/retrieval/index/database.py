@@ -57,8 +57,10 @@ Block = NDArray[Any]
 class Database:
     """An index's file. A reader sees the state at opening; a writer holds the folder's lock."""
 
-    def __init__(self, path: Path, write: bool = False) -> None:
-        self.path = path
+    def __init__(self, folder: Path, write: bool = False) -> None:
+        self.path = path = folder / FILE
+        if not write:
+            _require_index(folder)
         writable = os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
         if write or writable:
             # A reader may write, too: the last one that closes the file removes the log of a writer.
@@ -89,16 +91,10 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run all statements in one transaction."""
-        with self._errors():
+        # The connection commits at the end, and rolls back after an error.
+        with self._errors(), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-        try:
             yield
-            with self._errors():
-                self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
 
     def rows(
         self, table: str, where: str = "", values: tuple[Any, ...] = ()
@@ -218,16 +214,10 @@ def read_kind(folder: Path) -> Kind | None:
 
 def read_state(folder: Path) -> dict[str, Any]:
     """Return an index's current facts on disk; empty if a writer died before its first transaction."""
-    require_index(folder)
-    database = Database(folder / FILE)
-    try:
-        return database.state()
-    finally:
-        database.close()
+    return Database(folder).state()
 
 
-def require_index(folder: Path) -> None:
-    """Raise `RunFolderError` unless a folder is an index."""
+def _require_index(folder: Path) -> None:
     if exists(folder):
         return
     if folder.exists():

@@ -15,8 +15,8 @@ from safetensors.numpy import load
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import KEY_BYTES, Keys, Kind, Rows, Scores, SearchError, SourceFile
-from metasearch.retrieval.index.database import ARRAYS, FILE, ROW, Block, Database, read_state, require_index
+from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, SourceFile
+from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, processors, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
 
@@ -93,20 +93,15 @@ class LocalStore:
     @classmethod
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
         """Open an index for searching, in its current state; all scored data is read and checked."""
-        require_index(folder)
-        database = Database(folder / FILE)
-        try:
-            state = database.state()
-            if state.get("files") is None:
-                raise RunFolderError(
-                    f"{folder / FILE}: the index is incomplete; run metasearch index with its documents again"
-                )
-            store = cls(folder, database, state, threads)
-            assert store.quantised
-            return store
-        except BaseException:
-            database.close()
-            raise
+        database = Database(folder)
+        state = database.state()
+        if state.get("files") is None:
+            raise RunFolderError(
+                f"{database.path}: the index is incomplete; run metasearch index with its documents again"
+            )
+        store = cls(folder, database, state, threads)
+        assert store.quantised
+        return store
 
     # Reading.
 
@@ -282,10 +277,8 @@ class LocalStore:
 
     def row_keys(self) -> Keys:
         """Return each row's key, `(R, 16)`."""
-        found = np.zeros((len(self), KEY_BYTES), np.uint8)
-        for number, rows in self._rows.items():
-            found[rows[rows >= 0]] = self._blocks[number]["key"][rows >= 0]
-        return found
+        keys: Keys = self._records["key"]
+        return keys
 
     def texts(self) -> Iterator[str]:
         """Yield all rows' texts in order; `RunFolderError` if one is damaged."""
@@ -302,14 +295,20 @@ class LocalStore:
         return {number: self._contents.rows_of(block["id"]) for number, block in self._blocks.items()}
 
     @cached_property
-    def _row_languages(self) -> NDArray[np.int32]:
-        """Language number of each row, `(R,)`."""
-        found = np.full(len(self), -1, np.int32)
+    def _records(self) -> Block:
+        """What the blocks say about each row, `(R,)`."""
+        found = np.zeros(len(self), ROW)
+        found["id"] = -1
         for number, rows in self._rows.items():
-            found[rows[rows >= 0]] = self._blocks[number]["language"][rows >= 0]
-        if (found < 0).any():
+            found[rows[rows >= 0]] = self._blocks[number][rows >= 0]
+        if (found["id"] < 0).any():
             raise self._database.damaged("a block")
         return found
+
+    @cached_property
+    def _row_languages(self) -> NDArray[np.int32]:
+        """Language number of each row, `(R,)`."""
+        return np.ascontiguousarray(self._records["language"])
 
     @cached_property
     def _blocks(self) -> dict[int, Block]:
@@ -324,17 +323,14 @@ class LocalStore:
     @cached_property
     def quantised(self) -> Quantised:
         """All rows' vectors; `RunFolderError` if damaged."""
-        assert len(self._row_languages) == len(self)
-        codes, steps = np.empty((len(self), self.kind.dimension), np.int8), np.empty(len(self), np.float32)
+        steps = np.ascontiguousarray(self._records["step"])
+        codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
-            block = self._blocks[number]
-            there: slice | Rows = np.flatnonzero(rows >= 0)
-            target: slice | Rows = rows[there]
-            if not len(rows[there]):
-                continue
-            if len(rows[there]) == len(rows) and (np.diff(rows) == 1).all():
-                there, target = slice(None), slice(rows[0], rows[0] + len(rows))  # copies less than lists of rows do
-            codes[target], steps[target] = self._codes(number, block)[there], block["step"][there]
+            there = rows >= 0
+            if there.all() and (np.diff(rows) == 1).all():  # copies less than lists of rows do
+                codes[rows[0] : rows[-1] + 1] = self._codes(number, self._blocks[number])
+            elif there.any():
+                codes[rows[there]] = self._codes(number, self._blocks[number])[there]
         return Quantised(codes, steps)
 
     def _codes(self, number: int, block: Block) -> NDArray[np.int8]:

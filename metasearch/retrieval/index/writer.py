@@ -21,7 +21,7 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import LOCK, held
 from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json, key_words
-from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, ROW, SCHEMA, Block, Database, exists
+from metasearch.retrieval.index.database import ARRAYS, FORMAT, ROW, SCHEMA, Block, Database, exists
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
 
@@ -49,7 +49,7 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
         if others:
             raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
     with held(folder, f"{folder}: another process writes this index; wait for it to end"):
-        database = Database(folder / FILE, write=True)
+        database = Database(folder, write=True)
         try:
             yield IndexWriter(folder, database, kind)
         finally:
@@ -75,15 +75,9 @@ class IndexWriter(LocalStore):
     @cached_property
     def places_by_file(self) -> dict[str, FilePlaces]:
         """The index's passages by file path."""
-        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
-        blocks = blocks[np.argsort(blocks["id"], kind="stable")]
-        keys = blocks["key"][np.searchsorted(blocks["id"], self._contents.ids)]
+        keys = self.row_keys()[self._contents.rows_of(self._contents.ids)]
         lines = self._contents.lines
         return {file.path: FilePlaces(file, keys[part], lines[part]) for file, part in self._contents.parts()}
-
-    @cached_property
-    def _ids_by_file(self) -> dict[str, Rows]:
-        return {file.path: self._contents.ids[part] for file, part in self._contents.parts()}
 
     def keep(self, own: Mapping[str, NDArray[Any]]) -> None:
         """Store arrays that belong to the vectors, such as a projection."""
@@ -112,21 +106,20 @@ class IndexWriter(LocalStore):
             wrong = passages[int(np.argmin(finite))]
             raise NonFiniteError(f"{wrong.file}:{wrong.line}: the vector of the passage there is not finite")
         _, first = np.unique(key_words(keys), return_index=True)
-        once = np.zeros(len(keys), np.bool_)
-        once[first] = True
-        new = np.flatnonzero(once & ~self.known(keys))
+        new = np.sort(first[~self.known(keys[first])])
         for start in range(0, len(new), ROWS):
             part = new[start : start + ROWS]
             self._add(vectors[part], [passages[i] for i in part.tolist()], keys[part])
         return len(new)
 
-    def finish(self, files: Sequence[FilePlaces]) -> None:
+    def finish(self, files: Sequence[FilePlaces]) -> LocalStore:
         """Set the index's documents, in the order in which hits of equal scores come; delete all other passages.
 
-        `RunFolderError` if it cannot be written; the index stays as it was.
+        Return the index as readers see it from now on; nothing more can be written. `RunFolderError` if it cannot be
+        written; the index stays as it was.
         """
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
-        ids = np.concatenate([np.zeros(0, np.int64), *map(self._find_places, files)])
+        ids = self._find(keys)
         ends = np.cumsum([len(each.keys) for each in files])[:-1]
         if (ids < 0).any():
             raise ValueError("a passage has no vector; call upsert first")
@@ -140,38 +133,19 @@ class IndexWriter(LocalStore):
             self._remove(blocks, ids)
             self._repack(blocks)
             self._database.write_state(state)
-        for name in _OF_CONTENTS:
-            self.__dict__.pop(name, None)
-        self.state, self._last = self._database.state(), None
         self._database.shrink()
+        return LocalStore(self.folder, self._database, state)
 
     @cached_property
-    def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
-        """Passage keys when the index was opened, ascending, their numbers; and later additions."""
+    def _numbers(self) -> dict[bytes, int]:
+        """The number of each passage, by its key."""
         blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
         live = blocks[blocks["id"] >= 0]
-        words = key_words(np.ascontiguousarray(live["key"]))
-        order = np.argsort(words)
-        return words[order], live["id"][order], {}
+        return dict(zip(key_words(live["key"]).tolist(), live["id"].tolist(), strict=True))
 
     def _find(self, keys: Keys) -> Rows:
         """Return each key's passage number, or -1."""
-        words, ids, added = self._known
-        wanted = key_words(keys)
-        found = np.full(len(keys), -1, np.int64)
-        if len(words):
-            place = np.minimum(np.searchsorted(words, wanted), len(words) - 1)
-            found = np.where(words[place] == wanted, ids[place], found)
-        if added:
-            lacking = np.flatnonzero(found < 0)
-            found[lacking] = [added.get(keys[i].tobytes(), -1) for i in lacking.tolist()]
-        return found
-
-    def _find_places(self, each: FilePlaces) -> Rows:
-        """Return the passage number at each place in a file, or -1."""
-        # Most files of an update are as they were.
-        unchanged = self.places_by_file.get(each.file.path) is each
-        return self._ids_by_file[each.file.path] if unchanged else self._find(each.keys)
+        return np.array([self._numbers.get(key, -1) for key in key_words(keys).tolist()], np.int64)
 
     def _add(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> None:
         tags = list(dict.fromkeys([*self.state["languages"], *(each.language for each in passages)]))
@@ -189,7 +163,7 @@ class IndexWriter(LocalStore):
         self.state = state
         self._blocks.update(blocks)
         self._next_id += len(block)
-        self._known[2].update(zip((key.tobytes() for key in keys), ids, strict=True))
+        self._numbers.update(zip(key_words(keys).tolist(), ids, strict=True))
 
     @cached_property
     def _next_id(self) -> int:
@@ -240,10 +214,3 @@ def _passage_row(each: Passage) -> list[str | bytes]:
 def _file_row(each: FilePlaces, ids: Rows) -> list[str | bytes]:
     facts = json.dumps(vars(each.file), ensure_ascii=False)
     return [facts, ids.tobytes(), each.lines.astype(np.int32).tobytes()]
-
-
-_OF_CONTENTS = (
-    "files", "languages", "quantised", "_contents", "_rows", "_row_languages", "_blocks", "_known",
-    "_next_id", "places_by_file", "_ids_by_file", "_columns",
-)  # fmt: skip
-"""Cached properties of a store that change with its documents."""

@@ -106,8 +106,8 @@ def update(
         if settings.neutral:
             _keep_map(store, encoder, found, callback)
         _encode(store, encoder, found, cut, callback)
-        store.finish(found.files)
-        passages, languages = store.places, store.languages
+        done = store.finish(found.files)
+        passages, languages = done.places, done.languages
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
         documents=len(files),
