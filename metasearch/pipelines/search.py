@@ -16,10 +16,9 @@ from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.errors import ConfigError, EncoderError, quoted
 from metasearch.io import atomic_write_all
 from metasearch.pipelines import factory
-from metasearch.retrieval.index import qdrant
 from metasearch.retrieval.index.database import read_kind
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.qdrant import Address, QdrantStore, copy_to_qdrant, is_address
+from metasearch.retrieval.index.qdrant import Address, QdrantCollection, QdrantStore, copy_to_qdrant, is_address
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
 from metasearch.retrieval.search.searcher import Searcher, expand_store
 from metasearch.retrieval.search.update import UpdateResult, update
@@ -72,7 +71,7 @@ def index_documents(
     # What cannot be copied is an error before anything is encoded.
     target = Address.parse(to) if to is not None else None
     if target:
-        qdrant.read_state(qdrant.connect(target), target)
+        QdrantCollection(target).state()
     elif expand:
         raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
     if vectors:

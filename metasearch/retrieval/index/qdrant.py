@@ -9,8 +9,7 @@ import base64
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -71,6 +70,50 @@ def connect(address: Address) -> Any:
     return client.QdrantClient(url=address.url, api_key=os.environ.get(KEY_VARIABLE), timeout=60)
 
 
+class QdrantCollection:
+    """A collection on a server, which errors name."""
+
+    def __init__(self, address: Address, client: Any = None) -> None:
+        self.address = address
+        self.client = client or connect(address)
+        self.models = import_extra("qdrant_client.models", "qdrant", address.shown)
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """Call a method of the client for the collection; `RunFolderError` if the server does not do it."""
+        shown, raised = self.address.shown, import_extra("qdrant_client.http.exceptions", "qdrant", self.address.shown)
+        try:
+            return getattr(self.client, method)(self.address.collection, **arguments)
+        except raised.UnexpectedResponse as error:
+            said = f"{error.status_code} {error.reason_phrase}: {error.content.decode(errors='replace')[:200]}"
+            hint = f"; the key is read from {KEY_VARIABLE}" if error.status_code in (401, 403) else ""
+            raise RunFolderError(f"{shown}: the server answers {said}{hint}") from None
+        except raised.ResponseHandlingException as error:
+            raise RunFolderError(f"{shown}: the server cannot be reached: {error}") from None
+
+    def state(self) -> dict[str, Any] | None:
+        """Return the collection's metadata, or None."""
+        if not self.call("collection_exists"):
+            return None
+        found = dict(self.call("get_collection").config.metadata or {})
+        if (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
+            raise RunFolderError(
+                f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
+            )
+        return found
+
+    def digests(self) -> dict[int, int]:
+        """Return each point's number and digest."""
+        found: dict[int, int] = {}
+        offset = None
+        while True:
+            records, offset = self.call(
+                "scroll", limit=_SCROLLED, offset=offset, with_payload=["digest"], with_vectors=False
+            )
+            found.update((int(record.id), int(record.payload["digest"])) for record in records)
+            if offset is None:
+                return found
+
+
 def _payload(passage: Passage, places: int, mark: int) -> dict[str, Any]:
     """Return a passage as the payload of a point; `mark` tells whether its vectors are current."""
     found = {**asdict(passage), "places": places}
@@ -99,27 +142,24 @@ class QdrantStore:
     """
 
     def __init__(self, address: Address, client: Any = None) -> None:
-        self.address = address
         self.folder = address.shown
-        self._client = client or connect(address)
-        self._models = import_extra("qdrant_client.models", "qdrant", address.shown)
-        state = read_state(self._client, address)
+        self._collection = QdrantCollection(address, client)
+        state = self._collection.state()
         if not state or not state["contents"]:
             problem = "the collection is incomplete" if state else "no such collection"
             raise RunFolderError(
                 f"{address.shown}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {address.shown}"
             )
         self.state = state
-        self.kind = Kind(**self.state["kind"])
+        self.kind = Kind(**state["kind"])
         packed = base64.b64decode(state["arrays"])
         self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
 
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
-        with errors(self.address):
-            found = self._client.facet(self.address.collection, key="language", limit=_LANGUAGES, exact=True).hits
-        counts = {str(hit.value): int(hit.count) for hit in found}
+        found = self._collection.call("facet", key="language", limit=_LANGUAGES, exact=True)
+        counts = {str(hit.value): int(hit.count) for hit in found.hits}
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def __len__(self) -> int:
@@ -128,11 +168,11 @@ class QdrantStore:
 
     def changed(self) -> bool:
         """Return whether the collection was updated since it was opened."""
-        return read_state(self._client, self.address) != self.state
+        return self._collection.state() != self.state
 
     def reopen(self) -> "QdrantStore":
         """Return the collection in its current state."""
-        return QdrantStore(self.address, self._client)
+        return QdrantStore(self._collection.address, self._collection.client)
 
     def search(
         self,
@@ -152,28 +192,24 @@ class QdrantStore:
         found = []
         for languages in groups:
             ranked = self._ranked(vectors.tolist(), using, top, languages, where)
-            width = min((len(rows) for rows, _ in ranked), default=0)
-            pairs = [(rows[:width], scores[:width]) for rows, scores in ranked]
-            shape = (len(pairs), width)
-            rows = np.array([each for each, _ in pairs], np.int64).reshape(shape)
-            found.append((rows, np.array([each for _, each in pairs], np.float32).reshape(shape)))
+            shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
+            rows = np.array([each[: shape[1]] for each, _ in ranked], np.int64).reshape(shape)
+            found.append((rows, np.array([each[: shape[1]] for _, each in ranked], np.float32).reshape(shape)))
         return found
 
     def search_words(
         self, words: Words, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str] = ()
     ) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
-        sparse = [
-            self._models.SparseVector(indices=(unique := np.unique(cut)).tolist(), values=np.ones(len(unique)).tolist())
-            for cut in words(list(queries))
-        ]
+        distinct = [np.unique(cut).tolist() for cut in words(list(queries))]
+        vector = self._collection.models.SparseVector
+        sparse = [vector(indices=numbers, values=[1.0] * len(numbers)) for numbers in distinct]
         return self._ranked(sparse, WORDS, top, languages, where)
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
         wanted = [int(row) for row in rows]
-        with errors(self.address):
-            found = self._client.retrieve(self.address.collection, ids=wanted, with_payload=True)
+        found = self._collection.call("retrieve", ids=wanted, with_payload=True)
         payloads = {int(record.id): record.payload for record in found}
         if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.folder}: {len(missing)} passages left the collection; search again")
@@ -188,14 +224,13 @@ class QdrantStore:
         for language in sorted(set(languages) - self.languages.keys()):
             message = f"no passage is in language '{language}'.{nearest(language, self.languages)}"
             raise SearchError("languages", "unknown_language", message)
-        models, conditions = self._models, [self._condition(Condition.parse(text)) for text in where]
+        models, conditions = self._collection.models, [self._condition(Condition.parse(text)) for text in where]
         if languages:
             tags = models.MatchAny(any=sorted(set(languages)))
             conditions.append(models.FieldCondition(key="language", match=tags))
         inside = models.Filter(must=conditions) if conditions else None
         requests = [models.QueryRequest(query=query, using=using, limit=top, filter=inside) for query in queries]
-        with errors(self.address):
-            answers = self._client.query_batch_points(self.address.collection, requests=requests) if requests else []
+        answers = self._collection.call("query_batch_points", requests=requests) if requests else []
         found = []
         for answer in answers:
             # Of equal scores the lower number comes first, as Qdrant promises no order.
@@ -209,7 +244,7 @@ class QdrantStore:
         if condition.name not in self.state["fields"]:
             near = nearest(condition.name, self.state["fields"])
             raise SearchError("where", "unknown_field", f"no passage has the field '{condition.name}'.{near}")
-        models, number = self._models, condition.number
+        models, number = self._collection.models, condition.number
         if condition.operator in _BOUNDS:
             bound = models.Range(**{_BOUNDS[condition.operator]: number})
             return models.FieldCondition(key=f'numbers."{condition.name}"', range=bound)
@@ -222,45 +257,6 @@ class QdrantStore:
         if number is not None and abs(number) <= 2**53:
             equal.append(models.FieldCondition(key=key, range=models.Range(gte=number, lte=number)))
         return models.Filter(**{"should" if condition.operator == "=" else "must_not": equal})
-
-
-@contextmanager
-def errors(address: Address) -> Iterator[None]:
-    """Turn client errors into errors that name the collection."""
-    raised = import_extra("qdrant_client.http.exceptions", "qdrant", address.shown)
-    try:
-        yield
-    except raised.UnexpectedResponse as error:
-        said = f"{error.status_code} {error.reason_phrase}: {error.content.decode(errors='replace')[:200]}"
-        hint = f"; the key is read from {KEY_VARIABLE}" if error.status_code in (401, 403) else ""
-        raise RunFolderError(f"{address.shown}: the server answers {said}{hint}") from None
-    except raised.ResponseHandlingException as error:
-        raise RunFolderError(f"{address.shown}: the server cannot be reached: {error}") from None
-
-
-def read_state(client: Any, address: Address) -> dict[str, Any] | None:
-    """Return a collection's metadata, or None."""
-    with errors(address):
-        if not client.collection_exists(address.collection):
-            return None
-        found = dict(client.get_collection(address.collection).config.metadata or {})
-    if (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
-        raise RunFolderError(f"{address.shown}: this release of metasearch did not make the collection; choose another")
-    return found
-
-
-def scroll_digests(client: Any, address: Address) -> dict[int, int]:
-    """Return each point's number and digest."""
-    found: dict[int, int] = {}
-    offset = None
-    while True:
-        with errors(address):
-            records, offset = client.scroll(
-                address.collection, limit=_SCROLLED, offset=offset, with_payload=["digest"], with_vectors=False
-            )
-        found.update((int(record.id), int(record.payload["digest"])) for record in records)
-        if offset is None:
-            return found
 
 
 # The copy of a local index: send new passages, delete old ones, keep the rest.
@@ -287,19 +283,18 @@ def copy_to_qdrant(
 
     A call that is killed leaves a collection that can be searched if it could be before; the next call sends the rest.
     """
-    models = import_extra("qdrant_client.models", "qdrant", address.shown)
-    client = client or connect(address)
-    before = read_state(client, address)
+    collection = QdrantCollection(address, client)
+    before = collection.state()
     numbers = numbers_of_keys(store.row_keys())
     if before is None:
-        before = _create(client, address, models, store, words)
+        before = _create(collection, store, words)
     kind = Kind(**before["kind"])
     kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
     kind.require_settings(address.shown, store.kind)
     arrays = base64.b64encode(save(dict(store.arrays))).decode() if store.arrays else ""
     # The vectors of a point depend on its text and on these.
     mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())
-    there, length = scroll_digests(client, address), float(before["length"])
+    there, length = collection.digests(), float(before["length"])
     changed: list[int] = []
     fields: dict[str, None] = {}
     for rows in _parts(range(len(store))):
@@ -309,23 +304,21 @@ def copy_to_qdrant(
                 changed.append(row)
     sent = 0
     for rows in _parts(changed):
-        points = _points(store, rows, numbers[rows].tolist(), mark, words, length, expanded, models)
-        with errors(address):
-            client.upsert(address.collection, points=points, wait=True)
+        points = _points(store, rows, numbers[rows].tolist(), mark, words, length, expanded, collection.models)
+        collection.call("upsert", points=points, wait=True)
         sent += len(points)
         on_sent(sent, len(changed))
     gone = sorted(there.keys() - set(numbers.tolist()))
     for ids in _parts(gone):
-        with errors(address):
-            client.delete(address.collection, points_selector=models.PointIdsList(points=list(ids)), wait=True)
+        collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
-    with errors(address):
-        client.update_collection(address.collection, metadata=state)
+    collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 
 
-def _create(client: Any, address: Address, models: Any, store: LocalStore, words: Words) -> dict[str, Any]:
+def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> dict[str, Any]:
     """Create the collection with its metadata, without `contents` until the first copy is whole."""
+    models = collection.models
     rows = np.unique(np.linspace(0, len(store) - 1, min(len(store), _MEASURED)).astype(np.int64))
     lengths = [len(cut) for part in _parts(rows.tolist()) for cut in words([p.text for p, _ in store.passages(part)])]
     state = {
@@ -337,19 +330,18 @@ def _create(client: Any, address: Address, models: Any, store: LocalStore, words
     int8 = models.ScalarQuantization(
         scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
     )
-    with errors(address):
-        client.create_collection(
-            address.collection,
-            vectors_config={DENSE: vector, EXPANDED: vector},
-            sparse_vectors_config={WORDS: sparse},
-            quantization_config=int8,
-            metadata=state,
-        )
-        client.create_payload_index(
-            address.collection, field_name="language", field_schema=models.PayloadSchemaType.KEYWORD, wait=True
-        )
-        if not client.get_collection(address.collection).config.metadata:
-            raise RunFolderError(f"{address.shown}: the server keeps no metadata; it must be Qdrant 1.16 or newer")
+    collection.call(
+        "create_collection",
+        vectors_config={DENSE: vector, EXPANDED: vector},
+        sparse_vectors_config={WORDS: sparse},
+        quantization_config=int8,
+        metadata=state,
+    )
+    keyword = models.PayloadSchemaType.KEYWORD
+    collection.call("create_payload_index", field_name="language", field_schema=keyword, wait=True)
+    if not collection.call("get_collection").config.metadata:
+        shown = collection.address.shown
+        raise RunFolderError(f"{shown}: the server keeps no metadata; it must be Qdrant 1.16 or newer")
     return state
 
 
