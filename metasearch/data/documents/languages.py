@@ -1,8 +1,11 @@
 """Languages from the names of files and folders, and of texts with py3langid."""
 
+import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 from metasearch.config.languages import UNKNOWN, is_known, is_listed, normalise_tag, parse_name, primary_language
 from metasearch.errors import ConfigError, nearest
@@ -42,9 +45,7 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
 
     Short texts are often taken for another language; fewer languages to choose from help.
     """
-    from py3langid import langid  # takes a while, and few commands detect
-
-    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    identifier = copy.copy(_load_identifier())
     known = set(map(str, identifier.labels))
     chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
     for language in chosen:
@@ -54,6 +55,14 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
         identifier.set_languages(chosen)
     # It gives `zxx` for digits and marks alone.
     return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
+
+
+@cache
+def _load_identifier() -> Any:
+    """Read the model once: that takes most of a second."""
+    from py3langid import langid  # takes a while, and few commands detect
+
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
 
 
 def detect_all(texts: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
