@@ -55,6 +55,7 @@ def test_a_row_has_the_means_over_folds_of_each_language_and_group(study, rows):
     assert found["groups"]["zero-shot"] == pytest.approx(sum(by_language[code] for code in ("ru", "th", "tr")) / 3)
 
 
+@pytest.mark.slow
 def test_a_row_has_the_differences_and_p_values_of_metasearch_compare(study, rows):
     found = row(rows, "maml-align", "mono-bi-multi")["against"]
     for label in ("zero-shot", "fine-tune", "maml (trans)"):

@@ -171,6 +171,7 @@ def test_what_only_a_later_stage_needs_is_checked_before_the_first_one_trains(pl
     assert not (tmp_path / "run" / FOLDERS[0] / "log.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_static_student_is_made_of_the_assistant_and_taught(tmp_path):
     write_corpus(tmp_path / "corpus", names=("en-de",))
     roles = ["--recipe=static", "--teacher=tiny", "--assistant=tiny", f"--corpus={tmp_path / 'corpus'}"]

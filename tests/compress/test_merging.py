@@ -160,6 +160,7 @@ def files(tmp_path_factory):
     return folder / "encoder", folder / "texts.txt"
 
 
+@pytest.mark.slow
 def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_path):
     encoder, texts = files
     arguments = ["compress", encoder, "--feed-forward", 8, "--bottleneck", 4, "--recurrent", 3, "--json"]

@@ -38,6 +38,7 @@ def test_of_a_number_the_first_and_the_last_stay_and_others_between_them(count, 
     assert chosen_layers(config, count) == kept
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_stock_model_and_says_beforehand_what_it_weighs(tmp_path):
     make("bert").model.save_pretrained(str(tmp_path / "deep"))
     asked = ["compress", tmp_path / "deep", "--layers", "1,3", "--json"]

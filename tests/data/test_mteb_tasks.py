@@ -58,6 +58,7 @@ def task(monkeypatch):
     return make
 
 
+@pytest.mark.slow
 def test_a_retrieval_task_has_graded_judgements_and_the_whole_corpus(task):
     relevant = {"q0": {"d1": 2, "d0": 0}, "q1": {"d0": 1}, "q2": {"d0": 0}}
     task("Retrieval", ["deu-Latn"], {"default": {"test": part(DE, ["Wer tanzt?", "Wo?", "Was?"], relevant)}})
@@ -93,6 +94,7 @@ def test_subsets_in_two_languages_are_told_apart_by_their_texts(task):
     assert [q.id for q in load_benchmark("mteb:Mine/de-en").data.questions] == ["q0"]
 
 
+@pytest.mark.slow
 def test_a_similarity_task_has_scores_from_0_to_1(task):
     data = {"en-de": {"test": rows(sentence1=EN, sentence2=DE, score=[5.0, 1.0])}}
     task("STS", {"en-de": ["eng-Latn", "deu-Latn"]}, data, min_score=0, max_score=5)
@@ -110,6 +112,7 @@ def test_a_similarity_task_has_scores_from_0_to_1(task):
         load_benchmark("mteb:Mine")
 
 
+@pytest.mark.slow
 def test_translations_are_read_from_the_language_that_all_subsets_share(task):
     data = {
         "de-en": {"test": rows(sentence1=DE, sentence2=EN)},

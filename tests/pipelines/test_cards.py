@@ -72,6 +72,7 @@ def test_the_figures_of_the_header_are_those_of_the_results_with_zero_shot_besid
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_example_of_the_card_gives_the_vectors_of_the_run_with_its_prompts_and_lengths(run, monkeypatch):
     text = text_of(run / "model")
     (example,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
@@ -91,6 +92,7 @@ def test_the_example_of_the_card_gives_the_vectors_of_the_run_with_its_prompts_a
         assert re.search(rf"\| {role} +\| `{method}` +\| {prompt} +\| +{length} \|", text)
 
 
+@pytest.mark.slow
 def test_licences_are_listed_where_they_are_known_and_that_of_the_whole_is_not_guessed(run):
     card = ModelCard.load(run / "model" / "README.md")
     assert card.data.license == "unknown"
@@ -98,6 +100,7 @@ def test_licences_are_listed_where_they_are_known_and_that_of_the_whole_is_not_g
     assert "- data `demo`: CC0 1.0" in card.text
 
 
+@pytest.mark.slow
 def test_a_licence_changes_the_header_alone_and_the_run_stays_whole(run):
     before = text_of(run / "model")
     licensed = before.replace("license: unknown", "license: cc0-1.0")

@@ -58,6 +58,7 @@ def test_what_is_trained_takes_zero_shot_over_to_the_bit(whole):
     assert (tuned / file).is_file()
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_never_done_again(whole, begun):
     before = (whole[0] / "cells" / TUNED / "report.md").stat().st_mtime_ns
     assert run(*FLAGS, "-o", whole[0]).stdout == whole[1].stdout
@@ -67,12 +68,14 @@ def test_what_is_finished_is_never_done_again(whole, begun):
     assert (whole[0] / "cells" / TUNED / "report.md").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_another_setting_is_refused_with_both_values(whole, begun):
     said = run(*FLAGS, "--max-steps=7", "-o", whole[0], code=2).output
     assert f"the study has max_steps '{STEPS}', not '7'" in said
     assert begun == []
 
 
+@pytest.mark.slow
 def test_other_data_or_versions_are_refused(whole, tmp_path, begun):
     study = tmp_path / "study"
     study.mkdir()
@@ -86,6 +89,7 @@ def test_other_data_or_versions_are_refused(whole, tmp_path, begun):
     assert begun == []
 
 
+@pytest.mark.slow
 def test_one_runner_at_a_time(whole):
     with StudyFolder(whole[0]).held():
         assert "another crossval is at work in" in metasearch("resume", whole[0], code=5).output
@@ -99,6 +103,7 @@ def test_what_a_runner_leaves_that_died_before_its_study_began_is_no_reason_to_r
         assert not StudyFolder(tmp_path).begun
 
 
+@pytest.mark.slow
 def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun):
     study = tmp_path / "study"
     (study / "cells" / ZERO).mkdir(parents=True)

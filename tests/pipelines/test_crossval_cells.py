@@ -109,6 +109,7 @@ def test_cells_with_the_same_weights_compute_zero_shot_once(tmp_path, begun, eva
     assert first[:zero] == second[:zero] != []
 
 
+@pytest.mark.slow
 def test_zero_shot_of_an_encoder_with_random_weights_is_computed_with_each_seed(tmp_path, begun, evaluated):
     run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
     first, second = by_seed(tmp_path / "study")
@@ -116,6 +117,7 @@ def test_zero_shot_of_an_encoder_with_random_weights_is_computed_with_each_seed(
     assert len(evaluated) == 2 * 2
 
 
+@pytest.mark.slow
 def test_damaged_zero_shot_scores_are_computed_again(tmp_path, begun, evaluated):
     flags = [*FLAGS, "--learner=zero-shot", "-o", tmp_path / "study"]
     run(*flags)

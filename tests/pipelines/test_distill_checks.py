@@ -77,6 +77,7 @@ def test_a_run_that_fails_before_its_first_step_leaves_no_folder(place, tmp_path
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_the_corrected_command_has_the_folder_and_its_only_step_the_whole_rate(place, tmp_path):
     """Of a text of 64 tokens it is known that it is longer than 63, where the encoder takes 64."""
     run = tmp_path / "run"

@@ -69,6 +69,7 @@ def test_a_study_makes_the_data_of_each_fold():
     assert config.on(2) == DataConfig(task="demo", fold=2, fold_seed=7, data="/data", include=("/more",))
 
 
+@pytest.mark.slow
 def test_a_name_with_settings_opens_what_the_section_opens():
     named, section = (
         load_benchmark("demo", "trans", fold=1, fold_seed=3),

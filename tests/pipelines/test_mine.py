@@ -49,6 +49,7 @@ def test_the_margin_skips_what_may_be_an_answer(caplog):
     assert "skipped rows with fewer than 1 negatives: de" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_command_takes_questions_of_train_alone_and_writes_json_lines(tmp_path):
     found = metasearch(
         "mine",
