@@ -39,7 +39,7 @@ def command(
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
     from metasearch.compress.output import claim
-    from metasearch.compress.texts import text_files
+    from metasearch.data.texts import text_files
 
     if sizes_only == (output is not None):
         raise ConfigError("pass either -o DIR for the student or --sizes-only")

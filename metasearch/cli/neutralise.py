@@ -46,7 +46,7 @@ def command(
     """
     from metasearch.compress.output import claim
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.data.texts_by_language import read_tagged
+    from metasearch.data.texts import read_tagged
 
     where = {name: asked.pop(name) for name in _options.FOLD}
     claim(output)

@@ -32,7 +32,7 @@ def command(
       metasearch tokenizer corpus/en-de.tsv.gz --size 16000 --encoder minilm -o bilingual-minilm
     """
     from metasearch.compress.output import claim, whole
-    from metasearch.compress.texts import read_texts, text_files
+    from metasearch.data.texts import read_texts, text_files
 
     claim(output)
     files = text_files(texts)

@@ -10,8 +10,8 @@ from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
-from metasearch.compress.texts import read_texts
 from metasearch.compress.trimming import trim
+from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of

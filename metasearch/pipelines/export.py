@@ -12,9 +12,9 @@ from metasearch.compress.onnx_folder import write_facts, write_onnx
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Form
 from metasearch.compress.standard import is_compressed, narrowed, plain
-from metasearch.compress.texts import read_texts
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark
+from metasearch.data.texts import read_texts
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import is_neutral

@@ -16,7 +16,7 @@ from metasearch.compress.output import claim, whole
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.texts_by_language import Tagged, tagged_of
+from metasearch.data.texts import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress

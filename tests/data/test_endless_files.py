@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from metasearch.compress.texts import read_texts
 from metasearch.config import yaml
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
-from metasearch.data.texts_by_language import read_tagged
+from metasearch.data.texts import read_tagged, read_texts
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import read_bytes
 from metasearch.runs.folder import RunFolder

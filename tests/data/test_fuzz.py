@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.formats import copy, files, read
-from metasearch.compress.texts import read_texts
 from metasearch.config import yaml
 from metasearch.config.distillation import CorpusSettings, Distillation
 from metasearch.config.recipe import Recipe
@@ -19,7 +18,7 @@ from metasearch.config.task import Mode, Task
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
-from metasearch.data.texts_by_language import read_tagged
+from metasearch.data.texts import read_tagged, read_texts
 from metasearch.errors import MetasearchError
 from metasearch.runs.folder import RunFolder, read_events
 from metasearch.runs.rows import read_complete_rows

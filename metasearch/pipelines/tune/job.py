@@ -25,7 +25,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.read import read
 from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.data.texts_by_language import read_tagged, tagged_of
+from metasearch.data.texts import read_tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import append, estimate, is_neutral
 from metasearch.errors import DataError, Interrupted, RunFolderError, quoted

@@ -17,7 +17,7 @@ from metasearch.config.recipe import Recipe, Role
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData, texts_of
-from metasearch.data.texts_by_language import tagged_of
+from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, append
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from helpers.formats import copy, read
 from helpers.passages import shown
-from metasearch.compress.texts import read_texts
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.entailment import read_entailment
 from metasearch.data.formats.blank import blank, remove_invisible
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.texts_by_language import read_tagged
+from metasearch.data.texts import read_tagged, read_texts
 from metasearch.errors import DataError
 
 UNSEEN = " \u200b\u200c\u200d\u2060\ufeff"

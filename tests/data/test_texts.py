@@ -7,7 +7,7 @@ import pytest
 
 from helpers.prepared import prepared, write_lines
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.texts_by_language import read_tagged, tagged_of
+from metasearch.data.texts import read_tagged, tagged_of
 
 
 def texts(tagged):

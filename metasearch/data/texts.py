@@ -1,0 +1,190 @@
+"""Unlabelled texts from files, or from a task's split; with their languages where these are known.
+
+| name | texts | language |
+|---|---|---|
+| `de.txt`, `zh-CN.txt.gz` | lines | from the name |
+| `en-de.tsv` and other TSV files | the first two columns of lines | one for each column |
+| `WikiMatrix.de-en.de`, a side of a parallel corpus | lines | from the name |
+| a folder of `metasearch prepare` | both sides | from its columns |
+
+Names of parallel corpora are described in `metasearch.data.parallel.files`.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+
+from metasearch.config.languages import parse_name
+from metasearch.config.recipe import Role
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import text_lines, unpacked
+from metasearch.data.parallel.files import recognise
+from metasearch.data.parallel.saved import SavedTable, is_prepared
+from metasearch.data.records import Data, TranslationData, texts_of
+from metasearch.errors import DataError, nearest
+from metasearch.io import near
+
+Tagged = dict[str, list[tuple[Role, str]]]
+"""Language → distinct texts in it, each with its role."""
+
+SUFFIXES = (".txt", ".tsv")
+_KINDS = (
+    f"no file in it ends in {', '.join(SUFFIXES)}, or in one of these and .gz, or is named as a side of a parallel "
+    "corpus, such as WikiMatrix.de-en.de"
+)
+_NAMES = "expected names that tell the language, such as de.txt, en-de.tsv or WikiMatrix.de-en.de"
+
+log = logging.getLogger(__name__)
+
+
+# Texts in any language.
+
+
+def read_texts(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield non-blank texts from files and folders, one a line; in a `.tsv` file the first two columns are texts.
+
+    `DataError` with file and line if a path is missing, empty, damaged, or not UTF-8.
+    """
+    for path in text_files(paths):
+        yield from _texts(path, (0, 1) if unpacked(path.name).endswith(".tsv") else ())
+
+
+def text_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the given files, and the text files in given folders, at any depth, by name.
+
+    The log names some of the other files. `DataError` where a path is missing, or a folder has no text file.
+    """
+    return _find(paths, _is_text, "are not texts and are skipped", _KINDS)
+
+
+def _is_text(path: Path) -> bool:
+    if unpacked(path.name).endswith(SUFFIXES):
+        return True
+    part = recognise(path)
+    return part is not None and not part.columns
+
+
+def _find(paths: Iterable[Path], known: Callable[[Path], object], others: str, expected: str) -> list[Path]:
+    """Return the given files, and those in folders that are `known`; messages say what `others` are."""
+    files: dict[Path, None] = {}
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder{near(path)}")
+        if not path.is_dir():
+            files[path] = None
+            continue
+        names = (below.relative_to(path) for below in path.rglob("*") if not below.is_dir())
+        inside = sorted(name for name in names if not any(part.startswith(".") for part in name.parts))
+        found = [path / name for name in inside if known(path / name)]
+        if not found:
+            raise DataError(f"{path}: {expected}")
+        files |= dict.fromkeys(found)
+        if left := [str(name) for name in inside if path / name not in files]:
+            shown = ", ".join(left[:3] + ["..."] * (len(left) > 3))
+            log.info("%s: %d files %s: %s", path, len(left), others, shown)
+    return list(files)
+
+
+def _texts(path: Path, columns: Sequence[int] = ()) -> Iterator[str]:
+    """Yield the texts that are not blank in some columns, or lines; `DataError` if there is none."""
+    empty = True
+    for number, line in text_lines(path):
+        cells = line.split("\t") if columns else [line]
+        if len(cells) <= min(columns, default=0):
+            raise DataError(f"{path}:{number}: expected two tab-separated columns")
+        for text in [cells[column] for column in columns if column < len(cells)] if columns else cells:
+            if not blank(text):
+                empty = False
+                yield text.strip()
+    if empty:
+        raise DataError(f"{path}: the file has no text")
+
+
+# Texts by language.
+
+
+def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()) -> Tagged:
+    """Return the first texts per language from files; several files in a language alternate.
+
+    Every other text is a question, the others are candidates, so that the prompts of both have their part.
+    """
+    sources: dict[str, list[Iterator[str]]] = {}
+    for path in paths:
+        for language, texts in _table_sources(path) if is_prepared(path) else _file_sources(path):
+            sources.setdefault(language, []).append(texts)
+    _require(languages, sources, "no texts")
+    roles: tuple[Role, Role] = ("question", "candidate")
+    tagged: Tagged = {}
+    for language in languages or sorted(sources):
+        rounds = filter(None, chain.from_iterable(zip_longest(*sources[language])))
+        tagged[language] = [(roles[i % 2], text) for i, text in enumerate(islice(_distinct(rounds), limit))]
+    return tagged
+
+
+def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
+    """Return a task's texts by language, without labels, sampled evenly if there are too many."""
+    found: dict[str, dict[tuple[Role, str], None]] = {}
+    if isinstance(data, TranslationData):
+        raise DataError("a translation task has no train part to take texts from")
+    for role, text, language in texts_of(data):
+        found.setdefault(language, {})[role, text] = None
+    _require(languages, found, "the train part has no texts")
+    return {language: _spread(list(found[language]), limit) for language in languages or sorted(found)}
+
+
+def _table_sources(folder: Path) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield the languages of a prepared corpus, each with its texts."""
+    table = SavedTable(folder)
+    _, origins = table.origins()
+    for language in sorted({language for _, *sides in origins for language in sides}):
+        yield language, _table_texts(table, language)
+
+
+def _table_texts(table: SavedTable, language: str) -> Iterator[str]:
+    for source, source_languages, target, target_languages in table.columns(
+        "source", "source_language", "target", "target_language"
+    ):
+        both = chain(zip(source_languages, source, strict=True), zip(target_languages, target, strict=True))
+        yield from (text for found, text in both if found == language)
+
+
+def _file_sources(path: Path) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield each language of a file or folder with the texts of one of its files."""
+    for below in _find([path], _sides, "without a language are skipped", f"no file name has a language; {_NAMES}"):
+        sides = _sides(below)
+        if not sides:
+            raise DataError(f"{below}: unknown language; {_NAMES}")
+        yield from ((language, _texts(below, columns)) for language, columns in sides)
+
+
+def _sides(path: Path) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the languages in a file's name, each with its column in a TSV file; empty if it has none."""
+    name = unpacked(path.name)
+    part = recognise(path)
+    if part and not part.columns:
+        if len(part.paths) == 1:
+            return [(language, (column,)) for column, language in enumerate(part.languages)]
+        return [(part.language if name == part.path.name else part.pivot, ())]
+    stem, _, suffix = name.rpartition(".")
+    tag = parse_name(stem) if suffix == "txt" else ""
+    return [(tag, ())] if tag else []
+
+
+def _require(languages: Sequence[str], known: Iterable[str], what: str) -> None:
+    for language in languages:
+        if language not in (there := set(known)):
+            raise DataError(f"{what} of language '{language}'.{nearest(language, there)}")
+
+
+def _spread(texts: list[tuple[Role, str]], limit: int) -> list[tuple[Role, str]]:
+    count = min(limit, len(texts))
+    return [texts[i * len(texts) // count] for i in range(count)]
+
+
+def _distinct(texts: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for text in texts:
+        if text not in seen:
+            seen.add(text)
+            yield text
