@@ -26,8 +26,7 @@ class Translate(FrozenConfig):
         into: languages to translate into; arrangements may name them.
         own: rows of train in these languages: `drop` them, or `keep` them and translate only what has none. It must be
             set if there are any.
-        overlap: a row whose text is also in dev or test is an error (`refuse`) or dropped and counted (`drop`). A row
-        whose id or article stands there is always an error.
+        overlap: a row whose text is also in dev or test is an error (`refuse`) or dropped and counted (`drop`).
         options: the translator's own.
     """
 

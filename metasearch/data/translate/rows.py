@@ -10,7 +10,6 @@ scored text that is trained on is an error.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
@@ -142,65 +141,41 @@ def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -
             yield TranslatedRow(pair, origins[pair.group])
 
 
-# Leakage.
+# Leakage. Folds already separate ids and articles.
 
 
-class HeldOut(NamedTuple):
-    """The content of dev and test."""
-
-    ids: Mapping[str, str]
-    groups: Mapping[str, str]
-    texts: Mapping[Key, str]
+def held_out(parts: Mapping[str, Data]) -> dict[Key, str]:
+    """Return what each row of some parts by name, `dev` and `test`, is called in a message, by its key."""
+    return {_key(row): f"{_called(row)} of {name}" for name, data in parts.items() for row in rows_of(data)}
 
 
-def held_out(parts: Mapping[str, Data]) -> HeldOut:
-    """Return the content of parts by name, `dev` and `test`."""
-    ids: dict[str, str] = {}
-    groups: dict[str, str] = {}
-    texts: dict[Key, str] = {}
-    for name, data in parts.items():
-        groups.update(dict.fromkeys(data.groups, name))
-        if isinstance(data, RetrievalData):
-            ids.update({question.id: name for question in data.questions})
-        texts.update({_key(row): f"{called(row)} of {name}" for row in rows_of(data)})
-    return HeldOut(ids, groups, texts)
-
-
-def drop_leaked(rows: Iterable[TranslatedRow], held: HeldOut, drop: bool) -> tuple[list[TranslatedRow], int]:
+def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bool) -> tuple[list[TranslatedRow], int]:
     """Return rows that may be added to train, and the number of rows dropped because of held-out texts."""
     kept: list[TranslatedRow] = []
     left = 0
     for added in rows:
-        for each in (added.row, added.origin):
-            if each.group and each.group in held.groups:
-                raise _leak(each, f"its article or row '{each.group}' is in {held.groups[each.group]}")
-            if isinstance(each, Question) and each.id in held.ids:
-                raise _leak(each, f"its id is in {held.ids[each.id]}")
-            for answered in each.answers if isinstance(each, Candidate) else ():
-                if answered in held.ids:
-                    raise _leak(each, f"it answers '{answered}', which is in {held.ids[answered]}")
-        where = held.texts.get(_key(added.origin)) or held.texts.get(_key(added.row))
+        which, where = "source", held.get(_key(added.origin))
+        if where is None:
+            which, where = "translation", held.get(_key(added.row))
         if where is None:
             kept.append(added)
         elif drop:
             left += 1
         else:
-            same = "its source has" if held.texts.get(_key(added.origin)) else "its translation has"
-            raise _leak(added.row, f"{same} the text of {where}; use overlap: drop to remove such rows")
+            raise DataError(
+                f"translate: {_called(added.row)} cannot be added to train: its {which} has the text of {where}; use "
+                "overlap: drop to remove such rows"
+            )
     return kept, left
 
 
-def called(row: Row) -> str:
+def _called(row: Row) -> str:
     """Return what a row is called in a message."""
     if isinstance(row, Question):
         return f"question '{row.id}' in {row.language}, '{row.text[:60]}',"
     if isinstance(row, Candidate):
         return f"candidate '{row.id}' in {row.language}, '{(row.shown or row.text)[:60]}',"
     return f"pair '{row.group}' in {row.pair}, '{row.text1[:40]}' and '{row.text2[:40]}',"
-
-
-def _leak(row: Row, why: str) -> DataError:
-    return DataError(f"translate: {called(row)} cannot be added to train: {why}")
 
 
 def _key(row: Row) -> Key:
