@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metasearch.config.distillation import CorpusSettings
-from metasearch.data.formats.text_files import text_of
+from metasearch.data.formats.text_files import lines_of
 from metasearch.data.parallel.files import find
 from metasearch.errors import DataError
 
@@ -41,8 +41,7 @@ def read_lines(folder: Path) -> Iterator[Line]:
     for source in find([folder], CorpusSettings())[0]:
         if len(source.paths) > 1 or not source.pivot_first:
             raise DataError(f"{source.path}: expected a file such as en-de.tsv, English first")
-        text = text_of(source.path)
-        for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        for number, line in enumerate(lines_of(source.path), 1):
             columns = [column.strip() for column in line.split("\t")]
             if len(columns) != 3 or not all(columns):
                 raise DataError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from metasearch.config import registry
 from metasearch.config.library import Library
-from metasearch.data.formats.text_files import csv_rows, json_of, lines_of, text_of
+from metasearch.data.formats.text_files import csv_rows, lines_of, read_json
 from metasearch.data.locate import locate
 from metasearch.data.overlap import TestSet
 from metasearch.errors import DataError
@@ -78,7 +78,7 @@ def _paragraphs(path: Path) -> Placed:
 def _of_json(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the paragraphs of an XQuAD-R file; the whole file is one line."""
     try:
-        for a, article in enumerate(json_of(text_of(path), path)["data"]):
+        for a, article in enumerate(read_json(path)["data"]):
             for p, paragraph in enumerate(article["paragraphs"]):
                 yield paragraph, f"{path.name}: data[{a}].paragraphs[{p}]"
     except (KeyError, TypeError) as error:

@@ -12,7 +12,6 @@
 Text files may be packed: their names then end in `.gz`.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,17 +23,17 @@ from metasearch.config.extras import import_extra
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import (
     NOT_READ,
-    RepeatedKey,
     bare_lines,
     column_names,
     not_read_error,
     parse_json,
+    read_json,
     suffix_of,
     table_rows,
     with_line_feeds,
 )
 from metasearch.errors import DataError, nearest
-from metasearch.io import near, read_bytes, require_file
+from metasearch.io import near, require_file
 
 Values = Mapping[str, Any]
 Source = str | Path | Iterable[Values] | Any
@@ -200,17 +199,13 @@ def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
         place = f"{path}:{line}"
         try:
             value = parse_json(text)
-        except json.JSONDecodeError as error:
-            damaged(place, f"not JSON: {error.msg} at column {error.colno}")
-        except RepeatedKey as error:
+        except ValueError as error:
             damaged(place, str(error))
-        except (ValueError, RecursionError) as error:
-            damaged(place, f"not readable JSON: {error}")
+            continue
+        if isinstance(value, dict):
+            yield Row(place, line, value)
         else:
-            if isinstance(value, dict):
-                yield Row(place, line, value)
-            else:
-                damaged(place, f"expected an object in braces, got {text[:_SHOWN]}")
+            damaged(place, f"expected an object in braces, got {text[:_SHOWN]}")
 
 
 # Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.
@@ -242,7 +237,7 @@ def _parquet_batches(path: Path) -> Iterator[Any]:
 def _arrow_batches(folder: Path) -> Iterator[Any]:
     """Yield batches from a `save_to_disk` folder."""
     if (folder / "dataset_dict.json").is_file():
-        splits = read_json_file(folder / "dataset_dict.json", "splits")
+        splits = read_key(folder / "dataset_dict.json", "splits")
         if len(splits) != 1:
             raise DataError(f"{folder}: has the splits {', '.join(splits)}; name one of them: {folder / splits[0]}")
         folder /= splits[0]
@@ -254,7 +249,7 @@ def _arrow_batches(folder: Path) -> Iterator[Any]:
 
 def data_files(folder: Path) -> list[Path]:
     """Return the files of a saved table, in order; `DataError` if the list cannot be read."""
-    found = read_json_file(folder / STATE, "_data_files")
+    found = read_key(folder / STATE, "_data_files")
     try:
         return [folder / each["filename"] for each in found]
     except (KeyError, TypeError):
@@ -269,15 +264,13 @@ def _arrow_stream(path: Path) -> Iterator[Any]:
         yield from arrow.ipc.open_stream(content)
 
 
-def read_json_file(path: Path, key: str, kind: type = list) -> Any:
+def read_key(path: Path, key: str, kind: type = list) -> Any:
     """Return the value of a key in a JSON file of a table; `DataError` where it is missing or of another type."""
-    try:
-        found = parse_json(read_bytes(path).decode())[key]
-        if not isinstance(found, kind):
-            raise TypeError(f"it is {type(found).__name__}, not {kind.__name__}")
-        return found
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: expected JSON with the key '{key}': {error}") from None
+    content = read_json(path)
+    found = content.get(key) if isinstance(content, dict) else None
+    if not isinstance(found, kind):
+        raise DataError(f"{path}: expected JSON with a {kind.__name__} under the key '{key}'")
+    return found
 
 
 # In memory.

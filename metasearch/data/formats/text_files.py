@@ -98,44 +98,39 @@ def lines_of(path: Path) -> list[str]:
     return [line for _, line in bare_lines(path)]
 
 
-def text_of(path: Path) -> str:
-    """Return a file's text with its line ends; `DataError` if it cannot be read or is not UTF-8."""
-    with opened(path, lambda: "the beginning") as file:
-        content = file.read()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = 1 + error.object.count(b"\n", 0, error.start)
-        raise DataError(f"{path}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
-
-
-class RepeatedKey(ValueError):
-    """A key is duplicated in an object."""
-
-
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text; `RepeatedKey` for a duplicate key, of which Python would keep the last value."""
-    return json.loads(text, object_pairs_hook=_without_duplicates)
+    """Return the value of a JSON text; `ValueError` if it is none, or a key is duplicated in an object.
+
+    Python would keep the last value of a duplicate key.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise ValueError(f"not JSON: {error.msg} at {line}column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("not JSON: it nests too deep") from None
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise RepeatedKey(f"the key '{key}' is duplicated")
+        raise ValueError(f"the key '{key}' is duplicated")
     return made
 
 
-def json_of(text: str, path: Path) -> Any:
-    """Return the value of a file's JSON text; `DataError` if it is not JSON, or a key is duplicated in an object."""
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file; `DataError` if it cannot be read or is not JSON, or a key is duplicated."""
+    with opened(path, lambda: "the beginning") as file:
+        content = file.read()
     try:
-        return parse_json(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
-    except RepeatedKey as error:
+        return parse_json(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = 1 + error.object.count(b"\n", 0, error.start)
+        raise DataError(f"{path}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
+    except ValueError as error:
         raise DataError(f"{path}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not readable JSON: {error}") from None
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:

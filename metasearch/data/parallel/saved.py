@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.blank import normalise
-from metasearch.data.formats.rows import STATE, data_files, read_json_file
+from metasearch.data.formats.rows import STATE, data_files, read_key
 from metasearch.data.parallel.files import is_saved_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import atomic_write, digest, require_file
@@ -36,7 +36,7 @@ def is_prepared(folder: Path) -> bool:
     """Return whether a folder is a saved table with the columns of a prepared corpus."""
     if not is_saved_table(folder) or not (folder / _INFO).is_file():
         return False
-    features = read_json_file(folder / _INFO, "features", dict)
+    features = read_key(folder / _INFO, "features", dict)
     return all("string" in str(features.get(name)) for name in COLUMNS)
 
 
@@ -160,7 +160,7 @@ def read_batches(path: Path) -> Iterator[Any]:
 def _open(folder: Path, files: tuple[Path, ...], stamps: tuple[tuple[int, int], ...]) -> tuple[Any, str]:
     """Return the table in memory-mapped files and a hash of them, compared once in the life of a process."""
     arrow = import_extra("pyarrow", "corpora", f"--corpus {folder}")
-    known = read_json_file(folder / REPORT, "sha256", dict) if (folder / REPORT).is_file() else {}
+    known = read_key(folder / REPORT, "sha256", dict) if (folder / REPORT).is_file() else {}
     tables, hashes = [], []
     for path in files:
         try:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, StrictInt, ValidationError
 
 from metasearch.config.task import Task
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import json_of, text_of
+from metasearch.data.formats.text_files import read_json
 from metasearch.data.readers import COMPOSED, Shown, joined, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
@@ -111,7 +111,7 @@ def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
 
 def _load(path: Path) -> _File:
     try:
-        content = _File.model_validate(json_of(text_of(path), path))
+        content = _File.model_validate(read_json(path))
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")

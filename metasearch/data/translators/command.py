@@ -96,7 +96,7 @@ class Command:
     def _text(self, line: str, number: int) -> str:
         try:
             value = parse_json(line)
-        except (ValueError, RecursionError):
+        except ValueError:
             raise self._error(f"line {number} is not JSON: {line[:80]}") from None
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):
             raise self._error(f'line {number}: expected {{"text": "..."}}, got {line[:80]}')

@@ -76,10 +76,8 @@ class JsonRequest(Request):
             problem = f"byte {error.start} is not UTF-8"
         except UnicodeEncodeError as error:
             problem = f"{error.object[error.start]!r} is half of a surrogate pair"
-        except RecursionError:
-            problem = "it nests too deep"
         except ValueError as error:
-            problem = str(error)
+            problem = str(error).removeprefix("not JSON: ")
         raise RequestError(400, "not_json", f"the body is not JSON: {problem}")
 
 
