@@ -54,7 +54,9 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
     with ProgressBar("prepare") as bar:
         done = prepare_corpus(corpus, output, settings, detect=_options.listed("detect", detect), callback=bar, **how)
     if as_json:
-        click.echo(json.dumps({"corpus": str(output), **done.totals()}, ensure_ascii=False))
+        totals = {name: done[name] for name in ("lines read", "pairs kept", "lines dropped", "bytes")}
+        click.echo(json.dumps({"corpus": str(output), **totals}, ensure_ascii=False))
         return
-    report = output / "report.json"
-    click.echo(f"{done.summary()}\nreport: {report}\ntrain: metasearch distill --corpus {quoted(output)}")
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in done["dropped"].items()) or "none"
+    click.echo(f"lines read: {done['lines read']:,}\ndropped: {dropped}\npairs: {done['pairs kept']:,}")
+    click.echo(f"report: {output / 'report.json'}\ntrain: metasearch distill --corpus {quoted(output)}")

@@ -13,11 +13,10 @@ import os
 import shutil
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from multiprocessing import connection, get_context
 from pathlib import Path
@@ -133,57 +132,6 @@ class Cleaner:
         return ""
 
 
-@dataclass(frozen=True)
-class Preparation:
-    """A prepared corpus: its files with their numbers of pairs, and a count of lines for each."""
-
-    parts: tuple[Part, ...]
-    reports: tuple[Report, ...]
-    ignored: tuple[str, ...]
-    exclude: tuple[str, ...]
-    size: int
-
-    @property
-    def dropped(self) -> Counter[str]:
-        """Reason → lines that were dropped for it, the most frequent first."""
-        found: Counter[str] = Counter()
-        for report in self.reports:
-            found.update(report.dropped)
-        return Counter(dict(found.most_common()))
-
-    def totals(self) -> dict[str, int]:
-        """Return the sizes of the corpus; lines read are pairs kept and lines dropped."""
-        return {
-            "lines read": sum(report.read for report in self.reports),
-            "pairs kept": sum(part.pairs for part in self.parts),
-            "lines dropped": self.dropped.total(),
-            "bytes": self.size,
-        }
-
-    def summary(self) -> str:
-        """Return the counts in a few lines."""
-        sizes = self.totals()
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items()) or "none"
-        return f"lines read: {sizes['lines read']:,}\ndropped: {reasons}\npairs: {sizes['pairs kept']:,}"
-
-    def tree(self) -> dict[str, Any]:
-        """Return the counts of all files, and examples of dropped lines."""
-        parts = [
-            {
-                "paths": [str(path) for path in part.paths],
-                "corpus": part.corpus,
-                "languages": [part.pivot, part.language],
-                "read": report.read,
-                "pairs": part.pairs,
-                "dropped": dict(report.dropped),
-            }
-            for part, report in zip(self.parts, self.reports, strict=True)
-        ]
-        examples = [line for report in self.reports for line in report.examples]
-        found = {"dropped": dict(self.dropped), "parts": parts, "examples": examples}
-        return {**self.totals(), **found, "ignored": self.ignored, "exclude": self.exclude}
-
-
 def prepare_corpus(
     paths: Sequence[str | Path],
     folder: Path,
@@ -195,8 +143,8 @@ def prepare_corpus(
     include: Sequence[str] = (),
     processes: int = 1,
     callback: Callback = SILENT,
-) -> Preparation:
-    """Prepare a parallel corpus for `metasearch distill --corpus`.
+) -> dict[str, Any]:
+    """Prepare a parallel corpus for `metasearch distill --corpus`; return the content of its `report.json`.
 
     Args:
         paths: files, folders and hub names of parallel text.
@@ -239,12 +187,32 @@ def prepare_corpus(
         shutil.rmtree(work)
         for part, report in zip(parts, reports, strict=True):
             report.require_pairs(part.path)
-        kept = tuple(replace(part, pairs=report.kept) for part, report in zip(parts, reports, strict=True))
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
-        done = Preparation(kept, tuple(reports), ignored, tuple(names), size)
-        content = {**done.tree(), "sha256": {"data-00000-of-00001.arrow": sha256}}
+        counts = _counts(parts, reports)
+        hashes = {"data-00000-of-00001.arrow": sha256}
+        content = {**counts, "bytes": size, "ignored": ignored, "exclude": names, "sha256": hashes}
         atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
-    return done
+    return content
+
+
+def _counts(parts: Sequence[Part], reports: Sequence[Report]) -> dict[str, Any]:
+    """Return the counts of lines, as a whole and of each file, and examples of dropped lines."""
+    total = Report()
+    for report in reports:
+        total.include(report)
+    files = [
+        {
+            "paths": [str(path) for path in part.paths],
+            "corpus": part.corpus,
+            "languages": [part.pivot, part.language],
+            "read": report.read,
+            "pairs": report.kept,
+            "dropped": dict(report.dropped),
+        }
+        for part, report in zip(parts, reports, strict=True)
+    ]
+    totals = {"lines read": total.read, "pairs kept": total.kept, "lines dropped": total.dropped.total()}
+    return {**totals, "dropped": dict(total.dropped.most_common()), "parts": files, "examples": total.examples}
 
 
 def _distinct_pairs(work: Path, parts: Sequence[Part], reports: Sequence[Report], callback: Callback) -> Iterator[Any]:

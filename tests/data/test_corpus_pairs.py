@@ -19,7 +19,7 @@ def corpus_of(pairs):
     row, files = {}, list(dict.fromkeys((name, language) for _, _, name, language in pairs))
     part = [files.index((name, language)) for _, _, name, language in pairs]
     columns = [[row.setdefault(pair[side], len(row)) for pair in pairs] for side in (0, 1)]
-    parts = tuple(Part((Path(f"{n}-en-{c}.tsv"),), n, c, "en", pairs=part.count(i)) for i, (n, c) in enumerate(files))
+    parts = tuple(Part((Path(f"{n}-en-{c}.tsv"),), n, c, "en") for n, c in files)
     table = TextTable(list(row), *(np.array(column, np.int32) for column in columns))
     return Corpus(table, np.arange(len(pairs)), np.array(part, np.int16), parts, Report(read=len(pairs)))
 

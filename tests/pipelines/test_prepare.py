@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -29,11 +30,9 @@ def check_as_in_memory(files, folder, **asked):
     memory = read(files, **asked)
     done = prepared([files], folder, settings=asked)
     assert list(read(folder)) == list(memory)
-    assert [part.pairs for part in done.parts] == [part.pairs for part in memory.parts]
-    assert all(
-        report.read == part.pairs + report.dropped.total()
-        for part, report in zip(done.parts, done.reports, strict=True)
-    )
+    pairs = Counter(memory.part.tolist())
+    assert [part["pairs"] for part in done["parts"]] == [pairs[i] for i in range(len(memory.parts))]
+    assert all(part["read"] == part["pairs"] + sum(part["dropped"].values()) for part in done["parts"])
     report = json.loads((folder / "report.json").read_text())
     assert report["dropped"] == dict(memory.report.dropped)
     assert (report["lines read"], report["pairs kept"]) == (memory.report.read, len(memory))
@@ -92,8 +91,8 @@ def test_a_pair_that_another_file_had_is_dropped_where_that_is_asked_for(tmp_pat
         (tmp_path / "files" / name / "en-de.tsv").write_text(f"one\teins\n{name}\teigen\none\teins\n")
     for across, expected in ((False, (2, 2)), (True, (2, 1))):
         done = prepared([tmp_path / "files"], tmp_path / f"{across}", across=across)
-        assert tuple(part.pairs for part in done.parts) == expected
-        assert [report.dropped["duplicate"] for report in done.reports] == [3 - count for count in expected]
+        assert tuple(part["pairs"] for part in done["parts"]) == expected
+        assert [part["dropped"]["duplicate"] for part in done["parts"]] == [3 - count for count in expected]
     assert [part.corpus for part in read(tmp_path / "True").parts] == ["A", "B"]
 
 
@@ -101,12 +100,12 @@ def test_texts_of_test_sets_are_dropped(files, tmp_path):
     (tmp_path / "test.txt").write_text("ONE 10!\nnothing alike\n")
     done = prepared([files], tmp_path / "prepared", exclude=[str(tmp_path / "test.txt"), "demo"])
     # `one 10` stands once in each of the two files.
-    assert [report.dropped["in the test set test.txt"] for report in done.reports] == [1, 1]
+    assert [part["dropped"]["in the test set test.txt"] for part in done["parts"]] == [1, 1]
     assert json.loads((tmp_path / "prepared" / "report.json").read_text())["exclude"] == ["test.txt", "demo"]
     # Of a table all cells count.
     (tmp_path / "test.csv").write_text('"One, 10?",something else,4.2\n')
     done = prepared([files], tmp_path / "by-table", exclude=[str(tmp_path / "test.csv")])
-    assert [report.dropped["in the test set test.csv"] for report in done.reports] == [1, 1]
+    assert [part["dropped"]["in the test set test.csv"] for part in done["parts"]] == [1, 1]
     (tmp_path / "test.jsonl").write_text('{"text": "one 10"}\n')
     with pytest.raises(
         DataError, match=r"expected a file of texts, a line each, or a table in \.tsv or \.csv; got \.json"
@@ -124,7 +123,7 @@ def test_pairs_in_another_language_are_dropped(tmp_path):
     lines = ["this is a house with a garden\tdas ist ein Haus mit einem Garten", "the sea is blue\tla mer est bleue"]
     (tmp_path / "en-de.tsv").write_text("".join(f"{line}\n" for line in lines))
     done = prepared([tmp_path / "en-de.tsv"], tmp_path / "prepared", detect=("en", "de", "fr"))
-    assert done.dropped == {"translation in another language": 1}
+    assert done["dropped"] == {"translation in another language": 1}
     with pytest.raises(ConfigError, match=r"--detect en,fr: .*en-de\.tsv is in de, too; name all languages"):
         prepared([tmp_path / "en-de.tsv"], tmp_path / "x", detect=("en", "fr"))
 

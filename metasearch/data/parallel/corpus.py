@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from metasearch.config.distillation import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.text_files import Report
-from metasearch.data.parallel.files import Part, clean, find, read_sides
+from metasearch.data.parallel.files import Part, choose, clean, find, read_sides
 from metasearch.data.parallel.saved import SavedTable, TokenCounter, prepared_folder
 from metasearch.data.records import Translation
-from metasearch.errors import DataError, nearest
+from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
 Rows = NDArray[np.int64]
@@ -93,10 +93,15 @@ class Corpus(Sequence[Translation]):
     def counts(self) -> dict[str, int]:
         """Language → how many pairs translate into it; languages that have any, sorted."""
         counts: Counter[str] = Counter()
-        for part in self.parts:
-            counts[part.language] += part.pairs
+        for part, pairs in zip(self.parts, self._pairs.tolist(), strict=True):
+            counts[part.language] += pairs
         # The plus drops languages of which a subset has no pair left.
         return dict(sorted((+counts).items()))
+
+    @property
+    def _pairs(self) -> NDArray[np.int64]:
+        """Number of pairs of each file."""
+        return np.bincount(self.part, minlength=len(self.parts))
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -114,7 +119,7 @@ class Corpus(Sequence[Translation]):
 
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
-        files = sum(part.pairs > 0 for part in self.parts)
+        files = np.count_nonzero(self._pairs)
         return f"{len(self)} pairs of {self.parts[0].pivot} with {', '.join(self.languages)} from {files} files"
 
     def lengths(self, counter: TokenCounter) -> NDArray[np.int64]:
@@ -135,11 +140,8 @@ class Corpus(Sequence[Translation]):
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
         """Return the pairs selected by a mask `(P,)` or by numbers."""
-        part = self.part[mask]
         # Files without pairs stay, so that the numbers in `part` keep their meaning.
-        pairs = np.bincount(part, minlength=len(self.parts)).tolist()
-        parts = tuple(replace(p, pairs=count) for p, count in zip(self.parts, pairs, strict=True))
-        return replace(self, rows=self.rows[mask], part=part, parts=parts)
+        return replace(self, rows=self.rows[mask], part=self.part[mask])
 
     def drop(self, mask: NDArray[np.bool_], reason: str) -> "Corpus":
         """Return the pairs for which the mask `(P,)` does not hold; the report counts the others."""
@@ -218,16 +220,11 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
     table = SavedTable(folder, settings.normalise)
     numbers, origins = table.origins()
     parts = tuple(Part((folder,), corpus, target, source) for corpus, source, target in origins)
-    asked = {"language": settings.languages, "corpus": settings.only, "pivot": (settings.pivot,)}
-    wanted = np.ones(len(parts), np.bool_)
-    for key, values in asked.items():
-        own = [getattr(part, key) for part in parts]
-        for value in values:
-            if value not in own:
-                raise DataError(f"{folder}: no parallel text of {key} '{value}'.{nearest(value, own)}")
-        wanted &= [not values or each in values for each in own]
-    rows = np.flatnonzero(wanted[numbers])
-    corpus = Corpus(table, rows, numbers[rows], parts, Report(read=len(rows))).subset(np.ones(len(rows), np.bool_))
+    chosen = list(parts)
+    for key, values in (("corpus", settings.only), ("language", settings.languages), ("pivot", (settings.pivot,))):
+        chosen = choose(chosen, key, values)
+    rows = np.flatnonzero(np.array([part in chosen for part in parts])[numbers])
+    corpus = Corpus(table, rows, numbers[rows], parts, Report(read=len(rows)))
     if settings.max_chars:
         corpus = corpus.drop(table.characters()[rows] > settings.max_chars, f"over {settings.max_chars} characters")
     if settings.max_lines:
@@ -240,7 +237,7 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
 
 def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
     parts, ignored = find(paths, settings)
-    whole, read = Report(ignored=ignored), list[Part]()
+    whole, counts = Report(ignored=ignored), list[int]()
     row: dict[str, int] = {}
     source, target = array("i"), array("i")
     for part in parts:
@@ -265,7 +262,7 @@ def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
                 break
         report.require_pairs(part.path)
         whole.include(report)
-        read.append(replace(part, pairs=len(seen)))
+        counts.append(len(seen))
     table = TextTable(list(row), np.array(source, np.int32), np.array(target, np.int32))
-    numbers = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
-    return Corpus(table, np.arange(len(table)), numbers, tuple(read), whole)
+    numbers = np.repeat(np.arange(len(parts), dtype=np.int16), counts)
+    return Corpus(table, np.arange(len(table)), numbers, tuple(parts), whole)

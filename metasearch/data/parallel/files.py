@@ -54,7 +54,6 @@ class Part:
         pivot_first: whether the name has the pivot first, and so a TSV file its column.
         columns: names that the columns of a table may have, the pivot's first; empty for other files.
         split: `train`, `dev`, `validation` or `test`; `train` where the name has none.
-        pairs: number of its pairs; 0 before it is read.
     """
 
     paths: tuple[Path, ...]
@@ -64,7 +63,6 @@ class Part:
     pivot_first: bool = True
     columns: tuple[str, ...] = ()
     split: str = "train"
-    pairs: int = 0
 
     @property
     def path(self) -> Path:
@@ -192,14 +190,14 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
-    parts = _merge(_chosen(parts, "corpus", settings.only))
+    parts = _merge(choose(parts, "corpus", settings.only))
     for part in parts:
         if part.pivot != settings.pivot:
             have = " and ".join(part.languages)
             raise DataError(
                 f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
             )
-    return _chosen(parts, "language", settings.languages), tuple(ignored)
+    return choose(parts, "language", settings.languages), tuple(ignored)
 
 
 def _is_wanted(part: Part, settings: CorpusSettings) -> bool:
@@ -232,7 +230,7 @@ def _sides(path: Path, names: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _chosen(parts: list[Part], key: str, values: Sequence[str]) -> list[Part]:
+def choose(parts: list[Part], key: str, values: Sequence[str]) -> list[Part]:
     """Return the parts with these values of an attribute; all parts for no values."""
     known = {getattr(part, key) for part in parts}
     for value in values:
