@@ -18,7 +18,6 @@ from tokenizers import Tokenizer
 from metasearch.compress.plan import require_packages
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import MaxLength, Role
-from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import digest, read_bytes
@@ -169,15 +168,11 @@ class OnnxEncoder:
             rows: list[Any] = self._tokenizer.encode_batch(chunk)
             return rows
 
-        def count(chunk: list[str], limit: int) -> list[int]:
-            return [len(row.ids) for row in truncated(chunk, limit)]
-
         left = self._cut.get("direction") == "left"
         found: list[NDArray[np.int64]] = []
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
-            chunk = list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE]))
-            rows = truncated(shorten(chunk, limit, left, count), limit)
+            rows = truncated(shorten(texts[start : start + _TOKENISED_AT_ONCE], limit, left, truncated), limit)
             found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
         return found
 

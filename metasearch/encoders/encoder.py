@@ -52,10 +52,8 @@ class Embedder(nn.Module):
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or another output."""
         read = input_of(self.model)
-        if output in ("embedding", "tokens"):
-            return read.embedded(features, output)
-        if output == "states":
-            return read.states(features)
+        if output not in ("sentence", "pooled"):
+            return read.hidden(features, output)
         state = read.forward(features)
         modules = list(self.model)[1:]
         # One may stand before a linear map, too; the pooled vector is what the last one is given.

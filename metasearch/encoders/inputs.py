@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from metasearch.config.recipe import MaxLength, Role
-from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
 from metasearch.errors import EncoderError
@@ -182,12 +181,9 @@ class TransformerInput:
             encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
             return encoded
 
-        def count(texts: list[str], limit: int) -> list[int]:
-            return [len(tokens) for tokens in truncated(texts, limit)["input_ids"]]
-
-        visible = [remove_invisible(text) for text in texts]
         with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
-            return truncated(shorten(visible, limit, tokenizer.truncation_side == "left", count), limit)
+            left = tokenizer.truncation_side == "left"
+            return truncated(shorten(texts, limit, left, lambda *cut: truncated(*cut)["input_ids"]), limit)
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens `(columns, length)` as the tokenizer pads them, `(B, T)`."""
@@ -203,8 +199,10 @@ class TransformerInput:
         state: dict[str, Any] = self.module(dict(features))
         return state
 
-    def embedded(self, features: Features, output: Output) -> Tensor:
-        """Return what the embedding block gives the first layer."""
+    def hidden(self, features: Features, output: Output) -> Tensor:
+        """Return output `embedding`, `tokens` or `states`."""
+        if output == "states":
+            return _without_padding(self.forward(features)["token_embeddings"], features)
         backbone = self.backbone
         block = getattr(backbone, "embeddings", None)
         if block is None:
@@ -225,10 +223,6 @@ class TransformerInput:
             counts, sums = weight.sum(1), (hidden * weight).sum(1)
         return sums / counts.clamp(min=1)
 
-    def states(self, features: Features) -> Tensor:
-        """Return what the last layer gives at every token."""
-        return _without_padding(self.forward(features)["token_embeddings"], features)
-
 
 def _without_padding(hidden: Tensor, features: Features) -> Tensor:
     """Return token rows `(N, D)` from `(B, T, D)`; packed texts are one row without padding."""
@@ -248,9 +242,6 @@ def _unchanged(backend: Any) -> Iterator[None]:
             backend.no_truncation()
 
 
-STATIC = "static"
-"""Kind of a static encoder."""
-
 _NO_LAYERS = (
     "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
     "embedding, tokens or states"
@@ -260,7 +251,7 @@ _NO_LAYERS = (
 class StaticInput:
     """A word table whose rows are averaged; see `TransformerInput` for members without a docstring here."""
 
-    kind = STATIC
+    kind = "static"
     settings: ClassVar[dict[str, Any]] = {}
     padding = -1
     position_table: nn.Embedding | None = None
@@ -324,14 +315,10 @@ class StaticInput:
         def whole(texts: list[str]) -> list[list[int]]:
             return [each.ids for each in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
-        def count(texts: list[str], limit: int) -> list[int]:
-            return [len(ids) for ids in whole(texts)]
-
-        visible = [remove_invisible(text) for text in texts]
         with _unchanged(tokenizer):
             # Its own length may be shorter than the limit.
             tokenizer.no_truncation()
-            encoded = whole(shorten(visible, limit, left, count))
+            encoded = whole(shorten(texts, limit, left, lambda texts, _: whole(texts)))
         return {"input_ids": [ids[-limit:] if left else ids[:limit] for ids in encoded]}
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
@@ -339,7 +326,7 @@ class StaticInput:
         lengths = np.array([row.shape[1] for row in rows])
         mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
         ids = np.zeros(mask.shape, np.int64)
-        ids[mask] = np.concatenate([row[list(columns).index("input_ids")] for row in rows])
+        ids[mask] = np.concatenate([row[0] for row in rows])  # the only column
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
 
     def forward(self, features: Features) -> dict[str, Any]:
@@ -355,11 +342,7 @@ class StaticInput:
         sums: Tensor = _Sums.apply(table, words, starts)  # type: ignore[no-untyped-call]  # torch's own
         return {**features, "sentence_embedding": sums / counts.clamp(min=1).unsqueeze(-1).to(table.dtype)}
 
-    def embedded(self, features: Features, output: Output) -> Tensor:
-        """Raise `EncoderError`, as there are no layers."""
-        raise EncoderError(_NO_LAYERS)
-
-    def states(self, features: Features) -> Tensor:
+    def hidden(self, features: Features, output: Output) -> Tensor:
         """Raise `EncoderError`, as there are no layers."""
         raise EncoderError(_NO_LAYERS)
 

@@ -1,13 +1,14 @@
 """Lengths of texts: where they are truncated, how long texts are shortened first, and batches of similar length."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.recipe import MaxLength, Role
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.errors import EncoderError
 
 UNLIMITED = sys.maxsize
@@ -61,21 +62,22 @@ _MARGIN = 16
 
 
 def shorten(
-    texts: Sequence[str], limit: int, left: bool, count: Callable[[list[str], int], Sequence[int]]
+    texts: Sequence[str], limit: int, left: bool, tokenise: Callable[[list[str], int], Sequence[Sized]]
 ) -> list[str]:
-    """Return shortened texts that still have more than `limit` tokens; other texts stay whole.
+    """Return texts without invisible characters, shortened as far as they still have more than `limit` tokens.
 
-    `left`: the tokenizer truncates on the left. `count` returns how many tokens texts have, up to a limit.
+    `left`: the tokenizer truncates on the left. `tokenise` returns each text's tokens, up to a limit.
     """
+    texts = [remove_invisible(text) for text in texts]
     found, wanted = list(texts), limit + _MARGIN
     size = _CHARACTERS * wanted
     long = [i for i, text in enumerate(texts) if len(text) > size]
     while long:
         for i in long:
             found[i] = _cut(texts[i], size, left)
-        counts = count([found[i] for i in long], wanted)
+        tokens = tokenise([found[i] for i in long], wanted)
         size *= 2
-        short = [i for i, tokens in zip(long, counts, strict=True) if tokens < wanted]
+        short = [i for i, own in zip(long, tokens, strict=True) if len(own) < wanted]
         long = [i for i in short if len(texts[i]) > size]
         for i in set(short) - set(long):
             found[i] = texts[i]

@@ -1,6 +1,6 @@
 """Changes to vectors and scores of a pool after encoding: neighbours of other languages, and balanced scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ _CELLS = 2**24
 """Cosines that are held at once, 64 MiB of them."""
 
 Vectors = NDArray[np.float32]
-Neighbours = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
-"""Candidates i, their neighbours n(i, l) in a language l, and the weights max(0, s_il)^α, `(b,)` each."""
-
 
 def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Vectors:
     """Return c_i + Σ_l max(0, s_il)^α c_n(i,l), normalised, over languages l other than candidate i's.
@@ -29,16 +26,8 @@ def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPH
     two after each language's mean vector is subtracted. `vectors` are unit vectors `(C, D)`, `languages` their numbers
     `(C,)`.
     """
-    moved = vectors.copy()
-    for rows, nearest, weights in neighbours(vectors, languages, alpha):
-        moved[rows] += weights[:, None] * vectors[nearest]
-    return _unit(moved)
-
-
-def neighbours(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Iterator[Neighbours]:
-    """Yield the terms of the sum of `expanded`, some candidates and one other language at a time, none twice."""
     own = {int(code): np.flatnonzero(languages == code) for code in np.unique(languages)}
-    centred = np.empty_like(vectors)
+    moved, centred = vectors.copy(), np.empty_like(vectors)
     for rows in own.values():
         centred[rows] = _unit(vectors[rows] - vectors[rows].mean(0))
     for code, rows in own.items():
@@ -49,7 +38,8 @@ def neighbours(vectors: Vectors, languages: NDArray[np.int64], alpha: float = AL
             cosines = centred[some] @ there
             nearest = cosines.argmax(1)
             weights = np.maximum(cosines[np.arange(len(some)), nearest], 0) ** np.float32(alpha)
-            yield some, rows[nearest], weights
+            moved[some] += weights[:, None] * vectors[rows[nearest]]
+    return _unit(moved)
 
 
 def _unit(vectors: Vectors) -> Vectors:

@@ -39,11 +39,11 @@ def test_enough_is_left_of_a_text_and_not_much_more(runs, limit, left):
     text = "".join("x" * letters + " " * spaces for letters, spaces in runs)
     read = []
 
-    def count(texts, most):
+    def tokenise(texts, most):
         read.extend(len(each) for each in texts)
-        return [min(characters(each), most) for each in texts]
+        return [range(min(characters(each), most)) for each in texts]
 
-    (found,) = shorten([text], limit, left, count)
+    (found,) = shorten([text], limit, left, tokenise)
     assert text.endswith(found) if left else text.startswith(found)
     assert found == text or characters(found) > limit
     # A white space that is skipped makes the window twice as large each time.
