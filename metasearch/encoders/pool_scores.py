@@ -19,6 +19,7 @@ _CELLS = 2**24
 
 Vectors = NDArray[np.float32]
 
+
 def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Vectors:
     """Return c_i + Σ_l max(0, s_il)^α c_n(i,l), normalised, over languages l other than candidate i's.
 

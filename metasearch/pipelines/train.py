@@ -31,7 +31,7 @@ from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
-from metasearch.training.trainer import Outcome, save_failed_batch
+from metasearch.training.trainer import Outcome
 
 
 class TrainRun(Run[RunConfig]):
@@ -82,13 +82,12 @@ class TrainRun(Run[RunConfig]):
         dev = DevEvaluator(encoder, benchmark, recipe, self.config.compute.precision)
         # Without a projection the dev score of step 0 is that of zero-shot, and is not computed again.
         known = None if recipe.neutralise else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
-        with save_failed_batch(files.path):
-            outcome = self._fit(
-                store=CheckpointStore(files.path),
-                callback=CallbackGroup(RunLog(files), callback),
-                baseline=known,
-                dev=dev,
-            )
+        outcome = self._fit(
+            store=CheckpointStore(files.path),
+            callback=CallbackGroup(RunLog(files), callback),
+            baseline=known,
+            dev=dev,
+        )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder)
         if outcome.reason == "interrupted":

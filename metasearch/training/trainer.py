@@ -15,16 +15,14 @@ Nothing else in the package steps an optimiser.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import torch
 from torch import Tensor
 
-from metasearch.algorithms.base import Learner, OuterLoss
+from metasearch.algorithms.base import Learner
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
 from metasearch.episodes.episode import Episode, brief, whole
@@ -89,63 +87,6 @@ class Outcome:
         return {
             "patience": "the dev score stopped improving", "finished": "all steps done", "interrupted": "interrupted",
         }[self.reason]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class StepGradient:
-    """An outer step's loss; its gradient is in `.grad` of the learner's parameters.
-
-    `number` counts from 1, `norm` is the Euclidean norm before clipping, and `rate` the learning rate as a term, where
-    it changes over time.
-    """
-
-    number: int
-    phase: str
-    episodes: Sequence[Episode]
-    loss: OuterLoss
-    norm: Tensor
-    rate: Mapping[str, float]
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Loss, its terms, the norm and a rate that changes, as the log has them."""
-        return {"loss": self.loss.total.item(), **self.loss.terms, "grad": self.norm.item(), **self.rate}
-
-    def require_finite(self) -> None:
-        """Raise `NonFiniteStep`, which names the episodes, unless loss and gradient are finite."""
-        # A finite loss can have a gradient that is not.
-        for value, what in ((self.loss.total, "loss"), (self.norm, "gradient norm")):
-            if not torch.isfinite(value):
-                raise NonFiniteStep(self, f"{what} at outer step {self.number} is {value.item()}")
-
-
-class NonFiniteStep(NonFiniteError):
-    """An outer step's loss or gradient is not finite; the weights were not updated."""
-
-    def __init__(self, step: StepGradient, problem: str) -> None:
-        terms = ", ".join(f"{name} {term:.4g}" for name, term in step.loss.terms.items())
-        super().__init__(
-            f"the {step.phase} {problem} ({terms}), of episodes {brief(step.episodes)}; the weights were not updated. "
-            "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
-        )
-        self.step = step
-
-
-@contextmanager
-def save_failed_batch(folder: Path) -> Iterator[None]:
-    """Write a non-finite step's texts to `nonfinite-step-N.txt` in a run folder; the error names it."""
-    try:
-        yield
-    except NonFiniteStep as error:
-        path = folder / f"nonfinite-step-{error.step.number}.txt"
-        atomic_write(path, "\n".join(_lines(error.step)) + "\n")
-        raise NonFiniteError(f"{error}. The texts of this step are in {path}") from error
-
-
-def _lines(step: StepGradient) -> Iterator[str]:
-    for number, episode in enumerate(step.episodes, 1):
-        yield f"episode {number} of {len(step.episodes)}: {episode.arrangement}"
-        yield from (f"  {line}" for line in whole(episode))
 
 
 def rows_or_all(parameter: Tensor) -> Tensor:
@@ -252,8 +193,7 @@ class Trainer:
             if self.step == self.schedule.total or (every and self.step % every == 0):
                 self._evaluate()
 
-    def gradient(self) -> StepGradient:
-        """Draw episodes for the next outer step and put its gradient into `.grad`; nothing is updated."""
+    def _outer_step(self) -> None:
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.schedule.batch)
         # By the number of the step, so a resumed run draws the dropout of one that never stopped.
@@ -264,17 +204,34 @@ class Trainer:
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
             loss = self.gradients(self.learner, episodes, self.pace.shards, self.processes)
         norm = norm_of(self._gradients())
-        return StepGradient(self.step + 1, phase.name, episodes, loss, norm, self._set_rate())
-
-    def _outer_step(self) -> None:
-        taken = self.gradient()
-        taken.require_finite()
+        # A finite loss can have a gradient that is not.
+        for value, what in ((loss.total, "loss"), (norm, "gradient norm")):
+            if not torch.isfinite(value):
+                self._refuse(f"{phase.name} {what}", value, loss.terms, episodes)
+        rate = self._set_rate()
         if self.settings.clip:
-            clip(self._gradients(), self.settings.clip, taken.norm)
+            clip(self._gradients(), self.settings.clip, norm)
         self.optimizer.step()
         self.learner.after_step()
         self.step += 1
-        self.callback.on_step(self.step, self.schedule.total, taken.phase, taken.terms)
+        told = {"loss": loss.total.item(), **loss.terms, "grad": norm.item(), **rate}
+        self.callback.on_step(self.step, self.schedule.total, phase.name, told)
+
+    def _refuse(self, what: str, value: Tensor, terms: Mapping[str, float], episodes: Sequence[Episode]) -> NoReturn:
+        """Raise `NonFiniteError` before the update; a run folder gets the texts of the step."""
+        number, each = self.step + 1, ", ".join(f"{name} {term:.4g}" for name, term in terms.items())
+        told = (
+            f"the {what} at outer step {number} is {value.item()} ({each}), of episodes {brief(episodes)}; the weights "
+            "were not updated. Try a smaller rate: outer.lr, or options.inner_lr where there is one"
+        )
+        if self.store is not None:
+            path = self.store.folder.with_name(f"nonfinite-step-{number}.txt")
+            lines = []
+            for i, episode in enumerate(episodes, 1):
+                lines += [f"episode {i} of {len(episodes)}: {episode.arrangement}", *(f"  {x}" for x in whole(episode))]
+            atomic_write(path, "\n".join(lines) + "\n")
+            told += f". The texts of this step are in {path}"
+        raise NonFiniteError(told)
 
     def _gradients(self) -> list[Tensor]:
         # All other rows of a sparse gradient are 0, so norm and clipping are the whole gradient's.

@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.schedule import Phase, Schedule
-from metasearch.training.trainer import Outcome, Trainer, log_memory, save_failed_batch
+from metasearch.training.trainer import Outcome, Trainer, log_memory
 
 log = logging.getLogger(__name__)
 
@@ -199,8 +198,7 @@ def run_stage(
         processes=processes,
     )
     log_memory(trainer)
-    with save_failed_batch(files.path) if processes.first else nullcontext():
-        return trainer.fit(resume=True), source.described
+    return trainer.fit(resume=True), source.described
 
 
 def _log_data(name: str, stage: Stage, source: Source) -> None:
