@@ -21,6 +21,7 @@ import struct
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -109,44 +110,27 @@ Pieces = Sequence[tuple[str, float]]
 Tensors = dict[str, NDArray[np.float32]]
 
 
-class _Cursor:
-    """A read position in the file's bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-
-    def take(self, form: str) -> tuple[Any, ...]:
-        """Read numbers in a `struct` format, and advance."""
-        values = struct.unpack_from("<" + form, self.data, self.at)
-        self.at += struct.calcsize("<" + form)
-        return values
-
-    def array(self, kind: str, count: int) -> NDArray[Any]:
-        """Read a numpy array, and advance."""
-        values = np.frombuffer(self.data, kind, count, self.at)
-        self.at += values.nbytes
-        return values
-
-
 def read(data: bytes) -> tuple[dict[str, Any], Pieces, Tensors]:
     """Return sizes of the BERT, pieces with log-probabilities, and flat weights by name, from the bytes of the file."""
-    cursor = _Cursor(data)
-    _, _, *sizes, epsilon, _ = cursor.take("4sI7ifi")
+    file = BytesIO(data)
+
+    def take(form: str) -> tuple[Any, ...]:
+        """Read numbers in a `struct` format."""
+        return struct.unpack(f"<{form}", file.read(struct.calcsize(f"<{form}")))
+
+    _, _, *sizes, epsilon, _ = take("4sI7ifi")
     # 1e-12 in float32 is not 1e-12 in float64.
     shape = dict(zip(_SIZES, sizes, strict=True)) | {"layer_norm_eps": float(f"{epsilon:.6g}")}
-    count, *_ = cursor.take("5i")
-    (size,) = cursor.take("Q")
-    ends = cursor.array("<u4", count + 1).tolist()
-    scores = cursor.array("<f4", count).tolist()
-    text = cursor.array("u1", size).tobytes()
+    count, *_ = take("5i")
+    (size,) = take("Q")
+    ends, scores, text = take(f"{count + 1}I"), take(f"{count}f"), file.read(size)
     pieces = list(zip((text[start:end].decode() for start, end in pairwise(ends)), scores, strict=True))
-    for _ in range(cursor.take("iI")[0]):  # characters that the normaliser replaces, see below
-        cursor.take(f"{cursor.take('IB')[1]}I")
+    for _ in range(take("iI")[0]):  # characters that the normaliser replaces, see below
+        take(f"{take('IB')[1]}I")
     tensors: Tensors = {}
-    for _ in range(cursor.take("i")[0]):
-        name = cursor.take(f"{cursor.take('H')[0]}s")[0].decode()
-        kind, numbers, offset, _ = cursor.take("BIQQ")
+    for _ in range(take("i")[0]):
+        name = take(f"{take('H')[0]}s")[0].decode()
+        kind, numbers, offset, _ = take("BIQQ")
         if kind == _FLOAT32:
             tensors[name] = np.frombuffer(data, "<f4", numbers, offset)
         else:
