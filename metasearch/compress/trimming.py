@@ -61,7 +61,7 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
     if kind not in KINDS:
         raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
     inputs = _inputs(encoder, texts)
-    padding = find_padding(transformer_of(encoder.model))
+    padding = find_padding(encoder)
     # The model's padding token can be another than the tokenizer's, see `find_padding`.
     special = {*old.all_special_ids, padding} - {None}
     before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]

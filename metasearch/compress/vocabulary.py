@@ -212,13 +212,14 @@ def word_table(model: Any) -> nn.Embedding:
     return table
 
 
-def find_padding(model: Any) -> int | None:
-    """Return the padding id that a model was made for.
+def find_padding(encoder: Encoder) -> int | None:
+    """Return the padding id that an encoder's transformer was made for.
 
     The tokenizer may have another: the multilingual MiniLM, a BERT, has 0 where its tokenizer has 1.
     """
-    first = _before_positions(model)
-    number: int | None = native_config(model).pad_token_id if first is None else first
+    if first := encoder.input.first_position:  # in the RoBERTa family, which counts positions from the padding id on
+        return first - 1
+    number: int | None = native_config(transformer_of(encoder.model)).pad_token_id
     return number
 
 
@@ -231,12 +232,10 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     if tokenizer.pad_token_id is None:
         raise EncoderError("the tokenizer has no padding token; set its pad_token")
     old = encoder.model
-    source = transformer_of(old)
-    if (before := _before_positions(source)) not in (None, pad):
-        raise EncoderError(
-            f"'{native_config(source).model_type}' needs a tokenizer with padding token {before}; here it is {pad}"
-        )
-    table = word_table(source)
+    first = encoder.input.first_position
+    if first not in (0, pad + 1):
+        raise EncoderError(f"'{encoder.input.kind}' needs a tokenizer with padding token {first - 1}; here it is {pad}")
+    table = word_table(transformer_of(old))
     weight = nn.Parameter(rows.to(table.weight), requires_grad=table.weight.requires_grad)
     # The memo of deepcopy names the replacements, so the old table and tokenizer are never copied.
     memo = {id(table.weight): weight, id(old.tokenizer): tokenizer}
@@ -272,10 +271,3 @@ def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: 
         setattr(config, f"{name}_token_id", number)
         if hasattr(config, f"{other}_token_id"):  # ModernBERT has all four
             setattr(config, f"{other}_token_id", getattr(tokenizer, f"{other}_token_id"))
-
-
-def _before_positions(model: Any) -> int | None:
-    """Return the padding id behind which models of the RoBERTa family count positions; None for others."""
-    blocks = (module for module in model.modules() if hasattr(module, "position_embeddings"))
-    numbers = (getattr(block, "padding_idx", None) for block in blocks)
-    return next((number for number in numbers if isinstance(number, int)), None)

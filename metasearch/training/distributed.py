@@ -146,12 +146,9 @@ class ProcessGroup:
         """Return this process's result, after the first process has finished: files it writes, such as targets, then
         exist.
         """
-        if self.first:
-            made = make()
-            self.broadcast_object(lambda: None)
-            return made
+        made = [make()] if self.first else []
         self.broadcast_object(lambda: None)
-        return make()
+        return made[0] if made else make()
 
     def all_reduce_max(self, number: int) -> int:
         """Return the maximum over processes."""

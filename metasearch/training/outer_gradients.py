@@ -127,6 +127,9 @@ class OuterGradients:
         if isinstance(learner, TextLearner):
             return _of_texts(learner, shard, self.packed, bf16)
         assert isinstance(learner, EpisodeLearner)
+        if not any(shard):
+            # The last batch of an epoch may have fewer examples than there are shards.
+            return ShardGradient({}, lambda pulled: [None for _ in learner.named_parameters()])
         if self._in_one_pass(learner):
             return _of_sets(learner, shard, self.packed, bf16)
         return _of_episodes(learner, shard, self.packed, bf16)
@@ -178,8 +181,6 @@ def _of_episodes(
 ) -> ShardGradient:
     """Compute losses for a shard's episodes, and a gradient sum per name."""
     sets = [examples for episode in shard for examples in episode]
-    if not sets:
-        return _nothing(learner)
     batch = packed.lay_out([texts_of(examples) for examples in sets])
     ready = iter([prepare(packed.encoder, *pair) for pair in zip(sets, batch.texts, strict=True)])
     episodes = [[next(ready) for _ in episode] for episode in shard]
@@ -220,10 +221,7 @@ def _of_sets(
     learner: EpisodeLearner, shard: Sequence[Sequence[LabelledSet]], packed: PackedEncoder, bf16: bool
 ) -> ShardGradient:
     """Compute the same for a learner without inner steps: one pass over all texts, one backward pass per name."""
-    sets = [examples for episode in shard for examples in episode]
-    if not sets:
-        return _nothing(learner)
-    row_of = numbered(text for examples in sets for text in texts_of(examples))
+    row_of = numbered(text for episode in shard for examples in episode for text in texts_of(examples))
     batch = packed.lay_out([list(row_of)])
 
     def work(network: Network, _: int) -> tuple[Losses, dict[str, GradientSum]]:
@@ -246,11 +244,6 @@ def _of_sets(
     ((losses, sums),) = packed.each([0], work)
     values = {name: torch.stack(own).detach() for name, own in losses.items()}
     return ShardGradient(values, _finish(learner, packed.weights, batch, sums))
-
-
-def _nothing(learner: Learner) -> ShardGradient:
-    """The last batch of an epoch may have fewer examples than there are shards."""
-    return ShardGradient({}, lambda pulled: [None for _ in learner.named_parameters()])
 
 
 def _finish(
