@@ -95,11 +95,7 @@ class Plan(Settings):
             written = ",".join(map(str, value)) if isinstance(value, tuple) else value
             raise ConfigError(f"{name} {written}: name texts to fit on with --texts")
         if self.texts and not self.fits and self.static is None and not self.weighs_words:
-            if self.bottleneck is not None:
-                raise ConfigError("--texts weights words for --init svd; a random embedding matrix does not use them")
-            raise ConfigError("--texts needs --merge, --feed-forward, --bottleneck or --static")
-        if self.repeats is not None and self.recurrent is None:
-            raise ConfigError(f"repeats {self.repeats}: needs the number of recurrent layers")
+            raise ConfigError("--texts needs --merge, --feed-forward, --static, or --bottleneck with --init svd")
         check_initial(self.initial, self.bottleneck)
 
     def _check_static(self) -> None:

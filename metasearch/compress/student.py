@@ -152,7 +152,6 @@ def make_static(
 
         counts = count_tokens(tokenise, map(remove_invisible, texts), len(table))
         shares = (counts / counts.sum()).to(table)
-    if shares is not None:
         table = table - shares @ table
     if dimensions is not None:
         basis = principal_directions(table, dimensions, shares)

@@ -9,7 +9,7 @@ import logging
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import torch
 from tokenizers import Tokenizer, pre_tokenizers
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 Spec = Mapping[str, Any]
 """The JSON of a tokenizer."""
+Tokens = Sequence[Sequence[int]]
+"""Token ids, text by text."""
 
 _BATCH = 1000
 _KEPT_OPTIONS = ("model_max_length", "model_input_names", "padding_side", "truncation_side")
@@ -64,14 +66,12 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
     padding = find_padding(encoder)
     # The model's padding token can be another than the tokenizer's, see `find_padding`.
     special = {*old.all_special_ids, padding} - {None}
-    before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]
+    before = list(_tokenised(old, inputs))
     always = set(old.convert_ids_to_tokens(sorted(special)))
-    names = needed(spec, always | _used(old, spec, inputs, before))
-    fewer = size is not None and size < len(names)
-    if fewer:
-        smaller, moved = cut(spec, most_frequent(spec, names, _counts(old, before), always, cast(int, size)))
-    else:
-        smaller, moved = cut(spec, names)
+    counts = _counts(old, before)
+    names = needed(spec, {*always, *counts, *_beginnings(old, spec, inputs, before)})
+    wanted = names if size is None or size >= len(names) else most_frequent(spec, names, counts, always, size)
+    smaller, moved = cut(spec, wanted)
     # The plain class takes the whole JSON; others build their own from the words.
     new = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(smaller)),
@@ -79,11 +79,14 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
         **old.special_tokens_map,
     )
     _check_numbers(encoder, new, moved)
-    after = (ids for batch in _batches(inputs) for ids in new(batch, verbose=False)["input_ids"])
-    if fewer:
-        _say(len(moved), len(names), before, after, new.unk_token_id, old.unk_token_id)
+    if wanted is not names:
+        _log_longer(old, new, len(names), inputs, before)
     else:
-        _check_same(encoder, moved, inputs, before, after)
+        for text, was, now in zip(inputs, before, _tokenised(new, inputs), strict=True):
+            if [moved[number] for number in was] != now:
+                raise EncoderError(
+                    f"{encoder.name}: its tokenizer cannot be trimmed: it would split this text differently: {text!r}"
+                )
     table = word_table(transformer_of(encoder.model)).weight.detach()
     # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
@@ -100,34 +103,25 @@ def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
     return [prompt + text for prompt in prompts for text in distinct] + list(encoder.model.prompts.values())
 
 
-def _used(
-    old: PreTrainedTokenizerBase, spec: dict[str, Any], inputs: Sequence[str], tokens: Sequence[Sequence[int]]
-) -> set[str]:
-    """Return the tokens of the inputs, and the tokens for beginnings of unknown words."""
-    used: set[int] = set()
-    words: set[str] = set()
+def _tokenised(tokenizer: PreTrainedTokenizerBase, inputs: Sequence[str]) -> Iterator[list[int]]:
+    for start in range(0, len(inputs), _BATCH):
+        yield from tokenizer(inputs[start : start + _BATCH], verbose=False)["input_ids"]
+
+
+def _beginnings(old: PreTrainedTokenizerBase, spec: Spec, inputs: Sequence[str], tokens: Tokens) -> set[str]:
+    """Return the tokens for beginnings of unknown words."""
+    if spec["model"]["type"] != "WordPiece":
+        return set()  # WordPiece alone loses a word whole for one piece that is missing
+    backend, words = old.backend_tokenizer, set[str]()
     for text, ids in zip(inputs, tokens, strict=True):
-        used.update(ids)
-        # WordPiece alone loses a word whole for one piece that is missing.
-        if spec["model"]["type"] == "WordPiece" and old.unk_token_id in ids:
-            words.update(_words(old, text))
-    model, unknown = old.backend_tokenizer.model, spec["model"]["unk_token"] if words else ""
-    known = {piece for word in words for piece in beginning(model, unknown, word)}
-    return {*known, *old.convert_ids_to_tokens(sorted(used))}
+        if old.unk_token_id in ids:
+            plain = backend.normalizer.normalize_str(text) if backend.normalizer else text
+            parts = backend.pre_tokenizer.pre_tokenize_str(plain) if backend.pre_tokenizer else [(plain, None)]
+            words.update(word for word, _ in parts)
+    return {piece for word in words for piece in beginning(backend.model, spec["model"]["unk_token"], word)}
 
 
-def _words(tokenizer: PreTrainedTokenizerBase, text: str) -> list[str]:
-    """Return the words that a text is cut into before its pieces are looked for."""
-    backend = tokenizer.backend_tokenizer
-    plain = backend.normalizer.normalize_str(text) if backend.normalizer else text
-    return [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(plain)] if backend.pre_tokenizer else [plain]
-
-
-def _batches(inputs: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (inputs[start : start + _BATCH] for start in range(0, len(inputs), _BATCH))
-
-
-def _counts(old: PreTrainedTokenizerBase, tokens: Iterable[Sequence[int]]) -> dict[str, int]:
+def _counts(old: PreTrainedTokenizerBase, tokens: Tokens) -> dict[str, int]:
     """Return how often each token is in texts."""
     counts = Counter(number for row in tokens for number in row)
     return dict(zip(old.convert_ids_to_tokens(list(counts)), counts.values(), strict=True))
@@ -141,38 +135,17 @@ def _check_numbers(encoder: Encoder, new: PreTrainedTokenizerBase, moved: dict[i
         raise EncoderError(f"{encoder.name}: its tokenizer cannot be trimmed: {wrong[:3]}")
 
 
-def _check_same(
-    encoder: Encoder,
-    moved: dict[int, int],
-    inputs: Sequence[str],
-    before: Iterable[Sequence[int]],
-    after: Iterable[Sequence[int]],
-) -> None:
-    """Raise `EncoderError` unless texts are cut into the tokens that they had, under their new numbers."""
-    for text, was, now in zip(inputs, before, after, strict=True):
-        if [moved[number] for number in was] != now:
-            raise EncoderError(
-                f"{encoder.name}: its tokenizer cannot be trimmed: it would split this text differently: {text!r}"
-            )
-
-
-def _say(
-    kept: int,
-    of: int,
-    before: Sequence[Sequence[int]],
-    after: Iterable[Sequence[int]],
-    unknown: int | None,
-    before_unknown: int | None,
+def _log_longer(
+    old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase, of: int, inputs: Sequence[str], before: Tokens
 ) -> None:
     """Log how much longer texts are with fewer tokens, and how many have an unknown word that they did not have."""
     lengths, lost = [0, 0], 0
-    for was, now in zip(before, after, strict=True):
+    for was, now in zip(before, _tokenised(new, inputs), strict=True):
         lengths = [lengths[0] + len(was), lengths[1] + len(now)]
-        lost += unknown in now and before_unknown not in was
+        lost += new.unk_token_id in now and old.unk_token_id not in was
     means = [length / len(before) for length in lengths]
-    log.info(
-        f"the {kept:,} most frequent of {of:,} tokens are kept: a text of {means[0]:.1f} tokens has {means[1]:.1f} now"
-    )
+    kept = f"the {len(new):,} most frequent of {of:,} tokens are kept"
+    log.info(f"{kept}: a text of {means[0]:.1f} tokens has {means[1]:.1f} now")
     if lost:
         log.warning(f"{lost:,} of {len(before):,} texts now have unknown words; a larger --vocabulary keeps them")
 
