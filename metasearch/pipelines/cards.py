@@ -44,10 +44,6 @@ SERVERS = (
 
 _UNMEASURED = "None were measured. `metasearch evaluate --task TASK --encoder MODEL` measures them."
 
-_TASK_TYPES = {
-    "retrieval": "information-retrieval", "similarity": "semantic-similarity", "translation": "translation",
-}  # fmt: skip
-"""Task kind → its name in the header, as in sentence-transformers' cards."""
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
 _METHODS = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 
@@ -89,14 +85,13 @@ class Dataset(NamedTuple):
 class Scores:
     """Scores of a model and the encoder before, from rows as in `results.jsonl`.
 
-    `label` and `before` are their `learner` in these rows, `kinds` each task's kind, and `shown` tables in
-    Markdown in place of the ones from the rows.
+    `label` and `before` are their `learner` in these rows, and `shown` tables in Markdown in place of the ones from
+    the rows.
     """
 
     rows: Sequence[Row]
     label: str
     before: str
-    kinds: Mapping[str, str]
     shown: str = ""
 
     @property
@@ -119,17 +114,13 @@ class Scores:
         """Return test scores for the header: the mean over languages in each pool."""
         means = [row for row in self.rows if row["split"] == "test" and row["language"] == MEAN]
         before = {_key(row): row["value"] for row in means if row["learner"] == self.before}
-        return [
-            _result(row, before.get(_key(row)), self.kinds[row["task"]])
-            for row in means
-            if row["learner"] == self.label and row["task"] != STAGE
-        ]
+        return [_result(row, before.get(_key(row))) for row in means if row["learner"] == self.label]
 
 
-def _result(row: Row, before: float | None, kind: str) -> EvalResult:
+def _result(row: Row, before: float | None) -> EvalResult:
     args = {"fold": row["fold"], "pool": row["pool"], "questions": row.get("count")}
     return EvalResult(
-        task_type=_TASK_TYPES[kind],
+        task_type=_task_type(row["pool"]),
         dataset_type=row["task"],
         dataset_name=row["task"],
         dataset_config=f"{row['pool']}, {row['language']}",
@@ -146,6 +137,13 @@ def _result(row: Row, before: float | None, kind: str) -> EvalResult:
 def _scored_tasks(rows: Iterable[Row]) -> list[str]:
     """Return the tasks in rows; dev scores of a distillation's stages belong to no task."""
     return [task for task in dict.fromkeys(row["task"] for row in rows) if task != STAGE]
+
+
+def _task_type(pool: str) -> str:
+    """Return the name of a kind of task in sentence-transformers' cards."""
+    if pool in DIRECTIONS:
+        return "translation"
+    return "semantic-similarity" if pool == "pairs" else "information-retrieval"
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -179,7 +177,7 @@ def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, f
         f"{base.name}, in mode {config.mode}, on {config.data.task} ({task.description.rstrip('.')}).",
         data=(_describe_task("trained and scored on", task, rows),),
         languages=languages,
-        scores=Scores(rows, label, ZERO_SHOT, {config.data.task: task.kind}),
+        scores=Scores(rows, label, ZERO_SHOT),
         tags=("meta-learning",),
     )
 
@@ -192,7 +190,6 @@ def write_distillation_card(
     library = Library(config.data.include)
     tasks = {task: library.task(task) for task in _scored_tasks(rows)}
     own = [row for row in rows if row["task"] in tasks]
-    kinds = {task: each.kind for task, each in tasks.items()}
     _write_run_card(
         files,
         config.recipe,
@@ -205,16 +202,14 @@ def write_distillation_card(
         summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
         f"{', '.join(each for _, each, _ in config.stages)}. {config.recipe.description}.",
         data=[*_describe_corpora(files, config), *(_describe_task("scored on", each, rows) for each in tasks.values())],
-        scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before", kinds) if own else None,
+        scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before") if own else None,
         tags=("distillation",),
     )
 
 
 def _write_run_card(files: RunFolder, recipe: Recipe | Distillation, *args: Any, **rest: Any) -> None:
-    """Write a run's model card, with the licence in its current card."""
-    card = files.model / CARD
     settings = recipe.model_dump(mode="json", exclude={"description", "sources"})
-    atomic_write(card, _card(*args, licence=read_licence(card), recipe=yaml.dump(settings), **rest))
+    atomic_write(files.model / CARD, _card(*args, recipe=yaml.dump(settings), **rest))
 
 
 # Cards of other commands.
@@ -262,18 +257,20 @@ def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> st
     )
 
 
-def tuned_card(encoder: Encoder, source: Base, result: str, **rest: Any) -> str:
+def tuned_card(encoder: Encoder, source: Base, result: str, languages: Sequence[str], facts: Mapping[str, str]) -> str:
     """Return the card for an encoder of `metasearch tune`, from `source`; `result` says what was kept, and why."""
     return _card(
         encoder,
         (source,),
         ["One seed: another training may gain less, or lose."],
+        command="tune",
         title=f"{source.short}, tuned",
         summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions.",
         measured=result,
-        data=(Dataset("trained and scored on", "labels", rest["facts"]["labels"]),),
+        data=(Dataset("trained and scored on", "labels", facts["labels"]),),
+        languages=languages,
+        facts=facts,
         tags=("language-neutral",),
-        **rest,
     )
 
 
@@ -288,7 +285,6 @@ def neutral_card(
     """
     source = find_base("base", encoder.name)
     data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
-    kinds = {each.task.task: each.task.kind for each in tasks}
     return _card(
         encoder,
         (source,),
@@ -299,7 +295,7 @@ def neutral_card(
         "removes language identity from the vectors, so that a search prefers no answer for its language.",
         data=[*data, *(_describe_task("scored on", each.task, rows) for each in tasks)],
         languages=tuple(counts),
-        scores=Scores(rows, "after", "before", kinds, shown) if rows else None,
+        scores=Scores(rows, "after", "before", shown) if rows else None,
         facts=facts,
         tags=("language-neutral",),
     )
@@ -337,7 +333,7 @@ def exported_card(
             "versions": describe_versions(graph.versions if graph else versions()),
         },
         data=[_describe_task("scored on", task, rows)] if task else [],
-        scores=Scores(rows, form.name, "before", {task.task: task.kind}, shown) if task else None,
+        scores=Scores(rows, form.name, "before", shown) if task else None,
     )
 
 
@@ -355,7 +351,6 @@ def _card(
     scores: Scores | None = None,
     measured: str = _UNMEASURED,
     recipe: str = "",
-    licence: str = UNKNOWN,
     tags: Sequence[str] = (),
     graph: Facts | None = None,
     int8: bool = False,
@@ -372,7 +367,7 @@ def _card(
     every = [family, "sentence-similarity", "semantic-search", "metasearch", *tags]
     header = ModelCardData(
         language=list(languages) or None,
-        license=licence,
+        license=UNKNOWN,
         library_name=library,
         pipeline_tag="sentence-similarity",
         base_model=sorted({base.hub for base in bases if base.hub}) or None,

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.losses.triplet import TripletDis
 from sentence_transformers.util import cos_sim
 
 from metasearch.algorithms.losses.base import Loss, fitting
-from metasearch.config import registry
+from metasearch.config import registry, yaml
 from metasearch.config.library import Library
 from metasearch.config.recipe import Loss as Settings
 from metasearch.config.recipe import Recipe
@@ -23,7 +23,7 @@ from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.factory import fit, make_learner
-from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,10 @@ _EVERY = 10.0
 
 
 class _ProgressLog(Callback):
-    """Logs steps with the time left, and calls another callback."""
+    """Logs steps, with the time left, and dev scores."""
 
-    def __init__(self, recipe: str, callback: Callback) -> None:
-        self._recipe, self._callback = recipe, callback
+    def __init__(self, recipe: str) -> None:
+        self._recipe = recipe
         self._start = self._said = time.monotonic()
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
@@ -49,16 +49,10 @@ class _ProgressLog(Callback):
             left = (now - self._start) / step * (total - step)
             log.info("meta_train, recipe %s: step %d of %d, about %s left", self._recipe, step, total, duration(left))
             self._said = now
-        self._callback.on_step(step, total, phase, terms)
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Log a dev score."""
         log.info("meta_train: dev score %.2f after step %d", 100 * score, step)
-        self._callback.on_dev(step, score, best)
-
-    def on_encode(self, what: str, done: int, total: int) -> None:
-        """Call the other callback."""
-        self._callback.on_encode(what, done, total)
 
 
 def meta_train(
@@ -104,14 +98,18 @@ def meta_train(
         NonFiniteError: a loss or gradient is not finite.
     """
     chosen = _recipe(recipe or Library().recipe_for(learner, _SMALL), settings or {}, options)
-    own = None
-    if loss is not None:
-        own, chosen = _with_loss(loss, chosen)
+    named = None if loss is None else _loss_settings(loss)
+    own = loss if named is None else None
+    if named is not None:
+        chosen = chosen.model_copy(update={"loss": named})
+    elif own is not None:
+        fitting((own,), TRIPLET_ROLES)
     benchmark = _benchmark(data, arrangements, fold)
     encoder = model if isinstance(model, Encoder) else Encoder(model)
     check_sizes(benchmark, chosen, seed)
     trained = make_learner(chosen, encoder, own)
-    fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=_ProgressLog(chosen.recipe, callback))
+    progress = CallbackGroup(_ProgressLog(chosen.recipe), callback)
+    fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=progress)
     encoder.model.eval()
     return model
 
@@ -142,21 +140,11 @@ def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[
 def _nested(assigned: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in assigned.items():
-        *sections, last = key.split(".")
-        branch = tree
-        for section in sections:
-            branch = branch.setdefault(section, {})
-        branch[last] = value
+        branch = value
+        for part in reversed(key.split(".")):
+            branch = {part: branch}
+        tree = yaml.merge(tree, branch)
     return tree
-
-
-def _with_loss(loss: Any, recipe: Recipe) -> tuple[Loss | None, Recipe]:
-    """Return a user's unnamed loss, and a recipe with settings for any other loss."""
-    settings = _loss_settings(loss)
-    if settings is not None:
-        return None, recipe.model_copy(update={"loss": settings})
-    fitting((loss,), TRIPLET_ROLES)
-    return loss, recipe
 
 
 def _loss_settings(loss: Any) -> Settings | None:
@@ -164,8 +152,9 @@ def _loss_settings(loss: Any) -> Settings | None:
     if isinstance(loss, str):
         registry.require("losses", loss)
         return Settings(name=loss)
+    known = {registry.load("losses", name).LOSS: name for name in registry.names("losses")}
     if isinstance(loss, Loss):
-        found = _known().get(type(loss))
+        found = known.get(type(loss))
         return Settings.model_validate({"name": found, **loss.options.model_dump()}) if found else None
     distances = {TripletDistanceMetric.EUCLIDEAN: "euclidean", TripletDistanceMetric.COSINE: "cosine"}
     if type(loss) is TripletLoss and loss.distance_metric in distances:
@@ -174,19 +163,12 @@ def _loss_settings(loss: Any) -> Settings | None:
     if type(loss) is MultipleNegativesRankingLoss and _is_infonce(loss):
         log.info("MultipleNegativesRankingLoss runs as loss infonce, where no labelled answer is a negative")
         return Settings.model_validate({"name": "infonce", "temperature": 1 / loss.scale})
+    own = [f"metasearch.losses.{kind.__name__}" for kind in known if set(kind.columns) <= set(TRIPLET_ROLES)]
     raise ConfigError(
         f"loss: {type(loss).__name__} is not supported, because inner steps have their own weights. Supported: "
-        f"{', '.join(_fitting())}, and of sentence-transformers TripletLoss (euclidean or cosine) and "
+        f"{', '.join(own)}, and of sentence-transformers TripletLoss (euclidean or cosine) and "
         "MultipleNegativesRankingLoss (cos_sim, without further options)"
     )
-
-
-def _known() -> dict[type[Loss], str]:
-    return {registry.load("losses", name).LOSS: name for name in registry.names("losses")}
-
-
-def _fitting() -> list[str]:
-    return [f"metasearch.losses.{kind.__name__}" for kind in _known() if set(kind.columns) <= set(TRIPLET_ROLES)]
 
 
 def _is_infonce(loss: Any) -> bool:

@@ -3,7 +3,7 @@
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +14,13 @@ from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, ProcessLost, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import OutOfRoom, require_room
-from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.folder import RunFolder, RunMetadata
 from metasearch.runs.signals import interrupted
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, join_processes
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
-
-CallbackFactory = Callable[[str], AbstractContextManager[Callback]]
-"""Opens a callback for a run, or for a stage of one, by its name."""
 
 ENCODER = "encoder"
 """Key of the encoder's fingerprint in the metadata of a run; a distillation has one key for each role."""
@@ -89,7 +86,7 @@ class Run(ABC, Generic[Config]):
         """Check what could fail later, such as disk space; skipped for a run that has scores or steps already."""
 
     @abstractmethod
-    def work(self, open_callback: CallbackFactory) -> None:
+    def work(self, open_callback: OpenCallback) -> None:
         """Do the remaining work, and write the report; `Interrupted` after saving progress."""
 
     def follow(self) -> None:
@@ -101,7 +98,7 @@ class Run(ABC, Generic[Config]):
         return bool(self.config.encoder.trust_remote_code)  # type: ignore[attr-defined]
 
     def execute(
-        self, open_callback: CallbackFactory = silent, trust_remote_code: bool = False, patience: float = 0
+        self, open_callback: OpenCallback = silent, trust_remote_code: bool = False, patience: float = 0
     ) -> RunResult:
         """Run to the end, alone in the folder. A finished run is only read.
 
@@ -138,7 +135,7 @@ class Run(ABC, Generic[Config]):
                     self._discard()
                 raise
 
-    def _complete(self, open_callback: CallbackFactory, patience: float) -> RunResult:
+    def _complete(self, open_callback: OpenCallback, patience: float) -> RunResult:
         with self.files.held(patience):
             # Asked under the lock only: the process that was waited for may have finished the run.
             if not self.files.finished:
@@ -182,11 +179,7 @@ def resumable(folder: Path, continuation: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         raise stopped(folder, continuation=continuation) from None
     except (OutOfRoom, ProcessLost) as error:
-        # Entered twice where a command makes the folder.
-        hint = _hint(folder, continuation)
-        if not hint or hint in str(error):
-            raise
-        raise type(error)(f"{error}{hint}") from error
+        raise type(error)(f"{error}{_hint(folder, continuation)}") from error
 
 
 def stopped(folder: Path, what: str = "stopped", continuation: str = "") -> Interrupted:
@@ -229,13 +222,8 @@ def check_weights(files: RunFolder, began: RunMetadata[Any], now: Mapping[str, s
 
     `now` has the fingerprint of each encoder's checkpoint by its part in the run.
     """
-    before = dict(began.weights)
-    for row in files.results():
-        if "weights" in row:
-            # A cell may have taken over its untrained scores from another cell before it loads an encoder.
-            before.setdefault(ENCODER, row["weights"])
     for what, fingerprint in now.items():
-        require_same_weights(f"{files.path}: its {what}", before.get(what, fingerprint), fingerprint)
+        require_same_weights(f"{files.path}: its {what}", began.weights.get(what, fingerprint), fingerprint)
     # A study makes the folders of its cells before it loads an encoder.
     if now.keys() - began.weights.keys():
         files.record_weights(began, now)

@@ -17,10 +17,10 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.study.trec_runs import write_ranking
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise
-from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run
+from metasearch.pipelines.run import ENCODER, Row, Run
 from metasearch.pipelines.scorer import Scorer
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.training.hardware import device_of, used
@@ -44,7 +44,7 @@ class ScoreRun(Run[ScoreConfig]):
         )
         return {ENCODER: self.encoder.origin}
 
-    def work(self, open_callback: CallbackFactory) -> None:
+    def work(self, open_callback: OpenCallback) -> None:
         """Compute missing scores, and report."""
         config, benchmark, encoder, files = self.config, self.benchmark, self.encoder, self.files
         parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}

@@ -20,10 +20,10 @@ from metasearch.pipelines.cards import write_training_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import log_projection, neutralise, train_map
-from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, RunResult, require_disk_space
+from metasearch.pipelines.run import ENCODER, Row, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
-from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, RunLog
+from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, OpenCallback, RunLog
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN
@@ -69,7 +69,7 @@ class TrainRun(Run[RunConfig]):
         if outcome.reason == "interrupted":
             self.stop(f"stopped after outer step {outcome.steps}")
 
-    def work(self, open_callback: CallbackFactory) -> None:
+    def work(self, open_callback: OpenCallback) -> None:
         """Score zero-shot, train, save, score again and report."""
         with open_callback(self.config.recipe.learner) as callback:
             self._work(callback)

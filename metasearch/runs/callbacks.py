@@ -32,6 +32,9 @@ class Callback:
 
 SILENT = Callback()
 
+OpenCallback = Callable[[str], AbstractContextManager[Callback]]
+"""Opens a callback for a run, or for a stage of one, by its name."""
+
 
 class CallbackGroup(Callback):
     """Calls the training hooks of several callbacks in turn."""
@@ -77,7 +80,6 @@ class RunLog(Callback):
 PROJECT = "metasearch"
 """Project or experiment of all runs, unless the tracker's environment variables name another."""
 
-OpenCallback = Callable[[str], AbstractContextManager[Callback]]
 OpenRun = tuple[Callable[..., Any], Callable[[], Any]]
 """Functions of a tracker's run: one sends `(values, step=step)`, the other ends the run."""
 

@@ -158,8 +158,18 @@ class RunFolder:
             raise write_error(self._log, error, len(line)) from None
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the events in `log.jsonl`, as `read_events` does."""
-        return read_events(self._log)
+        """Return the events in `log.jsonl`; skip an unfinished last line, and other damaged lines with a warning."""
+        try:
+            lines = read_bytes(self._log).splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RunFolderError(f"{self._log} cannot be read: {error.strerror}") from None
+        events = [_event(line) for line in lines]
+        if damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]:
+            # Not as arguments: of one message with other arguments, the command line would show the first file alone.
+            log.warning(f"{self._log}: skipped {len(damaged)} damaged lines, the first is line {damaged[0]}")
+        return [event for event in events if event is not None]
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all or none."""
@@ -206,21 +216,6 @@ class RunFolder:
         """Delete the checkpoint, if any."""
         for name in CHECKPOINT_FOLDERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
-
-
-def read_events(path: Path) -> list[dict[str, Any]]:
-    """Return the events of a log in order; skip an unfinished last line, and other damaged lines with a warning."""
-    try:
-        lines = read_bytes(path).splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
-    events = [_event(line) for line in lines]
-    if damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]:
-        # Not as arguments: of one message with other arguments, the command line would show the first file alone.
-        log.warning(f"{path}: skipped {len(damaged)} damaged lines, the first is line {damaged[0]}")
-    return [event for event in events if event is not None]
 
 
 def _event(line: bytes) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
-from metasearch.runs.folder import read_events
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
 
 TINY = "--encoder=tiny"
@@ -50,7 +50,7 @@ def test_results_carry_versions_seed_and_data_fingerprint(trained):
 
 
 def test_facts_have_the_mean_share_of_the_distillation_term(trained):
-    steps = [event for event in read_events(trained[0] / "log.jsonl") if "kd_share" in event]
+    steps = [event for event in RunFolder(trained[0]).events() if "kd_share" in event]
     mean = sum(0.5 * event["kd"] / event["task"] for event in steps) / len(steps)
     assert json.loads((trained[0] / "facts.json").read_text())["kd_share"] == pytest.approx(mean)
 

@@ -20,7 +20,7 @@ from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
 from metasearch.data.texts import read_tagged, read_texts
 from metasearch.errors import MetasearchError
-from metasearch.runs.folder import RunFolder, read_events
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_complete_rows
 
 KEYS = re.findall(
@@ -102,7 +102,7 @@ PARSERS = {
     "tagged": ("en-de.tsv", lambda path: read_tagged([path], 9)),
     "results": ("results.jsonl", read_complete_rows),
     "results of a run": ("results.jsonl", lambda path: RunFolder(path.parent).results()),
-    "log": ("log.jsonl", read_events),
+    "log": ("log.jsonl", lambda path: RunFolder(path.parent).events()),
 }
 
 

@@ -83,7 +83,7 @@ def test_by_default_a_learner_has_a_small_recipe_and_logs_the_time_left(data, ca
     assert recipe.recipe == "maml-align-e5"
     assert (recipe.budget.meta_train + recipe.budget.meta_valid) * recipe.budget.epochs == 64
     monkeypatch.setattr(meta_train.time, "monotonic", lambda: 1000.0 + 5 * len(steps))
-    callback._start = 1000.0
+    callback.callbacks[0]._start = 1000.0
     with caplog.at_level("INFO", "metasearch"):
         for step in (1, 2, 3):
             steps.append(step)

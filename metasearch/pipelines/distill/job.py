@@ -23,9 +23,9 @@ from metasearch.pipelines.cards import write_distillation_card
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.stage import build_stage_learner, read_source, run_stage, training_batches
 from metasearch.pipelines.distill.target_cache import require_comparable
-from metasearch.pipelines.run import CallbackFactory, Run, RunResult, require_disk_space, silent
+from metasearch.pipelines.run import Run, RunResult, require_disk_space, silent
 from metasearch.pipelines.scorer import Scorer, with_lengths
-from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table, markdown, percent
 from metasearch.runs.rows import MEAN, STAGE, Row
@@ -37,7 +37,7 @@ from metasearch.training.trainer import Outcome
 log = logging.getLogger(__name__)
 
 
-def begin(config: DistillConfig, folder: Path, open_callback: CallbackFactory = silent) -> RunResult:
+def begin(config: DistillConfig, folder: Path, open_callback: OpenCallback = silent) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
     Names, options and tasks are checked before weights are loaded. Encoders, the data and steps of every stage and the
@@ -91,7 +91,7 @@ class DistillRun(Run[DistillConfig]):
             else:
                 self._train_stage(name, below, SILENT)
 
-    def work(self, open_callback: CallbackFactory) -> None:
+    def work(self, open_callback: OpenCallback) -> None:
         """Run the stages that are not finished, score after each, and report."""
         first, *_ = self.config.stages[0]
         for number, name, stage in self.config.stages:

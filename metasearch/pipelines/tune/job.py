@@ -35,14 +35,14 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.cards import find_base, tuned_card
 from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.neutral import neutralise_encoder, vectors_of
-from metasearch.pipelines.publish import CARD, read_licence
-from metasearch.pipelines.run import ENCODER, CallbackFactory, Row, Run, require_disk_space, silent, stopped
+from metasearch.pipelines.publish import CARD
+from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, silent, stopped
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import OPTIONS, Choice, build_report, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.steps import Plan, Workshop, encode_all, ladder, make_plan, pools, projectable
 from metasearch.retrieval.search.passages import cutting, resolved
-from metasearch.runs.callbacks import Callback
+from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
@@ -121,14 +121,14 @@ class TuneRun(Run[TuneConfig]):
         """Check the disk space."""
         require_disk_space(self.files.path, self.encoder.size)
 
-    def work(self, open_callback: CallbackFactory) -> None:
+    def work(self, open_callback: OpenCallback) -> None:
         """Compute missing scores; train, save, index and report."""
         try:
             self._work(open_callback)
         except Interrupted:
             raise stopped(self.files.path, "stopped; finished scores are kept", self.continuation) from None
 
-    def _work(self, open_callback: CallbackFactory) -> None:
+    def _work(self, open_callback: OpenCallback) -> None:
         files, config = self.files, self.config
         with open_callback("tune") as callback:
             choice = self._climb(callback) if self.labels.benchmark else None
@@ -153,12 +153,10 @@ class TuneRun(Run[TuneConfig]):
         if config.documents:
             option = OPTIONS.get(choice.kept.pool, "") if choice else ""
             sentences.append(f'Search: metasearch search {quoted(files.path / "index")} "..."{option}')
-        texts = build_report(sentences, self._facts(), choice, self.notes)
-        card = files.model / CARD
+        facts = self._facts()
+        texts = build_report(sentences, facts, choice, self.notes)
         source = find_base("base", config.encoder.name, self.encoder.origin)
-        rest = {"languages": sorted(self.labels.data.languages), "licence": read_licence(card), "facts": self._facts()}
-        shown = tuned_card(encoder, source, result, command="tune", **rest)
-        atomic_write(card, shown)
+        atomic_write(files.model / CARD, tuned_card(encoder, source, result, sorted(self.labels.data.languages), facts))
         atomic_write(files.path / "report.html", texts["report.html"])
         files.finish(texts["report.md"], used(self.seconds, encoder.device))
 
@@ -351,7 +349,7 @@ def tune(
     seed: int = 0,
     device: Device = "auto",
     trust_remote_code: bool = False,
-    open_callback: CallbackFactory = silent,
+    open_callback: OpenCallback = silent,
 ) -> TuneResult:
     """Climb from the base encoder to a fine-tuned one on held-out folds, and keep the simplest that is good enough.
 
