@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -58,18 +58,15 @@ def command(index: str, encoder: str | None, device: Any, trust_remote_code: boo
             facts = {"address": address, "model": service.name, "passages": sum(service.languages.values())}
             click.echo(json.dumps(facts, ensure_ascii=False) if as_json else address)
 
+        exit_code = 0
         try:
             Server(build_app(service, allowed, token), service.limits, announce).run_on(bound)
         except Interrupted as error:
-            if service.busy:
-                click.echo(f"metasearch: error: {error}", err=True)
-                _end_now(error.exit_code)
-            raise
-        if service.busy:
-            _end_now(0)
-
-
-def _end_now(exit_code: int) -> NoReturn:
-    """End this process while one of its threads still works: Python's own end would wait for the thread."""
-    sys.stdout.flush()
-    os._exit(exit_code)
+            if not service.busy:
+                raise
+            click.echo(f"metasearch: error: {error}", err=True)
+            exit_code = error.exit_code
+        if exit_code or service.busy:
+            # Python's own end would wait for the thread that still works.
+            sys.stdout.flush()
+            os._exit(exit_code)

@@ -1,12 +1,14 @@
 """`metasearch serve`: what is wrong is said before anything is loaded."""
 
+import signal
 import socket
 
 import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.retrieval.server.server import bind, format_address
+from metasearch.retrieval.server.schemas import Limits
+from metasearch.retrieval.server.server import Server, bind, format_address
 
 
 def failing(*args):
@@ -25,7 +27,19 @@ def test_a_port_that_is_taken_is_named():
 
 def test_a_token_that_can_be_guessed_is_refused(tmp_path):
     (tmp_path / "token").write_text("secret")
-    assert "a token of 6 characters can be guessed" in failing("--token-file", tmp_path / "token")
+    assert "expected one line of 16 or more ASCII characters" in failing("--token-file", tmp_path / "token")
+
+
+def test_a_signal_that_is_ignored_as_in_a_background_job_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        server = Server(None, Limits())
+        with server.capture_signals():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not server.should_exit
 
 
 @pytest.mark.parametrize(("host", "begins"), [("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")])

@@ -197,18 +197,17 @@ def plan(
     errors: list[str] = []
     for number, source in enumerate(documents, 1):
         try:
-            before = store.files.get(source.file)
-            language = source.language if settings.names else ""
-            if before and not strict and (before.sha256, before.language) == (source.digest, language):
+            file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
+            if file == store.files.get(source.file) and not strict:
                 found.files.append(store.places_by_file[source.file])
             else:
-                _read(found, store, source, settings, sampled)
+                _read(found, store, source, file, settings, sampled)
         except DataError as error:
             _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
         callback.on_read(number, len(documents))
-    for file, message in unreadable.items():
-        _skip(found, store, hidden[file], message)
+    for path, message in unreadable.items():
+        _skip(found, store, hidden[path], message)
     if strict:
         errors = [problem.message for problem in found.problems]
     if errors:
@@ -229,9 +228,8 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
     found.problems.append(Problem(outcome, message))
 
 
-def _read(found: Plan, store: IndexWriter, source: Source, settings: Settings, sampled: int) -> None:
+def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings, sampled: int) -> None:
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
-    file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
     notes, languages, sample = Notes(), Counter[str](), Sample()
     parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
     while some := list(islice(cut, _READ_AT_ONCE)):

@@ -7,10 +7,8 @@ the grace period get 503. A second signal ends the grace period.
 import logging
 import signal
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -77,6 +75,7 @@ class Server(uvicorn.Server):
         self._app = app
         self._limits = limits
         self._ready = ready
+        self._ignored = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) == signal.SIG_IGN]
         self._idle: dict[tuple[Any, Any], float] = {}
 
     def run_on(self, bound: socket.socket) -> None:
@@ -111,20 +110,13 @@ class Server(uvicorn.Server):
             log.info("stopping: requests to finish first: %d, for at most %d s", active, self._limits.grace)
         await super().shutdown(sockets)
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Take both signals, and unlike uvicorn do not raise them again at the end; ignored ones stay ignored."""
-        main = threading.current_thread() is threading.main_thread()
-        numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if main and signal.getsignal(n) != signal.SIG_IGN]
-        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop after the requests that were begun; the second time, without them."""
+        """Stop after the requests that were begun; the second time, without them. Ignored signals stay ignored.
+
+        Unlike uvicorn's own method it does not let the signal be raised again at the end.
+        """
+        if sig in self._ignored:
+            return
         self.force_exit = self.should_exit
         self.should_exit = True
         signals.note(signals.received() or sig)
