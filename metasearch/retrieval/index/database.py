@@ -45,10 +45,6 @@ _WIDTHS = {"state": 1, "file": 3, "passage": 3, "block": 1, "codes": 1}
 """Table → its values between the number and the checksum."""
 STATE, ARRAYS = 0, 1
 """Rows of the table of state: facts as JSON; arrays that belong to the vectors, as safetensors."""
-_UNWRITABLE = (
-    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL,
-)  # fmt: skip
 
 Block = NDArray[Any]
 """Rows of a block, of type `ROW`."""
@@ -182,7 +178,8 @@ class Database:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
             if code == sqlite3.SQLITE_FULL:
                 raise write_error(self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from None
-            if code in _UNWRITABLE:
+            # An operational error is of the disk or of a lock, but for a table that a damaged schema lacks.
+            if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
                 raise RunFolderError(f"{self.path} cannot be read or written: {error}") from None
             raise RunFolderError(f"{self.path}: {error}: the index is damaged. {REMEDY}") from None
 

@@ -130,8 +130,7 @@ class IndexWriter(LocalStore):
         with self._database.transaction():
             self._database.delete("file")
             self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
-            self._remove(blocks, ids)
-            self._repack(blocks)
+            self._compact(blocks, ids)
             self._database.write_state(state)
         self._database.shrink()
         return LocalStore(self.folder, self._database, state)
@@ -169,31 +168,28 @@ class IndexWriter(LocalStore):
     def _next_id(self) -> int:
         return 1 + max((int(block["id"].max(initial=-1)) for block in self._blocks.values()), default=-1)
 
-    def _remove(self, blocks: dict[int, Block], kept: Rows) -> None:
-        """Delete all passages but those with some numbers."""
+    def _compact(self, blocks: dict[int, Block], kept: Rows) -> None:
+        """Delete all passages but those with some numbers; join small blocks, and blocks with many deleted passages."""
         stays = np.zeros(self._next_id, np.bool_)
         stays[kept] = True
-        for number, block in blocks.items():
-            gone = (block["id"] >= 0) & ~stays[block["id"]]
-            if gone.any():
-                self._database.delete("passage", block["id"][gone].tolist())
-                blocks[number] = block = block.copy()
-                block["id"][gone] = -1
-                self._database.write("block", [(number, [block.tobytes()])])
-
-    def _repack(self, blocks: dict[int, Block]) -> None:
-        """Rewrite the blocks with many deleted passages, and small blocks if there are many."""
-        live = {number: int((block["id"] >= 0).sum()) for number, block in blocks.items()}
-        small = {number for number, count in live.items() if count < _SMALL}
-        chosen = {number for number, count in live.items() if count < (1 - _DEAD) * len(blocks[number])}
+        live = {number: (block["id"] >= 0) & stays[block["id"]] for number, block in blocks.items()}
+        small = [number for number, there in live.items() if there.sum() < _SMALL]
+        rewritten = set(small if len(small) > _SMALL_BLOCKS else ())
         waiting, codes = np.zeros(0, ROW), np.zeros((0, self.kind.dimension), np.int8)
-        for number in sorted(chosen | small if len(small) > _SMALL_BLOCKS else chosen):
-            block = blocks.pop(number)
-            there = block["id"] >= 0
-            waiting = np.concatenate([waiting, block[there]])
-            codes = np.concatenate([codes, self._codes(number, block)[there]])
-            self._database.delete("block", [number])
-            self._database.delete("codes", [number])
+        for number, there in live.items():
+            block = blocks[number]
+            gone = block["id"][~there & (block["id"] >= 0)].tolist()
+            self._database.delete("passage", gone)
+            if number in rewritten or there.sum() < (1 - _DEAD) * len(block):
+                waiting = np.concatenate([waiting, block[there]])
+                codes = np.concatenate([codes, self._codes(number, block)[there]])
+                del blocks[number]
+                self._database.delete("block", [number])
+                self._database.delete("codes", [number])
+            elif gone:
+                blocks[number] = block = block.copy()
+                block["id"][~there] = -1
+                self._database.write("block", [(number, [block.tobytes()])])
             if len(waiting) >= ROWS:
                 self._write_block(blocks, waiting[:ROWS], codes[:ROWS])
                 waiting, codes = waiting[ROWS:], codes[ROWS:]

@@ -55,7 +55,6 @@ class Service:
         self.limits = limits
         self.rerank_top = rerank_top
         self.name = name or _name_without_path(searcher.encoder.name)
-        self.languages = dict(searcher.languages)
         self.metrics = Metrics()
         self.batcher = Batcher(self._work, limits, self.metrics.batches.observe)
         self.metrics.waiting.set_function(lambda: self.batcher.waiting)
@@ -81,7 +80,7 @@ class Service:
                 try:
                     self._reading = thread.submit(self.searcher.reopen)
                     if found := await asyncio.wrap_future(self._reading):
-                        self.searcher, self.languages = found, dict(found.languages)
+                        self.searcher = found
                     problem = ""
                 except MetasearchError as error:
                     if str(error) != problem:
@@ -150,8 +149,8 @@ class Service:
             model=self.name,
             dimensions=self.searcher.encoder.dimension(),
             top=self.limits.hits,
-            passages=sum(self.languages.values()),
-            languages=self.languages,
+            passages=sum(self.searcher.languages.values()),
+            languages=self.searcher.languages,
         )
 
     def _work(self, work: EmbeddingWork | SearchSettings, texts: list[str]) -> list[Result]:
