@@ -37,24 +37,18 @@ class Contents:
     @classmethod
     def read(cls, database: Database, count: int) -> "Contents":
         """Read `count` documents; `RunFolderError` for another number."""
-        found = []
-        for _, values in database.rows("file"):
-            if values is None:
-                raise database.damaged("the list of documents")
-            facts, numbers, lines = values
-            found.append(
-                (SourceFile(**json.loads(facts)), np.frombuffer(numbers, np.int64), np.frombuffer(lines, np.int32))
-            )
+        found = [values for _, values in database.rows("file") if values is not None]
         if len(found) != count:
             raise database.damaged("the list of documents")
-        ids = np.concatenate([np.zeros(0, np.int64), *(part for _, part, _ in found)])
-        all_lines = np.concatenate([np.zeros(0, np.int32), *(part for *_, part in found)])
+        files = [SourceFile(**json.loads(facts)) for facts, _, _ in found]
+        ids = np.frombuffer(b"".join(numbers for _, numbers, _ in found), np.int64)
+        lines = np.frombuffer(b"".join(own for *_, own in found), np.int32)
+        ends = np.cumsum([len(own) // lines.itemsize for *_, own in found], dtype=np.int64)
         distinct, first, counts = np.unique(ids, return_index=True, return_counts=True)
         order = np.argsort(first)
         rows = np.empty(len(order), np.int64)
         rows[order] = np.arange(len(order))
-        ends = np.cumsum([len(part) for _, part, _ in found], dtype=np.int64)
-        return cls([file for file, *_ in found], ends, all_lines, ids, distinct, rows, first[order], counts[order])
+        return cls(files, ends, lines, ids, distinct, rows, first[order], counts[order])
 
     def parts(self) -> Iterator[tuple[SourceFile, slice]]:
         """Yield the files with their places."""
@@ -258,10 +252,6 @@ class LocalStore:
     def _columns(self) -> dict[str, Column | None]:
         """The fields of all passages by name, once one was read; None of a field that was not read yet."""
         return {}
-
-    def vectors(self) -> NDArray[np.float32]:
-        """Return all rows' stored vectors, `(R, D)`."""
-        return self.quantised.codes * self.quantised.steps[:, None]
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""

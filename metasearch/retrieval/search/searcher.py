@@ -110,15 +110,13 @@ class Searcher:
             if rerank < top:
                 message = f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more"
                 raise SearchError("rerank", "cannot_rerank", message)
-            how = {"languages": languages, "hybrid": hybrid, "expand": expand, "balance": balance, "where": where}
-            first = self.search(queries, top=rerank, **how)
-            return [self._rerank(query, hits)[:top] for query, hits in zip(queries, first, strict=True)]
+        depth = rerank or top
         languages = [normalise_tag(language) for language in languages]
         try:
             conditions = list_conditions(where)
         except ValueError as error:
             raise ConfigError(f"where: {error}") from None
-        wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
+        wanted = max(_FUSED * depth, _FUSED_LEAST) if hybrid else depth
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
@@ -130,8 +128,11 @@ class Searcher:
             ranked = self._near(vectors, wanted, [languages], expand, conditions)[0]
         if hybrid:
             by_words = self._by_words(queries, wanted, languages, conditions)
-            ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
-        return [self._hits(*found) for found in ranked]
+            ranked = [fuse([near, worded], depth) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
+        hits = [self._hits(*own) for own in ranked]
+        if rerank:
+            hits = [self._rerank(query, own)[:top] for query, own in zip(queries, hits, strict=True)]
+        return hits
 
     def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index.
@@ -210,7 +211,7 @@ def expand_store(store: LocalStore) -> None:
 def _expanded(store: LocalStore, known: list[str]) -> Quantised:
     """Return all passages' vectors, expanded if their language is known."""
     log.info("comparing %s passages with each other, once", f"{len(store):,}")
-    vectors, languages = store.vectors(), np.full(len(store), -1, np.int64)
+    vectors, languages = store.quantised.take(slice(None)), np.full(len(store), -1, np.int64)
     for number, tag in enumerate(known):
         languages[store.rows_in([tag])] = number
     there = languages >= 0
