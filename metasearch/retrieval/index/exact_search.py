@@ -7,7 +7,6 @@ Of equal scores the row with the lower number comes first.
 Notation used for shapes: n vectors or rows, b rows of a block, q queries, D dimensions.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -163,8 +162,3 @@ def _blocks(groups: Groups, rows: int) -> list[_Chosen]:
     if len(searched) * _SPARSE < count:
         return [searched[i : i + rows] for i in range(0, len(searched), rows)]
     return [slice(i, min(i + rows, count)) for i in range(0, count, rows)]
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -17,8 +17,9 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
 from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, SourceFile
 from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
-from metasearch.retrieval.index.exact_search import Groups, Quantised, processors, search_int8
+from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
+from metasearch.runs.versions import cores
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class LocalStore:
 
     def __init__(self, folder: Path, database: Database, state: dict[str, Any], threads: int | None = None) -> None:
         self.folder = folder
-        self.threads = threads or processors()
+        self.threads = threads or cores() or 1
         self._database = database
         self.state = state
         self.kind = Kind(**state["kind"])
