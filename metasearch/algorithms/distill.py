@@ -28,7 +28,6 @@ from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.errors import ConfigError, nearest
 
 CONTRAST = "contrast-"
@@ -40,7 +39,7 @@ class DistillOptions(FrozenConfig):
 
     Attributes:
         output: compared output; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding` the
-            paper's stage 2, `tokens` the same at every token, and `states` the last layer's output there.
+            paper's stage 2, and `states` the last layer's output at every token.
         target: translations are compared with the frozen encoder's vector of the `source` text (equations 2 and 6), or
             of the translation's `own` (equations 3 and 4), which it must be able to read.
         contrast: kind of the contrastive loss, `soft`, `bool`, `ce`, `ce-hard` or `infonce`
@@ -122,7 +121,7 @@ class Distill(TextLearner):
         """Return the squared error, means over translations and over sources, and the terms that are asked for."""
         options, read = self.options, self._read(pairs)
         student = outputs["student"]
-        if options.output in BY_TOKEN:
+        if options.output == "states":
             # Tokens stand text after text, and so do their targets.
             loss = F.mse_loss(student.rows, self._targets(student.texts, student.rows))
             return OuterLoss(loss, {"match": loss.item()})
@@ -181,16 +180,12 @@ def contrast_of(options: DistillOptions) -> base.Loss | None:
 
 def _require_whole_texts(options: DistillOptions) -> None:
     """Raise `ConfigError` if a sentence-level option is combined with token-level outputs."""
-    if options.output not in BY_TOKEN:
-        return
-    if options.target == "source":
-        raise ConfigError(
-            f"options.output: {options.output} of a translation have no counterpart; set options.target: own"
-        )
-    if options.contrast != "none":
-        raise ConfigError(f"options.contrast: '{options.contrast}' is over sentences, options.output is not")
-    if options.dimensions:
-        raise ConfigError(f"options.dimensions: {list(options.dimensions)} is over sentences, options.output is not")
+    if options.output == "states" and options.target == "source":
+        raise ConfigError("options.output: states of a translation have no counterpart; set options.target: own")
+    for name in ("contrast", "dimensions"):
+        value = getattr(options, name)
+        if options.output == "states" and value != DistillOptions.model_fields[name].default:
+            raise ConfigError(f"options.{name}: {value} is over sentences, options.output is not")
 
 
 # Similarities of truncated embeddings (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).

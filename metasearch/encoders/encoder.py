@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from metasearch.config.recipe import MaxLength, Role, public_name
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.encoders.inputs import BY_TOKEN, InputModule, input_of
 from metasearch.encoders.inputs import Features as Features
+from metasearch.encoders.inputs import InputModule, input_of
 from metasearch.encoders.inputs import Output as Output
 from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
 from metasearch.encoders.prompts import prompt_of, written_out
@@ -227,12 +227,12 @@ class Encoder:
         """Return vectors `(len(texts), D)` with the current weights, without gradients and dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
-        1,024 tokens on a CPU, more on a GPU. A single string in place of a list is a `TypeError`, and an output with a
-        row for each token a `ValueError`.
+        1,024 tokens on a CPU, more on a GPU. A single string in place of a list is a `TypeError`, and the output
+        `states`, which has a row for each token, a `ValueError`.
         """
         dimension = self.dimension(output)
-        if output in BY_TOKEN:
-            raise ValueError(f"output {output} has a row for each token, not for each text")
+        if output == "states":
+            raise ValueError("output states has a row for each token, not for each text")
         distinct = distinct_texts(texts)
         if not distinct:
             return np.zeros((0, dimension), np.float32)

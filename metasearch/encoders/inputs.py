@@ -26,18 +26,14 @@ from metasearch.errors import EncoderError
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or of packed texts in one row."""
 
-Output = Literal["sentence", "pooled", "embedding", "tokens", "states"]
+Output = Literal["sentence", "pooled", "embedding", "states"]
 """An output of an encoder.
 
 - `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
 - `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
 - `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
-- `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
 - `states`: what the last layer gives at every token that is no padding, text after text, `(N, H)`.
 """
-
-BY_TOKEN: frozenset[Output] = frozenset({"tokens", "states"})
-"""Outputs with a row for each token, which are no vectors of texts."""
 
 
 def stock(module: nn.Module, library: str) -> bool:
@@ -131,7 +127,7 @@ class TransformerInput:
 
     @property
     def width(self) -> int:
-        """Width H of outputs `embedding`, `tokens` and `states`."""
+        """Width H of outputs `embedding` and `states`."""
         return int(native_config(self.module.auto_model).hidden_size)
 
     @property
@@ -200,21 +196,21 @@ class TransformerInput:
         return state
 
     def hidden(self, features: Features, output: Output) -> Tensor:
-        """Return output `embedding`, `tokens` or `states`."""
+        """Return output `embedding` or `states`."""
         if output == "states":
-            return _without_padding(self.forward(features)["token_embeddings"], features)
+            states: Tensor = self.forward(features)["token_embeddings"]
+            # Packed texts are one row without padding.
+            return states[0] if "seq_idx" in features else states[features["attention_mask"].bool()]
         backbone = self.backbone
         block = getattr(backbone, "embeddings", None)
         if block is None:
-            raise EncoderError(f"'{self.kind}' has no embedding block, so outputs embedding and tokens do not exist")
+            raise EncoderError(f"'{self.kind}' has no embedding block, so output embedding does not exist")
         # Packed texts bring the positions of their tokens, which an embedding block with rotary positions ignores.
         placed = "position_ids" in features and "position_ids" in inspect.signature(block.forward).parameters
         where = {"position_ids": features["position_ids"]} if placed else {}
         hidden: Tensor = block(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
-        if output == "tokens":
-            return _without_padding(hidden, features)
         if "seq_idx" in features:
             counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
             sums = hidden.new_zeros(len(counts), hidden.shape[2]).index_add(0, features["seq_idx"][0], hidden[0])
@@ -222,11 +218,6 @@ class TransformerInput:
             weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
             counts, sums = weight.sum(1), (hidden * weight).sum(1)
         return sums / counts.clamp(min=1)
-
-
-def _without_padding(hidden: Tensor, features: Features) -> Tensor:
-    """Return token rows `(N, D)` from `(B, T, D)`; packed texts are one row without padding."""
-    return hidden[0] if "seq_idx" in features else hidden[features["attention_mask"].bool()]
 
 
 @contextmanager
@@ -244,7 +235,7 @@ def _unchanged(backend: Any) -> Iterator[None]:
 
 _NO_LAYERS = (
     "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
-    "embedding, tokens or states"
+    "embedding or states"
 )
 
 

@@ -16,7 +16,6 @@ from metasearch.config.seeding import stream
 from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 
@@ -39,7 +38,6 @@ COMBINATIONS = [
     ("pooled", "own", "none"),
     ("pooled", "source", "ce-hard"),
     ("embedding", "source", "infonce"),
-    ("tokens", "own", "none"),
     ("states", "own", "none"),
 ]  # fmt: skip
 
@@ -56,7 +54,7 @@ class Given:
         return np.concatenate([self.of(text) for text in texts])
 
     def of(self, text):
-        rows = int(self.encoder.lengths([text], "text")[0]) if self.output in BY_TOKEN else 1
+        rows = int(self.encoder.lengths([text], "text")[0]) if self.output == "states" else 1
         return stream(0, "target", text).normal(size=(rows, self.dimension)).astype(np.float32)
 
 
@@ -83,14 +81,14 @@ def output_of(encoder: Encoder, text: str, output: str) -> Tensor:
     backbone = encoder.model[0].auto_model
     block = backbone.embeddings
     features = encoder.features([text], "text")
-    if output in ("embedding", "tokens"):
+    if output == "embedding":
         ids = features["input_ids"][0]
         summed = block.word_embeddings.weight[ids] + block.position_embeddings.weight[: len(ids)]
         summed = summed + block.token_type_embeddings.weight[0]
         centred = summed - summed.mean(1, keepdim=True)
         scaled = centred / (centred.square().mean(1, keepdim=True) + block.LayerNorm.eps).sqrt()
         rows = scaled * block.LayerNorm.weight + block.LayerNorm.bias
-        return rows if output == "tokens" else rows.sum(0, keepdim=True) / len(rows)
+        return rows.sum(0, keepdim=True) / len(rows)
     states = backbone(**features).last_hidden_state[0]
     if output == "states":
         return states
@@ -124,7 +122,7 @@ def reference(encoder, targets, pairs, output, target, kind, weight=1.0, tempera
     def teacher(text):
         return torch.from_numpy(targets.of(text)).double()
 
-    if output in BY_TOKEN:
+    if output == "states":
         errors = torch.cat([(student(text) - teacher(text)).square().flatten() for text in TEXTS])
         return errors.sum() / len(errors), 0.0
     n = len(pairs)
@@ -190,12 +188,14 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
     assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
 
 
-@pytest.mark.parametrize(("output", "share", "read"), [("tokens", 0.0, []), ("states", 0.4, [2, 4])])
-def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, output, share, read):
-    learner = made(encoder, output=output, target="own", source_share=share)
+@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4])])
+def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, share, read):
+    learner = made(encoder, output="states", target="own", source_share=share)
     texts = dict.fromkeys([PAIRS[i][0] for i in read] + [target for _, target in PAIRS])
     assert list(dict.fromkeys(learner.texts(learner.pairs([episode(*PAIRS)])))) == list(texts)
-    errors = [output_of(encoder, text, output) - torch.from_numpy(learner.targets.of(text)).double() for text in texts]
+    errors = [
+        output_of(encoder, text, "states") - torch.from_numpy(learner.targets.of(text)).double() for text in texts
+    ]
     expected = torch.cat(errors).square().sum() / (sum(map(len, errors)) * tiny.DIMENSIONS)
     total, gradient = learned(learner, [episode(*PAIRS)])
     assert total == pytest.approx(expected.item(), rel=EXACT)

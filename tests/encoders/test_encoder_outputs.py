@@ -41,30 +41,22 @@ def test_the_pooled_vector_is_behind_every_module_but_the_one_that_normalises():
     dense = encoder.model[2].linear
     mean = outputs(make("bert"), "pooled")
     torch.testing.assert_close(outputs(encoder, "pooled"), torch.tanh(mean @ dense.weight.T + dense.bias).detach())
-    assert [encoder.dimension(output) for output in (*OUTPUTS, "tokens")] == [5, 5, HIDDEN, HIDDEN]
+    assert [encoder.dimension(output) for output in (*OUTPUTS, "states")] == [5, 5, HIDDEN, HIDDEN]
 
 
-def test_tokens_are_what_the_first_layer_is_given_at_every_token_text_after_text(encoder):
+def test_the_embedding_is_the_mean_of_what_the_first_layer_is_given_and_padding_is_no_token(encoder):
     features = encoder.features(TEXTS, "text")
     with torch.no_grad():
         given = encoder.model[0].auto_model(**features, output_hidden_states=True).hidden_states[0]
-    rows = [given[i, place] for i, row in enumerate(features["attention_mask"]) for place in row.nonzero()[:, 0]]
-    found = outputs(encoder, "tokens")
-    assert torch.equal(found, torch.stack(rows))
-    assert len(found) == features["attention_mask"].sum() < features["attention_mask"].numel()
-
-
-def test_the_embedding_is_the_mean_of_a_texts_tokens_and_padding_is_no_token(encoder):
-    tokens = outputs(encoder, "tokens").split(encoder.lengths(TEXTS, "text").tolist())
-    expected = torch.stack([sum(rows) / len(rows) for rows in tokens])
+    mask = features["attention_mask"].bool()
+    expected = torch.stack([rows[own].mean(0) for rows, own in zip(given, mask, strict=True)])
     torch.testing.assert_close(outputs(encoder, "embedding"), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("output", ["embedding", "tokens"])
-def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder, output):
+def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder):
     for parameter in encoder.embedder.parameters():
         parameter.grad = None
-    encoder.embedder(encoder.features(TEXTS, "text"), output).square().sum().backward()
+    encoder.embedder(encoder.features(TEXTS, "text"), "embedding").square().sum().backward()
     reached = {name for name, p in encoder.embedder.named_parameters() if p.grad is not None and p.grad.any()}
     assert any("word_embeddings" in name or "tok_embeddings" in name for name in reached)
     assert not [name for name in reached if ".embeddings" not in name]
@@ -72,14 +64,13 @@ def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder, outpu
 
 def test_the_embedding_of_a_student_is_that_of_its_narrow_word_table(bert):
     student = make_student(bert, bottleneck=4, recurrent=2)
-    assert student.dimension("embedding") == student.dimension("tokens") == HIDDEN
+    assert student.dimension("embedding") == HIDDEN
     wide = Encoder(copy.deepcopy(bert.model), "wide", LENGTHS)
     words = wide.model[0].auto_model.embeddings.word_embeddings
     with torch.no_grad():
         words.weight.copy_(student.model[0].auto_model.get_input_embeddings()(torch.arange(words.num_embeddings)))
-    for output in ("embedding", "tokens"):
-        torch.testing.assert_close(outputs(student, output), outputs(wide, output), rtol=1e-4, atol=1e-5)
-        assert not torch.allclose(outputs(student, output), outputs(bert, output), atol=1e-2)
+    torch.testing.assert_close(outputs(student, "embedding"), outputs(wide, "embedding"), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(outputs(student, "embedding"), outputs(bert, "embedding"), atol=1e-2)
 
 
 def test_lengths_count_the_tokens_that_are_encoded(encoder):
@@ -114,7 +105,6 @@ def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert):
         bert.embedder.eval()
 
 
-@pytest.mark.parametrize("output", ["tokens", "states"])
-def test_outputs_of_tokens_are_no_vectors_of_texts(output):
-    with pytest.raises(ValueError, match=f"^output {output} has a row for each token, not for each text$"):
-        make("bert").encode(TEXTS, "text", output)
+def test_states_are_no_vectors_of_texts():
+    with pytest.raises(ValueError, match=r"^output states has a row for each token, not for each text$"):
+        make("bert").encode(TEXTS, "text", "states")

@@ -22,7 +22,6 @@ from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.encoders.neutral import append, estimate
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.training.outer_gradients import OuterGradients
@@ -166,7 +165,6 @@ PLAIN = [
     Case("distill", "translations", (4,), (("output", "pooled"), ("contrast", "soft"))),
     Case("distill", "translations", (4,), (("output", "sentence"), ("target", "own"))),
     Case("distill", "translations", (4,), (("output", "embedding"),)),
-    Case("distill", "translations", (4,), (("output", "tokens"), ("target", "own"))),
     Case("ema", "translations", (4,), (("output", "pooled"),)),
     Case("ema", "translations", (4,), (("output", "sentence"),)),
     Case("entailment", "entailments", (4,), (("output", "pooled"),)),
@@ -182,7 +180,7 @@ class Given:
         self._encoder, self._output = encoder, wanted.output
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        lengths = self._encoder.lengths(texts, "text") if self._output in BY_TOKEN else [1] * len(texts)
+        lengths = self._encoder.lengths(texts, "text") if self._output == "states" else [1] * len(texts)
         width = self._encoder.dimension(self._output)
         rows = [stream(0, "target", t).normal(size=(n, width)) for t, n in zip(texts, lengths, strict=True)]
         return np.concatenate(rows).astype(np.float32)

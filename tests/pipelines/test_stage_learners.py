@@ -35,12 +35,12 @@ def test_the_learner_its_options_and_the_targets_it_wants_are_known_before_weigh
         ),
         ({"options": {"temprature": "1"}}, "here: options: temprature: unknown key. Did you mean 'temperature'?"),
         ({"options": {"temperature": "0"}}, "here: options: temperature: input should be greater than 0 (got '0')"),
-        ({"options": {"output": "tokens"}}, "options.output: tokens of a translation have no counterpart"),
+        ({"options": {"output": "states"}}, "options.output: states of a translation have no counterpart"),
         ({"against": None}, "here: learner 'distill' needs a frozen role to learn from, under `against`"),
         ({"learner": "ema"}, "here: learner 'ema' takes no targets; omit `against`"),
         (
-            {"options": {"output": "tokens", "target": "own"}, "monitor": "cosine"},
-            "here: monitor: cosine is between vectors of texts; options.output is tokens",
+            {"options": {"output": "states", "target": "own"}, "monitor": "cosine"},
+            "here: monitor: cosine is between vectors of texts; options.output is states",
         ),
     ],
 )

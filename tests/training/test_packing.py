@@ -14,7 +14,7 @@ from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.packing.encoder import Network
 from metasearch.training.packing.layout import attend, lay_out, packed, packing_plan
 
-OUTPUTS = ["sentence", "pooled", "embedding", "tokens", "states"]
+OUTPUTS = ["sentence", "pooled", "embedding", "states"]
 EXACT = {"rtol": 1e-11, "atol": 1e-12}
 
 

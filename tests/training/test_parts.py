@@ -84,9 +84,9 @@ def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(enco
 
 
 def test_tokens_stay_in_one_part_as_their_order_is_that_of_the_texts(encoder):
-    batch, found = gradient(encoder, 3, TEXTS[:9], "tokens")
+    batch, found = gradient(encoder, 3, TEXTS[:9], "states")
     assert len(batch.texts) == 1
-    assert off(found, gradient(encoder, 1, TEXTS[:9], "tokens")[1]) == 0
+    assert off(found, gradient(encoder, 1, TEXTS[:9], "states")[1]) == 0
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])

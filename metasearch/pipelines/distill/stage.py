@@ -23,7 +23,6 @@ from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.fingerprint import tokenizer_fingerprint
-from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.episodes.batches import Batches
 from metasearch.errors import ConfigError, DataError, quoted
 from metasearch.io import atomic_write
@@ -39,9 +38,6 @@ from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer, log_memory
 
 log = logging.getLogger(__name__)
-
-_MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
-"""Outputs by token → what a dev score and the monitor of collapse see of them: the mean over the tokens of a text."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ def build_stage_learner(stage: Stage, where: str) -> tuple[type[Learner], Any, T
         raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; omit `against`")
     if not wanted and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
-    if wanted and wanted.output in BY_TOKEN and stage.monitor == "cosine":
+    if wanted and wanted.output == "states" and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is {wanted.output}")
     return learner, options, wanted
 
@@ -186,7 +182,7 @@ def run_stage(
             source.dev,
             dev,
             stage.monitor,
-            _MEAN.get(output, output),
+            "pooled" if output == "states" else output,  # the mean over the tokens of a text
             note=lambda measured: files.log({"step": trainer.step, **measured}),
             before=StageEvaluator.noted(files.events()),
         ),

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from metasearch.config.distill_run import TargetType
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.encoders.inputs import BY_TOKEN
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, digest, sha256_of_bytes, write_error
 from metasearch.training.packing import PackedEncoder, Parts
@@ -47,7 +46,7 @@ Progress = Callable[[int, int], None]
 
 def are_vectors(output: Output) -> TypeGuard[VectorOutput]:
     """Return whether an output is one vector for each text, which can be kept."""
-    return output not in BY_TOKEN
+    return output != "states"
 
 
 class TargetCache:

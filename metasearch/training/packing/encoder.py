@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from metasearch.algorithms.inner_loop import Gradient
 from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Embedder, Encoder, Output
-from metasearch.encoders.inputs import BY_TOKEN, input_of
+from metasearch.encoders.inputs import input_of
 from metasearch.training.distributed import GradientSum, of_rows
 from metasearch.training.packing.layout import (
     ATTENTION,
@@ -134,7 +134,7 @@ class Network:
             parts = [run(part) for part in texts.parts]
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
-        return texts.in_order(rows, output in BY_TOKEN)
+        return texts.in_order(rows, by_token=output == "states")
 
 
 class PackedModule(nn.Module):
@@ -314,7 +314,7 @@ class Parts:
         order = [i for part in parts for i in part]
         # The argsort of a permutation is its inverse.
         rows = torch.from_numpy(place := np.argsort(order))
-        if output in BY_TOKEN:
+        if output == "states":
             rows = token_rows(place, packed.encoder.lengths([texts[i] for i in order], "text"))
         self._rows = rows.to(packed.encoder.device)
 
