@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from metasearch.algorithms.base import OuterLoss, Outputs, Reading, TextLearner
 from metasearch.algorithms.sets import numbered
-from metasearch.config.base import FrozenConfig
+from metasearch.config.base import Count, FrozenConfig
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Translation
 from metasearch.encoders.encoder import Encoder
@@ -42,6 +42,7 @@ class EMA(TextLearner):
 
         Attributes:
             tau: τ, the share of the teacher that an update keeps; 1 freezes it.
+            total: K, steps of the schedule; 0 takes the steps of the training.
             schedule: `cosine` raises τ_k from τ to 1, `constant` leaves it at τ.
             scale_down: replace 1 − τ by (1 − τ) 105,000/K, so that the teacher moves as far as in the paper's 105,000
                 steps.
@@ -49,6 +50,7 @@ class EMA(TextLearner):
         """
 
         tau: Annotated[float, Field(ge=0, le=1)] = 0.99999
+        total: Count = 0
         schedule: Literal["cosine", "constant"] = "cosine"
         scale_down: bool = False
         output: Literal["sentence", "pooled"] = "pooled"
@@ -68,11 +70,12 @@ class EMA(TextLearner):
             name: weight.detach().to("cpu" if weight.device.type == "mps" else weight.device, torch.float64, copy=True)
             for name, weight in student.items()
         }
-        self.total = self.step = 0
+        self.total = options.total
+        self.step = 0
 
     def begin(self, total_steps: int) -> None:
-        """Take the steps of the training for K."""
-        self.total = total_steps
+        """Take the steps of the training for K, where options name none."""
+        self.total = self.options.total or total_steps
 
     def texts(self, pairs: Sequence[Translation]) -> Iterable[str]:
         """Return the translations: the student reads nothing else, and the teacher only their sources."""
@@ -124,7 +127,8 @@ def share(step: int, total: int, options: EMA.Options) -> float:
         base = min(1.0, base * PAPER_STEPS / total)
     if options.schedule == "constant":
         return base
-    return base * (math.cos(math.pi * step / total) + 1) / 2
+    # Past K the cosine would rise again.
+    return base * (math.cos(math.pi * min(step, total) / total) + 1) / 2
 
 
 LEARNER = EMA

@@ -1,24 +1,24 @@
 """MAML: adapt on the support set, and let the loss on the query set teach the initial weights.
 
-MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). The outer loss is the mean over query losses as in the
-authors' code, where Algorithm 1 has the sum; Adam is blind to the factor. An episode of three sets X→Y→Z counts as the
-two transfers X→Y and Y→Z. Meta-SGD learns the inner rates, too.
+MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). An episode of three sets X→Y→Z counts as the two
+transfers X→Y and Y→Z. Meta-SGD learns the inner rates, too.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Literal, Self
 
 import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from metasearch.algorithms.base import EpisodeLearner
+from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
 from metasearch.config.base import Contradiction, Fraction, FrozenConfig, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import Episode
 
 
 class MAML(EpisodeLearner):
@@ -33,12 +33,14 @@ class MAML(EpisodeLearner):
             inner_fall: in place of `inner_lr`, by what share each inner step would lower the support loss if that were
                 linear in the weights; see `metasearch.algorithms.inner_loop.Fall`.
             first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
+            reduction: of the query losses over the transfers of a meta-batch.
         """
 
         inner_lr: Rate = 1e-3
         inner_steps: Positive = 5
         inner_fall: Fraction | None = None
         first_order: bool = True
+        reduction: Literal["mean", "sum"] = "mean"
 
     options: Options
 
@@ -46,6 +48,12 @@ class MAML(EpisodeLearner):
         """Yield each transfer's query loss, at weights adapted on its support set."""
         for support, query in pairwise(sets):
             yield "task", self.loss(self.adapted(model, support, self.options.inner_steps), query)
+
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean (or sum) over query losses."""
+        losses = values["task"]
+        total = losses.mean() if self.options.reduction == "mean" else losses.sum()
+        return OuterLoss(total, {"task": total.item()})
 
 
 class MetaSGD(MAML):

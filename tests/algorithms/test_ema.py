@@ -101,9 +101,9 @@ PAPER = EMA.Options()
 def test_tau_rises_from_its_base_to_1_along_half_a_cosine():
     """τ_k = 1 − (1 − τ)(cos(πk/K) + 1)/2."""
     total = 105_000
-    taus = [1 - share(k, total, PAPER) for k in (0, total // 4, total // 2, total)]
+    taus = [1 - share(k, total, PAPER) for k in (0, total // 4, total // 2, total, total + 9)]
     quarter = 1 - 1e-5 * (math.sqrt(1 / 2) + 1) / 2
-    assert taus == pytest.approx([0.99999, quarter, 1 - 1e-5 / 2, 1], abs=1e-15)
+    assert taus == pytest.approx([0.99999, quarter, 1 - 1e-5 / 2, 1, 1], abs=1e-15)
     assert 1 - share(total, total, PAPER) == 1
     assert share(7, total, EMA.Options(schedule="constant")) == 1 - 0.99999
 
@@ -167,12 +167,22 @@ def walked(encoder, steps, **options):
     return start, dict(encoder.embedder.named_parameters()), dict(learner.teacher.named_parameters())
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "constant"])
-def test_an_update_takes_the_product_of_the_taus_of_its_steps(encoder, schedule):
+@pytest.mark.parametrize(
+    ("steps", "options", "applied"),
+    [
+        (12, {"tau": 0.9}, 12),
+        (12, {"tau": 0.9, "schedule": "constant"}, 12),
+        (12, {"tau": 0.9, "total": 24}, 12),
+        (12, {"tau": 0.9, "total": 6}, 6),
+    ],
+)
+def test_an_update_takes_the_product_of_the_taus_of_its_steps(encoder, steps, options, applied):
     """The student stands still, so Πτ_k of the first teacher is left, however the steps are put together."""
-    start, student, teacher = walked(encoder, 12, tau=0.9, schedule=schedule)
-    cosine = [1 - 0.1 * (math.cos(math.pi * k / 12) + 1) / 2 for k in range(1, 13)]
-    left = math.prod(cosine) if schedule == "cosine" else 0.9**12
+    start, student, teacher = walked(encoder, steps, **options)
+    total = options.get("total") or steps
+    constant = options.get("schedule") == "constant"
+    taus = [0.9 if constant else 1 - 0.1 * (math.cos(math.pi * k / total) + 1) / 2 for k in range(1, applied + 1)]
+    left = math.prod(taus)
     for name, weight in teacher.items():
         expected = left * start[name] + (1 - left) * student[name].detach()
         torch.testing.assert_close(weight, expected, rtol=1e-13, atol=1e-15)

@@ -44,7 +44,7 @@ def transfers(episodes):
     return [pair for e in episodes for pair in zip(e.sets[:-1], e.sets[1:], strict=True)]
 
 
-def query_loss(reference, episodes, weights, rate, steps, first_order):
+def query_loss(reference, episodes, weights, rate, steps, first_order, reduction="mean"):
     """L = mean_j (or Σ_j) L_query(θ_j), θ_j after n inner steps on the support set (MAML-Align paper, Algorithm 2)."""
     losses = torch.stack(
         [
@@ -52,7 +52,7 @@ def query_loss(reference, episodes, weights, rate, steps, first_order):
             for support, query in transfers(episodes)
         ]
     )
-    return losses.mean()
+    return losses.sum() if reduction == "sum" else losses.mean()
 
 
 @pytest.mark.parametrize("episodes", [*BATCHES.values(), [episode("a", sizes=(3,))]], ids=[*BATCHES, "one set"])
@@ -85,6 +85,17 @@ def test_maml_gradient_is_that_of_the_mean_query_loss_at_the_adapted_weights(
     assert_same(gradient, gradients(expected, weights), EXACT)
     assert distance(gradient, gradients(other, weights)) > 1e-3
     assert distance(gradient, gradients(query_loss(reference, episodes, weights, RATE, 0, True), weights)) > 1e-3
+
+
+def test_maml_with_reduction_sum_adds_the_query_losses_of_all_transfers(encoder, reference):
+    episodes, weights = BATCHES["three sets"], weights_of(encoder.embedder)
+    options = MAML.Options(inner_lr=RATE, inner_steps=2, reduction="sum")
+    expected = query_loss(reference, episodes, weights, RATE, 2, first_order=True, reduction="sum")
+
+    total, gradient = learned(MAML(encoder, LOSS, options), episodes)
+
+    assert total == pytest.approx(expected.item(), rel=EXACT)
+    assert_same(gradient, gradients(expected, weights), EXACT)
 
 
 @pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])

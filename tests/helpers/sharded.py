@@ -18,7 +18,7 @@ from metasearch.training.trainer import Trainer
 THREE = (SUPPORT, QUERY, QUERY)
 CASES = [
     Case("maml"),
-    Case("maml", sizes=THREE),
+    Case("maml", sizes=THREE, options=(("reduction", "sum"),)),
     Case("maml", options=(("first_order", False),)),
     Case("meta-sgd"),
     *(Case("maml-align", sizes=THREE, options=(("kd_reduction", how),)) for how in ("sum", "mean")),
