@@ -19,7 +19,7 @@ from metasearch.config.languages import UNKNOWN, is_known
 from metasearch.data.documents.chunking import Chunker, Settings
 from metasearch.data.documents.languages import find_folder_language, find_language
 from metasearch.data.documents.passage import Notes, Passage, Section
-from metasearch.data.formats.text_files import suffix_of
+from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 
 SUFFIXES = {
@@ -73,14 +73,14 @@ class Source:
 def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
-    One warning counts hidden files and other kinds of files in folders, which are skipped. Each skipped pipe, device
-    and empty file has its own warning.
+    With `names`, file and folder names tell languages. One warning counts hidden files and other kinds of files in
+    folders, which are skipped. Each skipped pipe, device and empty file has its own warning.
     """
-    search = _Search()
+    search = _Search(names)
     named = [Path(path) for path in paths]
     for path in named:
         search.add(path)
-    search.report(names)
+    search.report()
     if not search.found:
         where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
         says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
@@ -97,6 +97,7 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
 class _Search:
     """Documents found so far, by absolute path, and what was passed over."""
 
+    names: bool
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class _Search:
         absolute = Path(os.path.abspath(path))
         if stat.S_ISDIR(mode):
             self._add_folder(path, find_folder_language(absolute.name, ""), (os.path.realpath(path),))
-        elif _kind(path.name) in SUFFIXES:
+        elif suffix_of(path) in SUFFIXES:
             self._add_file(path, find_folder_language(absolute.parent.name, ""), named=True)
         else:
             raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
@@ -132,10 +133,10 @@ class _Search:
                         log.warning("%s: skipped: a symbolic link to a parent folder", path)
                     else:
                         self._add_folder(path, find_folder_language(entry.name, language), (*above, real))
-                elif _kind(entry.name) in SUFFIXES:
+                elif suffix_of(path) in SUFFIXES:
                     self._add_file(path, language)
                 else:
-                    self.others[_kind(entry.name) or "no suffix"] += 1
+                    self.others[suffix_of(path) or "no suffix"] += 1
             except DataError as error:
                 self.unreadable[path.as_posix()] = str(error)
             except OSError as error:  # of a link to itself
@@ -156,28 +157,23 @@ class _Search:
         if not size:
             log.warning("%s: skipped: the file is empty", path)
         elif (key := os.path.abspath(path)) not in self.found:
-            language = find_language(path.name.removesuffix(".gz").rpartition(".")[0], folder_language)
-            self.found[key] = Source(path.as_posix(), path, size, language, named)
+            language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
+            self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)
         elif named:
             self.found[key] = replace(self.found[key], named=True)
 
-    def report(self, names: bool) -> None:
+    def report(self) -> None:
         """Log skipped files, and languages found in names, with counts."""
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
         named: dict[str, list[str]] = {}
         for source in self.found.values():
-            if names and is_known(source.language):
+            if is_known(source.language):
                 named.setdefault(source.language, []).append("/".join(source.file.split("/")[-2:]))
         if named:
             shown = (f"{language} {len(files):,} ({files[0]})" for language, files in sorted(named.items()))
             log.info("languages from file names: %s", ", ".join(shown))
-
-
-def _kind(name: str) -> str:
-    """Return the suffix of a file's name, without `.gz`."""
-    return Path(name.removesuffix(".gz")).suffix.lower()
 
 
 def _unreadable(path: Path, error: OSError) -> DataError:
@@ -227,6 +223,6 @@ def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passa
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings) -> str:
-    told = (section.language, source.language if settings.names else "", settings.language or "")
+    told = (section.language, source.language, settings.language or "")
     tag = next(filter(is_known, told), "")
     return tag or (settings.detect(text) if settings.detect else UNKNOWN)

@@ -89,7 +89,10 @@ class StageEvaluator:
             return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
         # Every language counts the same, however many pairs it has.
-        each = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
+        each = []
+        for code in sorted(set(languages)):
+            first, second = source[languages == code], target[languages == code]
+            each.append((accuracy(first, second).mean() + accuracy(second, first).mean()) / 2)
         return float(np.mean(each)), target
 
     def _loss(self) -> float:
@@ -116,12 +119,6 @@ class StageEvaluator:
         of_target = targets.vectors([pair.target for pair in pairs]) if wanted.translations else of_source
         # The mean of all products times the dimension is the mean over rows of their sums: the cosines.
         return float(np.mean([_unit(source) * _unit(of_source), _unit(target) * _unit(of_target)]) * source.shape[1])
-
-
-def _both_ways(source: Vectors, target: Vectors) -> float:
-    """Return translation accuracy, the mean of both directions."""
-    first, second = _unit(source), _unit(target)
-    return float(accuracy(first, second).mean() + accuracy(second, first).mean()) / 2
 
 
 def _unit(vectors: Vectors) -> Vectors:

@@ -197,7 +197,7 @@ def plan(
     errors: list[str] = []
     for number, source in enumerate(documents, 1):
         try:
-            file = SourceFile(source.file, source.size, source.digest, source.language if settings.names else "")
+            file = SourceFile(source.file, source.size, source.digest, source.language)
             if file == store.files.get(source.file) and not strict:
                 found.files.append(store.places_by_file[source.file])
             else:
