@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,14 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config.index import RERANK_TOP
-from metasearch.config.measure import (
-    BALANCED,
-    EXPANDED,
-    RERANKED,
-    RETRIEVAL_POOLS,
-    Measure,
-    Pool,
-)
+from metasearch.config.measure import BALANCED, EXPANDED, RERANKED, RETRIEVAL_POOLS, Measure, Pool
 from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData, TranslationData
 from metasearch.encoders.pool_scores import balance, expanded
@@ -80,15 +72,17 @@ def evaluate_retrieval(
     )
     judgements = Judgements.from_answers(questions, data)
 
-    def rescore(number: int, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def rerank(row: Scores, number: int) -> None:
         assert reranker is not None
-        return reranker.scores(questions[number].text, [data.candidates[row].text for row in rows])
+        highest = _highest(row, min(rerank_top, len(row)))
+        texts = [data.candidates[column].text for column in highest]
+        _put_first(row, highest, reranker.scores(questions[number].text, texts))
 
     results: dict[Pool, SearchResult] = {}
     for pool in sorted({ranking_pool(pool) for pool in pools}):
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
-        rescoring = Rescoring(rescore, rerank_top) if pool == RERANKED else None
-        results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescoring, depth)
+        rescore = rerank if pool == RERANKED else None
+        results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescore, depth)
     return score_rankings(data, results, measures, pools)
 
 
@@ -214,19 +208,6 @@ def evaluate(
 # candidates with a higher score, counted by language. Only the scores for a block of questions are in memory.
 
 
-@dataclass(frozen=True)
-class Rescoring:
-    """Scores that replace a question's top scores.
-
-    Attributes:
-        scores: question number and K candidate indices → their new scores, `(K,)`.
-        depth: candidates of each question that get one.
-    """
-
-    scores: Callable[[int, Indices], Scores]
-    depth: int
-
-
 def search(
     questions: Sequence[Question],
     vectors: NDArray[np.float32],
@@ -234,14 +215,15 @@ def search(
     judgements: Judgements,
     languages: Indices,
     balanced: bool = False,
-    rescoring: Rescoring | None = None,
+    rescore: Callable[[Scores, int], None] | None = None,
     depth: int = TOP,
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
     N questions have vectors `(N, D)`, C candidates `(C, D)`, and `languages` is the index of the language of each
     candidate, `(C,)`; each of 0 to L - 1 occurs. With `balanced`, scores are normalised per language
-    (`metasearch.encoders.pool_scores`). `depth` candidates of each question are kept.
+    (`metasearch.encoders.pool_scores`). `rescore` changes the scores `(C,)` of a question, by its number, in place.
+    `depth` candidates of each question are kept.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
@@ -264,8 +246,8 @@ def search(
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
         for number, row in enumerate(scores, start):
-            if rescoring is not None:
-                _rescore(row, number, rescoring)
+            if rescore is not None:
+                rescore(row, number)
             mine = slice(judgements.offsets[number], judgements.offsets[number + 1])
             counts[mine] = _count_above(row, judgements.columns[mine, None], by_language, starts)
             top[number] = _highest(row, depth)
@@ -283,10 +265,8 @@ def _count_above(row: NDArray[np.float32], columns: Indices, by_language: Indice
     return counts
 
 
-def _rescore(row: Scores, number: int, rescoring: Rescoring) -> None:
+def _put_first(row: Scores, highest: Indices, new: Scores) -> None:
     """Replace the highest scores of a row in place; all others stay in their order below them."""
-    highest = _highest(row, min(rescoring.depth, len(row)))
-    new = rescoring.scores(number, highest)
     others = np.ones(len(row), bool)
     others[highest] = False
     # Whole numbers below the lowest new score, which float32 holds exactly, so that no tie appears or disappears.
