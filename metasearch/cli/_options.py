@@ -247,14 +247,12 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
 
 def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[type-arg]  # as above
     """Return the number type within the bounds in pydantic metadata."""
-    bounds = {name: next((getattr(each, name) for each in metadata if hasattr(each, name)), None)
-              for name in ("gt", "ge", "le")}  # fmt: skip
-    if not any(bound is not None for bound in bounds.values()):
+    bounds = {name: getattr(each, name) for each in metadata for name in ("gt", "ge", "le") if hasattr(each, name)}
+    if not bounds:
         return click.INT if kind is int else click.FLOAT
     if kind is int:
-        return click.IntRange(bounds["ge"], bounds["le"])
-    low = bounds["ge"] if bounds["gt"] is None else bounds["gt"]
-    return click.FloatRange(low, bounds["le"], min_open=bounds["gt"] is not None)
+        return click.IntRange(bounds.get("ge"), bounds.get("le"))
+    return click.FloatRange(bounds.get("gt", bounds.get("ge")), bounds.get("le"), min_open="gt" in bounds)
 
 
 def listed(flag: str, written: str | None) -> list[str]:

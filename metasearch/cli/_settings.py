@@ -13,10 +13,12 @@ from click.core import ParameterSource
 from metasearch.cli import _options
 from metasearch.config import registry
 from metasearch.config.base import Settings
+from metasearch.config.run import DataConfig
 from metasearch.data.locate import is_hub_name
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
+    from metasearch.data.benchmark import Benchmark
     from metasearch.pipelines.run import Run, RunResult
 
 M = TypeVar("M", bound=Settings)
@@ -36,6 +38,16 @@ def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **
             change, value = _ABSOLUTE[complete], values[key]
             values[key] = change(value) if isinstance(value, str) else tuple(map(change, value))
     return model.model_validate({**_options.tree(model, values), **own})
+
+
+def configure_on_task(model: type[M], flags: Mapping[str, Any]) -> "tuple[M, Benchmark]":
+    """Return the settings of a command without a run folder, by default with the task's encoder, and its data."""
+    from metasearch.data.benchmark import load_benchmark
+
+    tree = _options.tree(model, flags)
+    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
+    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
+    return model.model_validate(tree), benchmark
 
 
 def _absolute_encoder(name: str) -> str:
@@ -79,7 +91,10 @@ def execute(
 
 def show(result: "RunResult", as_json: bool, what: str = "run") -> None:
     """Print the report of a run or study and its folder, or its scores as one JSON object."""
-    if as_json:
-        click.echo(json.dumps({what: str(result.folder), "results": result.rows}, ensure_ascii=False))
-    else:
-        click.echo(f"{result.report}\n{what}: {result.folder}")
+    tree = {what: str(result.folder), "results": result.rows}
+    print_result(as_json, tree, f"{result.report}\n{what}: {result.folder}")
+
+
+def print_result(as_json: bool, tree: Mapping[str, Any], text: str) -> None:
+    """Print a result as one JSON object, or as text."""
+    click.echo(json.dumps(tree, ensure_ascii=False) if as_json else text)

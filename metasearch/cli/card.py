@@ -1,6 +1,5 @@
 """`metasearch card` and `metasearch push`: the card and the licence of a model, and its way to a model hub."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import print_result
 from metasearch.errors import RunFolderError, quoted
 
 
@@ -52,7 +52,7 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
 @click.option("--revision", metavar="BRANCH", default="main", show_default=True, help="Branch; created if it is new.")
 @click.option("--allow", multiple=True, metavar="PATTERN", help="Send further files, such as eval/*.png; repeatable.")
 @click.option("--yes", is_flag=True, help="Send the files. Without --yes nothing is sent, and no network is used.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan and its result as one JSON object on stdout.")
+@_options.as_json("the plan and its result")
 def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None:
     """Show the files of MODEL for NAME on a model hub, their sizes and who could read them. With --yes, send them.
 
@@ -77,13 +77,11 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
         say = f"metasearch card {quoted(model)} --licence ID --write"
         click.echo(f"metasearch: the card states no licence; set one with: {say}", err=True)
     if not yes:
-        plan = json.dumps({"plan": planned.tree(), "pushed": None}, ensure_ascii=False)
-        click.echo(plan if as_json else "\nNothing was sent. Add --yes to send it.")
+        tree = {"plan": planned.tree(), "pushed": None}
+        print_result(as_json, tree, "\nNothing was sent. Add --yes to send it.")
         return
     done = hub.push(planned)
     if done.others:
         click.echo(f"metasearch: other files in the repository stay: {', '.join(done.others)}", err=True)
-    if as_json:
-        click.echo(json.dumps({"plan": planned.tree(), "pushed": asdict(done)}, ensure_ascii=False))
-    else:
-        click.echo(f"\n{'pushed' if done.changed else 'nothing is new'}: {done.address}, commit {done.commit[:12]}")
+    text = f"\n{'pushed' if done.changed else 'nothing is new'}: {done.address}, commit {done.commit[:12]}"
+    print_result(as_json, {"plan": planned.tree(), "pushed": asdict(done)}, text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import reject_unused_options
+from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.run import DataConfig
 
 if TYPE_CHECKING:
@@ -120,11 +120,9 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
     study, arm = _read(paths, compared)
     found = build(study, arm, **compared)
     written = write(found, output)
-    if as_json:
-        click.echo(json.dumps({"main": asdict(found.main), "files": list(map(str, written))}, ensure_ascii=False))
-    else:
-        missing = "".join(f"{line}\n" for line in study.missing)
-        click.echo(f"{formats.markdown(found.main)}\n{missing}report: {written[0]}")
+    missing = "".join(f"{line}\n" for line in study.missing)
+    tree = {"main": asdict(found.main), "files": list(map(str, written))}
+    print_result(as_json, tree, f"{formats.markdown(found.main)}\n{missing}report: {written[0]}")
 
 
 def _read(paths: Sequence[Path], compared: dict[str, Any]) -> "tuple[Study, Arm | None]":

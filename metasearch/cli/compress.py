@@ -1,12 +1,12 @@
 """`metasearch compress`: build a small student from an encoder, and print the sizes of both."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import print_result
 from metasearch.compress.plan import Plan
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
@@ -57,12 +57,9 @@ def command(
     else:
         loaded = factory.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
         sizes = compress.compress(loaded, chosen, output)
-    if as_json:
-        before, after = (each.rows() for each in sizes)
-        shown = {"student": output and str(output), "before": before, "after": after, "rule": RULE}
-        click.echo(json.dumps(shown, ensure_ascii=False))
-    else:
-        click.echo(_table(*sizes, output))
+    before, after = (each.rows() for each in sizes)
+    tree = {"student": output and str(output), "before": before, "after": after, "rule": RULE}
+    print_result(as_json, tree, _table(*sizes, output))
 
 
 def _table(before: Any, after: Any, output: Path | None) -> str:

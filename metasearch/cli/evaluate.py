@@ -1,6 +1,5 @@
 """`metasearch evaluate`: score an encoder without training."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import reject_unused_options
+from metasearch.cli._settings import configure_on_task, print_result, reject_unused_options
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS
 from metasearch.config.run import EvaluateConfig
 from metasearch.errors import ConfigError
@@ -42,15 +41,10 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.config.run import DataConfig
-    from metasearch.data.benchmark import load_benchmark
     from metasearch.pipelines.score import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
 
-    tree = _options.tree(EvaluateConfig, flags)
-    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
-    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
-    config = EvaluateConfig.model_validate(tree)
+    config, benchmark = configure_on_task(EvaluateConfig, flags)
     _check(benchmark.task, config, trec_run)
     if RERANKED not in config.pools:
         reject_unused_options("rerank", "rerank_top", why="nothing is reranked; add --pool reranked")
@@ -60,10 +54,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
         require_appendable(output)
     with ProgressBar("evaluate") as bar:
         rows = evaluate_encoder(config, benchmark, bar, trec_run)
-    if as_json:
-        click.echo(json.dumps({"results": rows}, ensure_ascii=False))
-    else:
-        click.echo(_tables(rows, config.split, [str(measure) for measure in benchmark.measures]))
+    print_result(as_json, {"results": rows}, _tables(rows, config.split, [str(each) for each in benchmark.measures]))
     if output is not None:
         append_rows(output, rows)
 

@@ -1,13 +1,12 @@
 """`metasearch export`: write an encoder for use without metasearch, or smaller."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import reject_unused_options
+from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.compress.plan import Form
 
 
@@ -51,4 +50,4 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
     loaded = factory.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
     with ProgressBar("export") as bar:
         done = export(loaded, asked, output, benchmark, bar)
-    click.echo(json.dumps(done.tree(), ensure_ascii=False) if as_json else done.report())
+    print_result(as_json, done.tree(), done.report())

@@ -1,12 +1,12 @@
 """`metasearch merge`: average the weights of encoders."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import print_result
 
 
 @_options.command("merge")
@@ -34,9 +34,6 @@ def command(encoders: Sequence[str], alpha: float | None, trust_remote_code: boo
 
     refs = [EncoderConfig(name=name, trust_remote_code=trust_remote_code) for name in encoders]
     done = merge(refs, output, alpha)
-    if as_json:
-        parts = [part._asdict() for part in done.parts]
-        facts = {"model": str(output), "parts": parts, "fingerprint": done.fingerprint}
-        click.echo(json.dumps(facts, ensure_ascii=False))
-    else:
-        click.echo(f"{done.table()}\n\nmodel: {output}")
+    parts = [part._asdict() for part in done.parts]
+    facts = {"model": str(output), "parts": parts, "fingerprint": done.fingerprint}
+    print_result(as_json, facts, f"{done.table()}\n\nmodel: {output}")

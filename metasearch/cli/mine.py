@@ -1,12 +1,10 @@
 """`metasearch mine`: hard negatives for other trainers."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import click
-
 from metasearch.cli import _options
+from metasearch.cli._settings import configure_on_task, print_result
 from metasearch.config.run import MineConfig
 from metasearch.errors import ConfigError
 
@@ -32,18 +30,12 @@ def command(output: Path, as_json: bool, **flags: Any) -> None:
       metasearch mine --task shop --num-negatives 1 --language de --language en -o hard-negatives
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.config.run import DataConfig
-    from metasearch.data.benchmark import load_benchmark
     from metasearch.pipelines.mine import mine, write_rows
 
     if output.suffix not in ("", ".jsonl"):
         raise ConfigError(f"-o {output}: expected a file that ends in .jsonl, or a folder")
-    tree = _options.tree(MineConfig, flags)
-    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
-    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
-    config = MineConfig.model_validate(tree)
+    config, benchmark = configure_on_task(MineConfig, flags)
     with ProgressBar("mine") as bar:
         rows = mine(config, benchmark, bar)
     path = write_rows(rows, output, config.split)
-    facts = {"file": str(path), "rows": len(rows)}
-    click.echo(json.dumps(facts) if as_json else f"{len(rows):,} rows: {path}")
+    print_result(as_json, {"file": str(path), "rows": len(rows)}, f"{len(rows):,} rows: {path}")

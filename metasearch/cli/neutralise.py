@@ -1,6 +1,5 @@
 """`metasearch neutralise`: remove language bias from an encoder's embeddings, from texts without labels."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import reject_unused_options
+from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.errors import ConfigError
 
@@ -69,7 +68,4 @@ def command(
     loaded = factory.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("neutralise") as bar:
         done = neutralise_encoder(loaded, read, settings, output, scored, bar)
-    if as_json:
-        click.echo(json.dumps({"model": str(output), **done.facts}, ensure_ascii=False))
-    else:
-        click.echo(f"{done.report()}\nmodel: {output}")
+    print_result(as_json, {"model": str(output), **done.facts}, f"{done.report()}\nmodel: {output}")

@@ -1,12 +1,12 @@
 """`metasearch prepare`: clean a parallel corpus once, for distillations that read it from the disk."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import print_result
 from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.errors import quoted
 
@@ -53,10 +53,10 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
     how = {name: asked[name] for name in ("across", "exclude", "processes", "data", "include")}
     with ProgressBar("prepare") as bar:
         done = prepare_corpus(corpus, output, settings, detect=_options.listed("detect", detect), callback=bar, **how)
-    if as_json:
-        totals = {name: done[name] for name in ("lines read", "pairs kept", "lines dropped", "bytes")}
-        click.echo(json.dumps({"corpus": str(output), **totals}, ensure_ascii=False))
-        return
+    totals = {name: done[name] for name in ("lines read", "pairs kept", "lines dropped", "bytes")}
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in done["dropped"].items()) or "none"
-    click.echo(f"lines read: {done['lines read']:,}\ndropped: {dropped}\npairs: {done['pairs kept']:,}")
-    click.echo(f"report: {output / 'report.json'}\ntrain: metasearch distill --corpus {quoted(output)}")
+    text = (
+        f"lines read: {done['lines read']:,}\ndropped: {dropped}\npairs: {done['pairs kept']:,}\n"
+        f"report: {output / 'report.json'}\ntrain: metasearch distill --corpus {quoted(output)}"
+    )
+    print_result(as_json, {"corpus": str(output), **totals}, text)

@@ -1,6 +1,5 @@
 """`metasearch tune`: from a file of labels to an encoder, an index and a report."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
+from metasearch.cli._settings import print_result
 from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -60,7 +60,4 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     from metasearch.pipelines.tune.job import tune
 
     result = tune(labels, output, open_callback=ProgressBar, **flags)
-    if as_json:
-        click.echo(json.dumps({"folder": str(output), "steps": result.table}, ensure_ascii=False))
-    else:
-        click.echo(f"{result.report}\nfolder: {output}")
+    print_result(as_json, {"folder": str(output), "steps": result.table}, f"{result.report}\nfolder: {output}")
