@@ -116,16 +116,12 @@ def read_stored(path: Path, model: type[Model]) -> Model:
     except ValidationError as error:
         for item in error.errors():
             if item["type"] == "extra_forbidden" and item["input"] in (None, [], {}):
-                _remove(tree, item["loc"])
+                *above, key = item["loc"]
+                branch: Any = tree
+                for part in above:
+                    branch = branch[part]
+                del branch[key]
     return check(tree, model, str(path), places)
-
-
-def _remove(tree: Any, at: At) -> None:
-    """Delete a key from a tree in place."""
-    *above, key = at
-    for part in above:
-        tree = tree[part]
-    del tree[key]
 
 
 def find_place(path: Path, *at: str | int) -> str:

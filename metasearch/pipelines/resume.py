@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from metasearch.config import yaml
 from metasearch.errors import ConfigError, RunFolderError, nearest, require_known, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.pipelines.distill.job import DistillRun
@@ -11,7 +10,7 @@ from metasearch.pipelines.run import Run, holds_something
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
 from metasearch.pipelines.tune.job import TuneRun
-from metasearch.runs.folder import CONFIG
+from metasearch.runs.folder import CONFIG, read_config
 
 Kind = Literal["study", "train", "distill", "score", "tune"]
 KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "score": ScoreRun, "tune": TuneRun}
@@ -24,9 +23,7 @@ def kind_of(folder: Path) -> Kind:
         raise RunFolderError(describe_missing(folder))
     if (folder / STUDY_FILE).is_file():
         return "study"
-    config = yaml.tree(folder / CONFIG).get("config")
-    if not isinstance(config, dict):
-        raise ConfigError(f"{folder / CONFIG}: config: missing key; this is not a metasearch run")
+    config = read_config(folder)
     require_known(f"{folder / CONFIG}: config.kind:", str(config.get("kind")), KINDS)
     return cast(Kind, config["kind"])
 

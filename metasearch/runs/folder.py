@@ -229,12 +229,20 @@ def _event(line: bytes) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and type(event.get("step")) is int else None
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the configuration of a run of any kind and version, unchecked; `ConfigError` if it has none."""
+    config = yaml.tree(folder / CONFIG).get("config")
+    if not isinstance(config, dict):  # other programs have a `config.yaml`, too
+        raise ConfigError(f"{folder / CONFIG}: config: missing key; this is not a metasearch run")
+    return config
+
+
 def _is_run(path: Path) -> bool:
-    """Whether a path is a run folder: other programs have a `config.yaml`, too."""
     try:
-        return isinstance(yaml.tree(path / CONFIG).get("config"), dict)
+        read_config(path)
     except ConfigError:
         return False
+    return True
 
 
 def write_checksums(folder: Path, report: str) -> None:

@@ -15,7 +15,7 @@ Folds share training articles, which may make their means correlate. That is not
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,13 +81,8 @@ def training_interval(folds: Sequence[FoldDifference], level: float, crossed: bo
         return _crossed(folds, value, level)
     if len(folds) > 1:
         test = paired_test(means.tolist(), [0.0] * len(means), level)
-        # Of two or more pairs, all of these are there.
-        se = (test.sd or 0.0) / len(folds) ** 0.5
-        low, high, p = test.low, test.high, test.p
-        assert low is not None
-        assert high is not None
-        assert p is not None
-        return TrainingInterval(low, high, p, se, len(folds) - 1, "folds")
+        known: tuple[Any, Any, Any] = test.low, test.high, test.p  # two or more pairs have them
+        return TrainingInterval(*known, (test.sd or 0.0) / len(folds) ** 0.5, len(folds) - 1, "folds")
     (fold,) = folds
     if len(fold.seeds) < 2 or not np.isfinite(fold.questions):
         return None

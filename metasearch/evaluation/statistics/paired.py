@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from scipy import special
@@ -94,11 +94,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-# Mean and standard deviation, with what they are taken over.
-
-Over = Literal["folds", "seeds", "folds and seeds", "languages"]
-
-
 @dataclass(frozen=True)
 class Summary:
     """Mean ± sample standard deviation (ddof 1; None for one value), over `count` values."""
@@ -106,10 +101,10 @@ class Summary:
     mean: float
     sd: float | None
     count: int
-    over: Over
+    over: Literal["folds", "seeds"]
 
-
-def summary(values: Sequence[float], over: Over) -> Summary:
-    """Return mean and sample standard deviation, `√(Σ (x - mean)² / (n - 1))`."""
-    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Summary(float(np.mean(values)), sd, len(values), over)
+    @classmethod
+    def of(cls, values: Sequence[float], over: Literal["folds", "seeds"]) -> Self:
+        """Return mean and sample standard deviation of values, `√(Σ (x - mean)² / (n - 1))`."""
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(float(np.mean(values)), sd, len(values), over)

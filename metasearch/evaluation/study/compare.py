@@ -20,7 +20,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
-from metasearch.evaluation.statistics.paired import Summary, holm, summary
+from metasearch.evaluation.statistics.paired import Summary, holm
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, pair
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abridged
@@ -277,5 +277,5 @@ def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:
     """Return mean and deviation over folds, of the mean over languages; over the seeds of an only fold."""
     means = [[fmean(each.values(*selection).values()) for each in group] for group in groups]
     if len(means) == 1 and len(means[0]) > 1:
-        return summary(means[0], "seeds")
-    return summary([fmean(seeds) for seeds in means], "folds")
+        return Summary.of(means[0], "seeds")
+    return Summary.of([fmean(seeds) for seeds in means], "folds")

@@ -5,7 +5,7 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.arms import Arm, find_arm, labelled, select_settings
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
 from metasearch.evaluation.study.trec_runs import read_trec_runs
-from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.runs.folder import CONFIG, RunFolder, read_config
 from metasearch.runs.rows import STAGE, Row, read_complete_rows
 from metasearch.runs.versions import differing
 
@@ -180,19 +180,12 @@ def find_study(path: Path) -> Path | None:
 
 
 def _run(path: Path, source: str) -> Run:
-    config = _config(path)
+    config = flat(read_config(path))
     rows = read_complete_rows(path / "results.jsonl")
     run = Run(path, source, config, tuple(rows), RunFolder(path).facts())
     # After the reading, which names the line where it can.
     RunFolder(path).require_unchanged()
     return run
-
-
-def _config(path: Path) -> Mapping[str, Any]:
-    config = yaml.tree(path / CONFIG).get("config")
-    if not isinstance(config, dict):
-        raise ConfigError(f"{path / CONFIG}: config: missing key; this is not a metasearch run")
-    return flat(config)
 
 
 def _nothing(

@@ -12,7 +12,6 @@ from metasearch.evaluation.statistics.paired import (
     clustered_test,
     holm,
     paired_test,
-    summary,
 )
 
 pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=40)
@@ -66,7 +65,7 @@ def test_holm_rejects_what_stepping_down_rejects(p_values, alpha):
 
 def test_a_summary_has_the_sample_deviation_and_says_over_what():
     # Mean 4; deviations -2, 0, 2: √((4 + 0 + 4) / (3 - 1)).
-    assert summary([2.0, 4.0, 6.0], "folds") == Summary(4.0, (8 / 2) ** 0.5, 3, "folds")
+    assert Summary.of([2.0, 4.0, 6.0], "folds") == Summary(4.0, (8 / 2) ** 0.5, 3, "folds")
 
 
 @given(pairs)
