@@ -63,6 +63,7 @@ def _read_grade(value: Any) -> float:
 
 
 _Tag = Annotated[str, BeforeValidator(_read_tag)]
+_Text = Annotated[Text, BeforeValidator(lambda value: "" if value is None else value)]
 _Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
 
 
@@ -70,8 +71,8 @@ class _Label(BaseModel):
     """A row; the languages are empty until they are detected."""
 
     place: str
-    query: Text
-    document: Text
+    query: _Text
+    document: _Text
     language: _Tag = ""
     query_language: _Tag = ""
     document_language: _Tag = ""

@@ -56,8 +56,8 @@ def scored_rows(path: Path) -> Iterator[Row]:
     """Yield the rows (sentence, sentence, score) in a CSV or TSV; `DataError` names file and line."""
     empty = True
     for row in read_rows(path, names=("sentence1", "sentence2", "score")):
-        first, second = (sentence_of(row.values[name], path, row.line) for name in ("sentence1", "sentence2"))
-        yield first, second, score_of(row.values["score"], path, row.line)
+        first, second = (sentence_of(row.values[name] or "", path, row.line) for name in ("sentence1", "sentence2"))
+        yield first, second, score_of(row.values["score"] or "", path, row.line)
         empty = False
     if empty:
         raise DataError(f"{path}: the file is empty")

@@ -59,7 +59,7 @@ class Row:
     Attributes:
         place: for messages, such as `labels.csv:3`, `labels.parquet: row 3` or `row 3`.
         line: number of the first line, or of the row in a source without lines, from 1.
-        values: column → value; a text in a CSV or TSV; None if missing.
+        values: column → value; a text in a CSV or TSV; None if missing, as a blank cell is.
     """
 
     place: str
@@ -180,8 +180,9 @@ def _table(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged
             damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{' columns' if names else ''}")
         else:
             # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
-            named = ((name, with_line_feeds(cell)) for name, cell in zip(header, cells, strict=True) if name)
-            yield Row(f"{path}:{line}", line, dict(named))
+            named = ((name, cell) for name, cell in zip(header, cells, strict=True) if name)
+            values = {name: with_line_feeds(cell) if cell.strip() else None for name, cell in named}
+            yield Row(f"{path}:{line}", line, values)
 
 
 def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping[str, str]) -> None:

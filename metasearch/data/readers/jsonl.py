@@ -6,7 +6,6 @@ Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded 
 """
 
 import logging
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -14,7 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.config.task import Task
-from metasearch.data.formats.rows import read_rows
+from metasearch.data.formats.rows import Row, read_rows
 from metasearch.data.readers import (
     COMPOSED,
     Text,
@@ -29,10 +28,6 @@ from metasearch.errors import DataError, nearest
 
 log = logging.getLogger(__name__)
 
-Row = Mapping[str, object]
-Rows = Iterable[tuple[int, Row]]
-"""Line number and fields of each row."""
-
 # In Python True is an int.
 _Id = Annotated[Text, COMPOSED, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
@@ -45,25 +40,17 @@ def files(task: Task, suffix: str = ".jsonl") -> list[str]:
 
 
 def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
-    """Read all files of a task, CSV files by `suffix`; `DataError` names file, line and field."""
+    """Read all files of a task, of the kind of `suffix`; `DataError` names file, line and field."""
     paths = [folder / name for name in files(task, suffix)]
     if task.kind == "retrieval":
         corpus = _Corpus(folder)
         for path, language in zip(paths, task.languages, strict=True):
-            corpus.read(path, language, _rows(path, suffix))
+            corpus.read(path, language)
         return corpus.data()
     pairs: list[ScoredPair] = []
     for path, languages in zip(paths, pair_languages(task), strict=True):
-        pairs += _scored_pairs(path, languages, _rows(path, suffix))
+        pairs += _scored_pairs(path, languages)
     return SimilarityData(tuple(pairs))
-
-
-def _rows(path: Path, suffix: str) -> Rows:
-    # Every cell of a table exists; a blank one has no value.
-    return (
-        (row.line, {name: value for name, value in row.values.items() if suffix != ".csv" or value.strip()})
-        for row in read_rows(path)
-    )
 
 
 class _Row(BaseModel):
@@ -101,11 +88,11 @@ class _Scored(_Row):
 Model = TypeVar("Model", bound=_Row)
 
 
-def _scored_pairs(path: Path, languages: tuple[str, str], rows: Rows) -> list[ScoredPair]:
+def _scored_pairs(path: Path, languages: tuple[str, str]) -> list[ScoredPair]:
     pairs: list[ScoredPair] = []
-    for number, (line, row) in enumerate(rows, 1):
-        pair = _check(_Scored, row, path, line)
-        score = score_of(str(pair.score), path, line)
+    for number, row in enumerate(read_rows(path), 1):
+        pair = _check(_Scored, row)
+        score = score_of(str(pair.score), path, row.line)
         pairs.append(
             ScoredPair("-".join(languages), languages, pair.text1, pair.text2, score, pair.group or f"row-{number}")
         )
@@ -126,21 +113,20 @@ class _Corpus:
         self.placed: dict[str, dict[str, str]] = {}
         """Language → questions without an id: their number among others, and the line of each."""
 
-    def read(self, path: Path, language: str, rows: Rows) -> None:
+    def read(self, path: Path, language: str) -> None:
         """Read a language; questions with the same id, or without ids of the same row, are translations."""
         before, places, paragraphs = len(self.questions), list[str](), dict[str, str]()
         self.placed[language] = {}
-        for number, (line, row) in enumerate(rows, 1):
-            place = f"{path}:{line}"
-            if {"sentences", "questions"} & row.keys():
-                paragraph = _check(_Paragraph, row, path, line)
+        for number, row in enumerate(read_rows(path), 1):
+            if {"sentences", "questions"} & row.values.keys():
+                paragraph = _check(_Paragraph, row)
                 name = paragraph.paragraph or str(number)
-                if (first := paragraphs.setdefault(name, place)) != place:
-                    raise DataError(f"{place}: duplicate paragraph '{name}', first in {first}")
-                self.add_paragraph(paragraph, place, language, name)
+                if (first := paragraphs.setdefault(name, row.place)) != row.place:
+                    raise DataError(f"{row.place}: duplicate paragraph '{name}', first in {first}")
+                self.add_paragraph(paragraph, row.place, language, name)
             else:
-                self.add_labelled(_check(_Labelled, row, path, line), place, language, str(number))
-            places += [place] * (len(self.questions) - before - len(places))
+                self.add_labelled(_check(_Labelled, row), row.place, language, str(number))
+            places += [row.place] * (len(self.questions) - before - len(places))
         if len(self.questions) == before:
             raise DataError(f"{path}: expected rows with questions, found none")
         require_unique(zip((question.id for question in self.questions[before:]), places, strict=True))
@@ -200,14 +186,14 @@ class _Corpus:
         log.warning("%s: questions have no id; questions at the same position count as translations", self.folder)
 
 
-def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:
+def _check(model: type[Model], row: Row) -> Model:
     try:
-        return model.model_validate({key: value for key, value in row.items() if value is not None})
+        return model.model_validate({key: value for key, value in row.values.items() if value is not None})
     except ValidationError as error:
         # A misspelt field says more than the one that is missing for it.
         first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
         field = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
-            raise DataError(f"{path}:{line}: {field}: unknown field.{hint}") from None
-        raise DataError(f"{path}:{line}: {field}: {problem(first)}") from None
+            raise DataError(f"{row.place}: {field}: unknown field.{hint}") from None
+        raise DataError(f"{row.place}: {field}: {problem(first)}") from None

@@ -39,9 +39,9 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         if column not in values:
             notes.skip_row(str(missing_column(row.place, column, values)))
             continue
-        if is_table:  # every cell exists; an empty one has no value
-            line += sum(values[name].count("\n") for name in takewhile(lambda name: name != column, values))
-            values = {name: cell or None for name, cell in values.items() if cell or name == column}
+        if is_table:
+            before = takewhile(lambda name: name != column, values)
+            line += sum((values[name] or "").count("\n") for name in before)
         try:
             text, title, language = (_read_text(values, name) for name in (column, "title", "language"))
         except ValueError as error:
