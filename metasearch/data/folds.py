@@ -14,7 +14,7 @@ import numpy as np
 
 from metasearch.config.seeding import stream
 from metasearch.config.task import Folds
-from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.data.records import Data, Labelled, SimilarityData
 from metasearch.errors import ConfigError, DataError
 
 
@@ -88,7 +88,6 @@ def _read_groups(data: Data) -> Groups:
 
 # Few labels.
 
-Labelled = RetrievalData | SimilarityData
 Key = TypeVar("Key")
 
 

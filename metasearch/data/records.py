@@ -364,7 +364,9 @@ class TranslationData:
         return f"{len(self.pairs)} translations, in {len(self.by_language)} languages"
 
 
-Data = RetrievalData | SimilarityData | TranslationData
+Labelled = RetrievalData | SimilarityData
+"""Data that can be trained on."""
+Data = Labelled | TranslationData
 
 
 def require_languages(data: Data, languages: Iterable[str], where: str) -> None:

@@ -48,7 +48,7 @@ _BATCH = 4096
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _SHOWN = 40
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow")
-_SHARD = re.compile(r"-\d+-of-\d+")
+SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
 """What names of shards of one table differ in."""
 
 
@@ -157,7 +157,7 @@ def _shards(folder: Path) -> list[Path]:
             raise not_read_error(folder / path)
     if not shards and os.path.isdir(folder / "data"):
         return _shards(folder / "data")
-    tables = sorted({_SHARD.sub("", name) for name in shards})
+    tables = sorted({SHARD.sub("", name) for name in shards})
     if len(tables) > 1:
         raise DataError(f"{folder}: has several tables; name one of them: {', '.join(shards)}")
     return [folder / name for name in shards]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from metasearch.config.distillation import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
 from metasearch.data.formats.blank import blank, normalise
-from metasearch.data.formats.rows import STATE, missing_column, read_rows
+from metasearch.data.formats.rows import SHARD, STATE, missing_column, read_rows
 from metasearch.data.formats.text_files import NOT_READ, PACKED, byte_lines, not_read_error, unpacked
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.errors import DataError, nearest
@@ -29,7 +29,6 @@ from metasearch.io import near
 
 _SPLITS = ("train", "dev", "validation", "test")
 _NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
-_SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
 _TABLES = ("parquet", "jsonl", "csv")
 _MOSES = re.compile(r"(?P<pair>.+?)\.(?P<side>[^.]+?)(?:\.gz)?")
 
@@ -90,7 +89,7 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part 
     if is_saved_table(path):
         stem, table = path.name, True
     if table or kind == "tsv":
-        stem = _SHARD.sub("", stem)
+        stem = SHARD.sub("", stem)
         if stem in _SPLITS:
             split, stem, folder = stem, folder.name, folder.parent
         elif match := _NAME.fullmatch(stem):
@@ -246,7 +245,7 @@ def _merge(parts: Sequence[Part]) -> list[Part]:
         # A packed and an unpacked copy of a text share this key, and then differ in their paths. Only the folder is
         # resolved: shards from the hub are links to files whose names are hashes.
         name = unpacked(part.path.name)
-        key = part.path.parent.resolve() / (_SHARD.sub("", name) if part.columns else name)
+        key = part.path.parent.resolve() / (SHARD.sub("", name) if part.columns else name)
         other = merged.setdefault(key, part)
         if part.columns and name not in {unpacked(path.name) for path in other.paths}:
             merged[key] = replace(other, paths=(*other.paths, part.path))

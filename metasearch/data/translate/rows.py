@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from metasearch.data.formats.blank import normalise
-from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.records import Candidate, Data, Labelled, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError
 
 Row = Question | Candidate | ScoredPair
-TrainedArm = RetrievalData | SimilarityData
 Translate = Callable[[Sequence[str], str], dict[str, str]]
 """Translates texts of the source language into a language: text → translation."""
 Key = tuple[str, ...]
@@ -40,7 +39,7 @@ def rows_of(data: Data) -> Iterator[Row]:
         yield from data.pairs
 
 
-def with_rows(data: TrainedArm, rows: Iterable[Row]) -> TrainedArm:
+def with_rows(data: Labelled, rows: Iterable[Row]) -> Labelled:
     """Return data with these rows in place of its own."""
     new = list(rows)
     if isinstance(data, SimilarityData):
@@ -49,7 +48,7 @@ def with_rows(data: TrainedArm, rows: Iterable[Row]) -> TrainedArm:
     return replace(data, questions=questions, candidates=tuple(row for row in new if isinstance(row, Candidate)))
 
 
-def without(data: TrainedArm, languages: Collection[str]) -> TrainedArm:
+def without(data: Labelled, languages: Collection[str]) -> Labelled:
     """Return data without rows in some languages; a pair is dropped if either text is in one."""
     return with_rows(data, (row for row in rows_of(data) if not set(_languages(row)) & set(languages)))
 

@@ -12,9 +12,8 @@ from metasearch.config import registry, yaml
 from metasearch.config.task import ORACLE, Task, Translate
 from metasearch.data.folds import Split
 from metasearch.data.formats.blank import blank
-from metasearch.data.records import Candidate, Data, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.records import Candidate, Data, Labelled, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate import rows
-from metasearch.data.translate.rows import TrainedArm
 from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.io import cache_folder, fingerprint_of, sha256_of_bytes
@@ -133,7 +132,7 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     """Return the parts with the translations of train's rows in train, dev and test without the source's rows."""
     block = task.translate
     assert block is not None
-    assert isinstance(parts.train, TrainedArm)
+    assert isinstance(parts.train, Labelled)
     train = parts.train
     kept = rows.without(train, block.into)
     own = len(list(rows.rows_of(train))) - len(list(rows.rows_of(kept)))
@@ -169,17 +168,17 @@ def with_source(task: Task) -> Task:
     return task.model_copy(update={"languages": languages, "pairs": pairs})
 
 
-def scored(data: Data, task: Task) -> TrainedArm:
+def scored(data: Data, task: Task) -> Labelled:
     """Return data without the rows that were read to be translated alone."""
     assert task.translate is not None
-    assert isinstance(data, TrainedArm)
+    assert isinstance(data, Labelled)
     if isinstance(data, SimilarityData):
         known = {frozenset(pair) for pair in task.language_pairs}
         return rows.with_rows(data, (pair for pair in data.pairs if frozenset(pair.languages) in known))
     return data if task.translate.source in task.languages else rows.without(data, [task.translate.source])
 
 
-def _rows(train: TrainedArm, block: Translate, translator: Translator | None) -> list[rows.TranslatedRow]:
+def _rows(train: Labelled, block: Translate, translator: Translator | None) -> list[rows.TranslatedRow]:
     retrieval, source, into = isinstance(train, RetrievalData), block.source, block.into
     if translator is None:
         make = rows.oracle_retrieval if retrieval else rows.oracle_similarity

@@ -165,7 +165,7 @@ def run_stage(
         yield from (source.train[i] for i in batches.visited(total).tolist())
         yield from source.dev
 
-    cache = targets_folder(config, files.path.parent)
+    cache = Path(config.targets) if config.targets else files.path.parent / "targets"
     learner = processes.rank_zero_first(lambda: _learner(config, name, roles, seen, cache, callback))
     dev = Batches(
         source.dev, pair_lengths(source.dev, encoder), stage.budget.batch, seed=0, name=f"{name} dev"
@@ -206,11 +206,6 @@ def _log_data(name: str, stage: Stage, source: Source) -> None:
             "stage %s: %d pairs are held out for the dev score, more than the %d that are trained on; lower "
             "stages.%s.corpus.dev, which is %d", name, len(source.dev), len(source.train), name, stage.corpus.dev,
         )  # fmt: skip
-
-
-def targets_folder(config: DistillConfig, run: Path) -> Path:
-    """Return the folder with outputs of a run's frozen encoders."""
-    return Path(config.targets) if config.targets else run / "targets"
 
 
 def _learner(
