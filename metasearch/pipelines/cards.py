@@ -408,7 +408,7 @@ def _describe_methods(encoder: Encoder, graph: Facts | None) -> str:
     """Return a table of text roles: a graph has the lengths and prompts in its folder."""
     lines, longest = [], max(encoder.input.lengths.model_dump().values())
     for role in get_args(Role):
-        prompt = graph.prompts[role] if graph else encoder.prompt(role)
+        prompt = encoder.prompt(role)
         length = getattr(graph.lengths, role) if graph else longest
         method = f'encode(texts, "{role}")' if graph else _METHODS[role]
         shown = "unlimited" if length == UNLIMITED else str(length)

@@ -14,12 +14,12 @@ from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
+from metasearch.evaluation.study.read import find_study
 from metasearch.evaluation.study.trec_runs import write_ranking
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise
 from metasearch.pipelines.run import ENCODER, Row, Run
 from metasearch.pipelines.scorer import Scorer
-from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.torchrun_env import require_alone
@@ -62,10 +62,8 @@ class ScoreRun(Run[ScoreConfig]):
 
 def find_score_cache(cell: Path) -> Path | None:
     """Return the score folder that a study's cells share; None for a run that is no cell."""
-    # <study>/cells/<arm>/<fold and seed>
-    above = cell.resolve().parents
-    in_study = len(above) > 2 and above[1].name == "cells" and StudyFolder(above[2]).begun
-    return above[2] / "scores" if in_study else None
+    study = find_study(cell)
+    return study / "scores" if study else None
 
 
 # `metasearch evaluate`: the scores of an encoder without a run folder.

@@ -73,7 +73,12 @@ def begin(
             failed = Pool(study, stored, cells, done, launcher, jobs or stored.place.jobs).run()
         if not failed:
             shutil.rmtree(study.jobs, ignore_errors=True)
-        return _report(study, failed, none=len(failed) == len(cells))
+        if len(failed) == len(cells):
+            raise _failed(study, failed)
+        results = _report(study)
+        if failed:
+            raise _failed(study, failed)
+        return results
 
 
 def require_encoder(config: StudyConfig) -> dict[str, str]:
@@ -155,10 +160,8 @@ def _require_versions(study: StudyFolder, stored: StudyMetadata) -> None:
         )
 
 
-def _report(study: StudyFolder, failed: Mapping[str, str], none: bool) -> Study:
-    """Read the results, write the report, and name failed cells; `none` if no cell is done."""
-    if none:
-        raise _failed(study, failed)
+def _report(study: StudyFolder) -> Study:
+    """Read the results and write the report."""
     results = read_study([study.path])
     rows = [{"arm": scored.arm.label, **row} for scored in results.scored for row in scored.rows]
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -167,8 +170,6 @@ def _report(study: StudyFolder, failed: Mapping[str, str], none: bool) -> Study:
     if results.missing:
         parts.append("\n".join(f"- {line}" for line in results.missing) + "\n")
     atomic_write(study.report, "\n".join(parts))
-    if failed:
-        raise _failed(study, failed)
     return results
 
 

@@ -229,14 +229,15 @@ class TuneRun(Run[TuneConfig]):
     def _align(self, callback: Callback) -> Path:
         """Return the encoder aligned on translations; finished work is not repeated."""
         folder, start = self.files.path / "aligned", self.config.encoder.name
-        pairs = read_tagged(list(map(Path, self.config.translations)), 10 * _DEV_PAIRS)
-        dev = max(1, min(map(len, pairs.values())) // 10)
+        texts = read_tagged(list(map(Path, self.config.translations)), 10 * _DEV_PAIRS)
+        dev = max(1, min(map(len, texts.values())) // 10)
         if not is_neutral(self.encoder):
             neutral = self.files.path / "neutral"
             if not neutral.is_dir():
-                texts = read_tagged(list(map(Path, self.config.translations)), NeutralSettings().texts)
+                settings = NeutralSettings()
+                first = {language: own[: settings.texts] for language, own in texts.items()}
                 loaded = factory.load_encoder(self.config.encoder, device=self.config.device)
-                neutralise_encoder(loaded, texts, NeutralSettings(), neutral, callback=callback)
+                neutralise_encoder(loaded, first, settings, neutral, callback=callback)
             start = str(neutral.resolve())
         config = DistillConfig(
             recipe=load_distillation("align", [*_ALIGNMENT, f"stages.align.corpus.dev={dev}"]),
@@ -327,10 +328,12 @@ class TuneResult:
     @property
     def table(self) -> list[dict[str, Any]]:
         """The lines of the report, the simplest step first."""
+        if self.choice is None:
+            return []
         rows = []
-        for each in self.choice.standings if self.choice else ():
+        for each in self.choice.standings:
             mean = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "gain": each.gain.mean}
-            kept = self.choice is not None and each == self.choice.kept
+            kept = each == self.choice.kept
             rows.append({"step": each.step, "pool": each.pool, **mean, "p_against_best": each.p, "kept": kept})
         return rows
 
