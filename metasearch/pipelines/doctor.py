@@ -68,7 +68,7 @@ def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding
 
 def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     kind, files = kind_of(folder), RunFolder(folder)
-    yield _settings(CONFIG, partial(RunFolder.open, folder, KINDS[kind].settings), files.finished)
+    yield _settings(CONFIG, partial(files.stored, KINDS[kind].settings), files.finished)
     # A distillation has a folder for each stage.
     for place in (folder, *sorted(path.parent for path in folder.glob("[0-9]*-*/log.jsonl"))):
         for path, found in CheckpointStore(place).found():

@@ -225,8 +225,8 @@ def _one_line_errors(plan: Plan, token: str) -> Iterator[None]:
             cause = cause.__cause__
         if cause is None:
             raise
-        text = _refusal(cause, plan) if isinstance(cause, HfHubHTTPError) else None
-        text = text or f"{plan.endpoint} cannot be reached ({first_line(cause)})"
+        unreachable = f"{plan.endpoint} cannot be reached ({first_line(cause)})"
+        text = _refusal(cause, plan) if isinstance(cause, HfHubHTTPError) else unreachable
         raise HubError(" ".join(f"{text}. {_AGAIN}".replace(token, "***").split())) from None
 
 

@@ -69,7 +69,7 @@ class Run(ABC, Generic[Config]):
     @classmethod
     def open(cls, folder: Path) -> Self:
         """Return the run in a folder; `RunFolderError` if there is none, `ConfigError` for a wrong configuration."""
-        _, began = RunFolder.open(folder, cls.settings)
+        began = RunFolder(folder).stored(cls.settings)
         run = cls(began.config, folder)  # type: ignore[arg-type]
         run.began = began  # type: ignore[assignment]
         return run

@@ -89,7 +89,7 @@ class TrainRun(Run[RunConfig]):
             dev=dev,
         )
         # The model of a run that was stopped can be used, too.
-        files.save_model(encoder)
+        files.save_model(encoder.save, encoder.size)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its map is fitted)" if unfitted else "model"
@@ -166,7 +166,7 @@ class TrainRun(Run[RunConfig]):
                 recipe.delivers, facts, callback, lambda part: ProjectedEncoder(trained.part(part), neutral)
             )
             append(encoder, neutral)
-            self.files.save_model(encoder)
+            self.files.save_model(encoder.save, encoder.size)
 
 
 def _describe_translations(benchmark: Benchmark) -> Row:

@@ -17,10 +17,10 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 from metasearch.config import yaml
 from metasearch.config.base import FrozenConfig, Settings
@@ -39,17 +39,6 @@ _COVERED = (CONFIG, "results.jsonl", "log.jsonl", "facts.json", "queries/*.npz")
 
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
-
-
-class Saveable(Protocol):
-    """An encoder, as far as its files go."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of its weights."""
-
-    def save(self, folder: Path) -> None:
-        """Write it to a folder that plain `SentenceTransformer` loads."""
 
 
 class RunMetadata(FrozenConfig, Generic[Config]):
@@ -90,12 +79,11 @@ class RunFolder:
         files._begin(RunMetadata(data_fingerprint=fingerprint, weights=weights or {}, config=config))
         return files
 
-    @classmethod
-    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", RunMetadata[Config]]:
-        """Return an existing run and with what it began."""
-        if not (path / CONFIG).is_file():
-            raise RunFolderError(f"{path} is not a run folder: it has no {CONFIG}")
-        return cls(path), yaml.read_stored(path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
+    def stored(self, kind: type[Config]) -> RunMetadata[Config]:
+        """Return what the run began with; `kind` is the class of its configuration."""
+        if not (self.path / CONFIG).is_file():
+            raise RunFolderError(f"{self.path} is not a run folder: it has no {CONFIG}")
+        return yaml.read_stored(self.path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
 
     def record_weights(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
         """Record the weights of encoders that were unknown when the folder was created."""
@@ -126,19 +114,22 @@ class RunFolder:
         reached = ("**/results.jsonl", "**/log.jsonl", "**/checkpoint*", "targets/*/*")
         return any(any(self.path.glob(pattern)) for pattern in reached)
 
-    def save_model(self, encoder: Saveable) -> None:
-        """Write the encoder to `model/`, whole; `RunFolderError` when there is no room, and a former one stays."""
+    def save_model(self, save: Callable[[Path], None], size: int) -> None:
+        """Let `save` write a model of `size` bytes, which becomes `model/`.
+
+        `RunFolderError` when there is no room; a former model then stays.
+        """
         new = self.model.with_name(f"{self.model.name}{NEW}")
         try:
             # What a process left that died while it wrote.
             shutil.rmtree(new, ignore_errors=True)
-            encoder.save(new)
+            save(new)
             share(new)
             shutil.rmtree(self.model, ignore_errors=True)
             move(new, self.model)
         except Exception as error:  # safetensors raises its own error type for a full disk
             shutil.rmtree(new, ignore_errors=True)
-            raise write_error(self.model, error, encoder.size) from error
+            raise write_error(self.model, error, size) from error
 
     def log(self, event: Mapping[str, Any]) -> None:
         """Append an event, which has a step, to `log.jsonl`.

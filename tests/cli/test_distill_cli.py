@@ -118,7 +118,7 @@ def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
 
 @pytest.mark.slow
 def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners(whole):
-    stored = RunFolder.open(whole[0], DistillConfig)[1].config.recipe.stages
+    stored = RunFolder(whole[0]).stored(DistillConfig).config.recipe.stages
     expected = [
         Distill.Options(output="pooled", target="source"),
         Distill.Options(output="embedding", target="own"),

@@ -130,7 +130,7 @@ def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, 
 
 def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun):
     role = "assistant"
-    stored = RunFolder.open(begun, DistillConfig)[1]
+    stored = RunFolder(begun).stored(DistillConfig)
     assert stored.weights.keys() >= {role}
     RunFolder(begun).record_weights(stored, {role: "0123456789abcdef"})
     error = metasearch("resume", begun, code=6).stderr

@@ -111,6 +111,6 @@ def test_a_study_that_is_killed_stopped_and_requeued_has_the_bits_of_an_undistur
     assert steps(study) == list(range(1, STEPS + 1))
     assert not study.jobs.exists()
 
-    config = RunFolder.open(study.at(TUNED), RunConfig)[1].config
+    config = RunFolder(study.at(TUNED)).stored(RunConfig).config
     TrainRun(config, tmp_path / "alone").execute()
     assert values(study.at(TUNED)) == values(tmp_path / "alone")

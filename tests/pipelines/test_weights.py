@@ -48,7 +48,7 @@ def rows(folder):
 @pytest.mark.slow
 def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every_row(encoder, tmp_path):
     folder = scored(encoder, tmp_path / "run")
-    assert RunFolder.open(folder, ScoreConfig)[1].weights == {"encoder": fingerprint(encoder)}
+    assert RunFolder(folder).stored(ScoreConfig).weights == {"encoder": fingerprint(encoder)}
     assert {row["weights"] for row in rows(folder)} == {fingerprint(encoder)}
     assert not any("seeded" in row for row in rows(folder))
 

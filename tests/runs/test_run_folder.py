@@ -19,7 +19,8 @@ CONFIG = nested(
 
 def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
     RunFolder.create(tmp_path / "run", CONFIG, "abc", {"encoder": "12"})
-    files, begun = RunFolder.open(tmp_path / "run", RunConfig)
+    files = RunFolder(tmp_path / "run")
+    begun = files.stored(RunConfig)
     assert (begun.config, begun.data_fingerprint, begun.weights) == (CONFIG, "abc", {"encoder": "12"})
     assert not files.finished
 
@@ -31,7 +32,7 @@ def test_a_wrong_value_of_a_configuration_is_named_with_its_line(tmp_path):
     path.write_text(text, encoding="utf-8")
     line = text.splitlines().index("    fold: three") + 1
     with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.data.fold: .*got 'three'"):
-        RunFolder.open(tmp_path / "run", RunConfig)
+        RunFolder(tmp_path / "run").stored(RunConfig)
 
 
 def test_results_are_added_and_read_back_with_every_script(tmp_path):
@@ -174,30 +175,27 @@ def test_only_in_the_folder_of_a_run_resume_is_advised(tmp_path):
             RunFolder.create(tmp_path / name, CONFIG, "abc")
 
 
-class Written:
-    """Stands for an encoder: writes a file of its own name, and fails after it where it is told to."""
+def writing(name, fails=False):
+    """Return a function that writes a file of this name, and fails after it where it is told to."""
 
-    size = 1
-
-    def __init__(self, name, fails=False):
-        self.name, self.fails = name, fails
-
-    def save(self, folder):
+    def save(folder):
         folder.mkdir()
-        (folder / self.name).write_text("weights")
-        if self.fails:
+        (folder / name).write_text("weights")
+        if fails:
             raise OSError("no room")
+
+    return save
 
 
 def test_a_model_is_written_whole_or_the_former_one_stays(tmp_path):
     files = RunFolder(tmp_path)
-    files.save_model(Written("first"))
+    files.save_model(writing("first"), 1)
     with pytest.raises(RunFolderError, match="model cannot be written: no room"):
-        files.save_model(Written("second", fails=True))
+        files.save_model(writing("second", fails=True), 1)
     # As of a process that died while it wrote.
     (tmp_path / "model.new").mkdir()
     (tmp_path / "model.new" / ".tmp1234").touch()
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["first"]
-    files.save_model(Written("third"))
+    files.save_model(writing("third"), 1)
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["third"]
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -109,7 +109,7 @@ class DistillRun(Run[DistillConfig]):
                 # After a finished stage, too: a crash may have come between its report and these scores.
                 encoder = self.roles.at(stage.trains, stage.max_length)
                 self._score(encoder, f"{number} {name}", number, callback)
-        self.files.save_model(encoder)
+        self.files.save_model(encoder.save, encoder.size)
         rows = self.files.results()
         facts = describe(self.config.model_dump(mode="json"), rows)
         write_distillation_card(self.files, self.config, encoder, facts)
@@ -137,7 +137,8 @@ class DistillRun(Run[DistillConfig]):
             score = {"measure": stage.monitor, "pool": "pairs", "language": MEAN, "before": outcome.baseline}
             best = {"value": outcome.best_score, "step": outcome.best_step, "steps": outcome.steps}
             self.files.add_results([{**what, **score, **best, "seed": config.seed, "versions": versions()}])
-        below.save_model(self.roles.at(stage.trains, stage.max_length))
+        trained = self.roles.at(stage.trains, stage.max_length)
+        below.save_model(trained.save, trained.size)
         # The report last: by it the stage is finished, and its model is then taken instead of its checkpoint.
         below.finish(stage_report(config, name, outcome, described))
 

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 from metasearch.config.run import ScoreConfig
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError
 from metasearch.evaluation.report.formats import duration
-from metasearch.io import held
 from metasearch.pipelines import factory
 from metasearch.pipelines.run import WAIT_SECONDS, stopped
 from metasearch.pipelines.study.cell import begin_attempt, last_error
@@ -172,17 +171,17 @@ class Pool:
 def prepare(study: StudyFolder, cell: Cell, stored: StudyMetadata) -> None:
     """Make the run folder of a cell; one that is damaged or has reached nothing is made anew."""
     path, config = study.at(cell.name), _resolved(cell.config)
+    files = RunFolder(path)
     if path.is_dir():
         # The process of a killed runner saves its checkpoint first. A process on another machine is waited for by the
         # cell itself.
-        with held(path, f"{path}: another process is at work in this folder; wait for it to end", WAIT_SECONDS):
+        with files.held(WAIT_SECONDS):
             pass
     try:
-        files, began = RunFolder.open(path, type(config))
-        known = _resolved(began.config)
+        known = _resolved(files.stored(type(config)).config)
     except (ConfigError, RunFolderError):
         # What was reached is not thrown away for a configuration that was damaged since.
-        if RunFolder(path).begun:
+        if files.begun:
             raise
         known = None
     if known == config:

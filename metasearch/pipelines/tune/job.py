@@ -139,7 +139,7 @@ class TuneRun(Run[TuneConfig]):
                 encoder = self.workshop.make(step, self.labels.train_on_all(), progress)
             else:
                 encoder = self._project_alone(callback)
-            files.save_model(encoder)
+            files.save_model(encoder.save, encoder.size)
             if config.documents:
                 asked = self._index.model_dump(exclude_defaults=True)
                 index_documents(
@@ -407,7 +407,7 @@ def _open_tuning(config: TuneConfig, folder: Path, labels: Given | None, limit: 
     """Return a new tuning, or the one in the folder; `RunFolderError` if that one has other settings."""
     run = TuneRun(config, folder, labels, limit)
     if (folder / CONFIG).is_file():
-        _, run.began = RunFolder.open(folder, TuneConfig)
+        run.began = run.files.stored(TuneConfig)
         before, now = run.began.config.model_dump(mode="json"), config.model_dump(mode="json")
         if other := [f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]]:
             raise RunFolderError(f"{folder} holds a tuning with other settings ({'; '.join(other)}); choose another -o")
