@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.table import Table
+from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
@@ -34,35 +36,24 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A finite value with the ends of its interval, or None; all unscaled."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def includes_0(self) -> bool:
-        """Whether the interval includes 0, or is not known."""
-        return self.low is None or self.high is None or self.low <= 0 <= self.high
-
-
-@dataclass(frozen=True)
 class Row:
-    """A chart row: its label, a value of each series, where there is one, and a text at the right end."""
+    """A chart row: its label, a finite value with an interval of each series, where there is one, and a text at the
+    right end.
+    """
 
     label: str
-    estimates: tuple[Estimate | None, ...]
+    value: float
+    intervals: tuple[Interval | TrainingInterval | None, ...]
     text: str = ""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of values × 100 with their intervals, in rows with at least one value in all.
+    """A chart of values × 100 with their intervals, in one or more rows.
 
     Attributes:
         key: name for links, such as `differences`.
-        series: names in the legend, one for each place in `Row.estimates`; empty without a legend.
+        series: names in the legend, one for each place in `Row.intervals`; empty without a legend.
         reference: name of the line at 0, at which a marker is hollow if its interval includes 0; empty without one.
     """
 
@@ -76,9 +67,10 @@ class Chart:
     @property
     def ticks(self) -> tuple[float, ...]:
         """Places of the axis, unscaled; all values are between the first and the last."""
-        known = [each for row in self.rows for each in row.estimates if each]
-        ends = [end for each in known for end in (each.value, each.low, each.high) if end is not None]
-        return round_ticks([*ends, 0.0] if self.reference else ends)
+        known = [each for row in self.rows for each in row.intervals if each]
+        ends = [end for each in known for end in (each.low, each.high) if end is not None]
+        values = [row.value for row in self.rows]
+        return round_ticks([*values, *ends, 0.0] if self.reference else [*values, *ends])
 
     def place(self, value: float) -> str:
         """Return how far to the right a value stands, as a CSS percentage."""

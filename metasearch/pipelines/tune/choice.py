@@ -8,8 +8,9 @@ import numpy as np
 from metasearch import __version__
 from metasearch.config.measure import BALANCED, EXPANDED
 from metasearch.evaluation.report.build import files
-from metasearch.evaluation.report.section import SCORES, Chart, Estimate, Report, Row, Section
+from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load
@@ -234,7 +235,7 @@ def _table(choice: Choice) -> Table:
 
 def _chart(choice: Choice) -> Chart:
     rows = (
-        Row(str(each), (Estimate(each.mean.mean, each.mean.low, each.mean.high),), interval(each.mean, ""))
+        Row(str(each), each.mean.mean, (Interval(each.mean.low, each.mean.high),), interval(each.mean, ""))
         for each in choice.standings
     )
     return Chart("chart", f"{choice.measure} and its interval, × 100", tuple(rows))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.report.section import Chart, Estimate, Row, round_ticks
+from metasearch.evaluation.report.section import Chart, Row, round_ticks
+from metasearch.evaluation.statistics.bootstrap import Interval
 
 SOME = st.lists(st.floats(-1e6, 1e6).filter(lambda v: v == 0 or abs(v) > 1e-6), min_size=1, max_size=9)
 
@@ -31,16 +32,8 @@ def test_ticks_hold_all_values_at_round_places_evenly_spaced(values, count):
 
 
 def test_a_value_stands_between_the_ticks_in_proportion_and_the_reference_is_on_the_axis():
-    chart = Chart("k", "t", (Row("a", (Estimate(0.02, 0.01, 0.03), None)),), reference="zero-shot")
+    chart = Chart("k", "t", (Row("a", 0.02, (Interval(0.01, 0.03), None)),), reference="zero-shot")
     assert (chart.ticks[0], chart.ticks[-1]) == (0, pytest.approx(0.03))
     first, value, last = (float(chart.place(each).rstrip("%")) for each in (0, 0.02, 0.03))
     assert (value - first) / (last - first) == pytest.approx(0.02 / 0.03, abs=1e-3)
     assert 0 < first < last < 100
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(-0.1, 0.1, True), (0.0, 0.1, True), (0.1, 0.3, False), (-0.3, -0.1, False), (None, None, True)],
-)
-def test_an_estimate_includes_0_by_its_interval_or_where_it_has_none(low, high, expected):
-    assert Estimate(0.2, low, high).includes_0 is expected

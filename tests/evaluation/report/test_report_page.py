@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import metasearch.evaluation.report.build as module
 from metasearch.evaluation.report.build import environment, page
-from metasearch.evaluation.report.section import Chart, Estimate, Report, Row, Section
+from metasearch.evaluation.report.section import Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.statistics.bootstrap import Interval
 
 TEMPLATES = Path(module.__file__).parent / "templates"
 EVIL = [
@@ -67,7 +68,10 @@ def table(text="map@20", key="main"):
 
 
 def report(text="text"):
-    rows = (Row(text, (Estimate(0.2, 0.1, 0.3), Estimate(-0.4)), text), Row(text, (None, Estimate(0.0))))
+    rows = (
+        Row(text, 0.2, (Interval(0.1, 0.3), Interval(None, None)), text),
+        Row(text, -0.4, (None, Interval(None, None))),
+    )
     chart = Chart("chart", text, rows, (text, text), (text,), reference=text)
     section = Section("results", text, (text,), (chart,), (table(text),))
     return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)

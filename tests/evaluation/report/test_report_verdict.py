@@ -90,7 +90,7 @@ def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values
     each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
     comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
     (chart,) = section(Inputs(two_folds, SELECTION, comparison)).charts
-    assert [[e and e.includes_0 for e in row.estimates] for row in chart.rows] == [
+    assert [[i and not i.excludes(0) for i in row.intervals] for row in chart.rows] == [
         [False, False],
         [True, True],
         [None, True],

@@ -2,7 +2,7 @@
 
 from metasearch.evaluation.report.comparison import comparison_table, language_table, mark_note, percent
 from metasearch.evaluation.report.formats import minus
-from metasearch.evaluation.report.section import Chart, Estimate, Inputs, Row, Section
+from metasearch.evaluation.report.section import Chart, Inputs, Row, Section
 from metasearch.evaluation.study.compare import ArmComparison, Comparison
 
 ORDER = 20
@@ -37,5 +37,4 @@ def _row(each: ArmComparison, trained: bool) -> Row:
     main, text = each.training or each.interval, f"{100 * each.difference:+z.2f}"
     if main.low is not None and main.high is not None:
         text += f" [{100 * main.low:z.2f}, {100 * main.high:z.2f}]"
-    estimates = (Estimate(each.difference, i.low, i.high) if i else None for i in intervals)
-    return Row(each.arm.label, tuple(estimates), f"{minus(text)}{each.mark}")
+    return Row(each.arm.label, each.difference, intervals, f"{minus(text)}{each.mark}")
