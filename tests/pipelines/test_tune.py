@@ -160,11 +160,11 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets)
 
 def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
     base, tuned, maml = Step(), Step("fine-tune"), Step("maml")
-    plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, once=7, alignment=0)
-    assert plan.seconds == 7 + 5 * (10 + 100) + 100
-    assert plan.within(7 + 4 * 110 + 100).folds == 4
+    plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, alignment=0)
+    assert plan.seconds == 5 * (10 + 100) + 100
+    assert plan.within(4 * 110 + 100).folds == 4
     shorter = plan.within(60)
-    assert (shorter.steps, shorter.folds, shorter.seconds) == ((base, tuned), 3, 7 + 3 * 10 + 10)
+    assert (shorter.steps, shorter.folds, shorter.seconds) == ((base, tuned), 3, 3 * 10 + 10)
     assert "dropped the step 'maml'" in caplog.text
 
 

@@ -168,15 +168,15 @@ class TuneRun(Run[TuneConfig]):
         languages = () if is_neutral(self.encoder) else projectable([each.split.train for each in benchmarks])
         self._note_skipped(languages)
         steps = ladder(bool(languages), bool(self.config.translations), self.config.learners)
-        plan = make_plan(self.encoder, self.config.encoder.name, steps, benchmarks, len(self.labels.extra))
+        vectors, per_text = encode_all(self.encoder, self.labels.everything, callback)
+        plan = make_plan(self.config.encoder.name, steps, benchmarks, per_text)
         log.info("plan: %s", plan)
         if self.limit is not None:
-            plan = plan.within(self.limit)
+            plan = plan.within(self.limit - self.seconds)
         # A step that was scored before --time dropped it may be kept.
         done = (self.files.path / "aligned" / "model").is_dir()
         aligned = self._align(callback) if done or any(step.aligned for step in plan.steps) else None
         self.steps = {str(step): step for step in steps}
-        vectors = encode_all(self.encoder, self.labels.everything, callback)
         self.workshop = Workshop(self.config, self.encoder, vectors, languages, aligned)
         for benchmark in benchmarks[: plan.folds]:
             if benchmark.fold >= LEAST_FOLDS and self._late(plan, benchmark.fold):

@@ -13,10 +13,10 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.library import Library
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.postprocessing import LEAST, NeutralSettings
-from metasearch.config.recipe import Recipe, Role
+from metasearch.config.recipe import Recipe
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Data, RetrievalData, texts_of
+from metasearch.data.records import Data, RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, append
@@ -160,14 +160,19 @@ class Workshop:
         return train_map(self.encoder, benchmark, settings, callback, self.vectors)
 
 
-def encode_all(encoder: Encoder, data: RetrievalData, callback: Callback = SILENT) -> CachedEncoder:
-    """Return a cache with the vectors of all texts, encoded in one order whatever is scored later."""
+def encode_all(encoder: Encoder, data: RetrievalData, callback: Callback = SILENT) -> tuple[CachedEncoder, float]:
+    """Return a cache with the vectors of all texts, and the seconds that a text took.
+
+    Texts are encoded in one order, whatever is scored later.
+    """
     vectors = CachedEncoder(encoder)
+    encoder.encode([data.questions[0].text], "question")  # the first call makes what later ones use
+    start = time.perf_counter()
     with report_progress(encoder, partial(callback.on_encode, "questions")):
         vectors.encode([question.text for question in data.questions], "question")
     with report_progress(encoder, partial(callback.on_encode, "documents")):
         vectors.encode([candidate.text for candidate in data.candidates], "candidate")
-    return vectors
+    return vectors, (time.perf_counter() - start) / (len(data.questions) + len(data.candidates))
 
 
 def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
@@ -217,11 +222,9 @@ def _fit_sets(recipe: Recipe, benchmark: Benchmark, largest: int) -> Recipe:
             return fitting
 
 
-# The plan and its duration, from a short measurement of the encoder.
+# The plan and its duration, from the speed at which the encoder encoded all texts.
 
 
-_SAMPLE = 48
-"""Texts that are encoded to measure the speed."""
 _BACKWARD = 3.0
 """A step of fine-tuning on a text takes as long as encoding so many."""
 _INNER = 9.0
@@ -238,22 +241,20 @@ class Plan:
         steps: the simplest step first.
         folds: number of folds.
         each: seconds of a step on one fold.
-        once: seconds to encode all texts.
         alignment: seconds of the alignment on translations.
     """
 
     steps: tuple[Step, ...]
     folds: int
     each: Mapping[Step, float]
-    once: float
     alignment: float
 
     @property
     def seconds(self) -> float:
-        """Seconds in total, if the most expensive step is kept and trained on all labels."""
+        """Seconds to score all steps, and to train the most expensive one on all labels."""
         costs = [self.each[step] for step in self.steps]
         aligned = any(step.aligned for step in self.steps) * self.alignment
-        return self.once + aligned + self.folds * sum(costs) + max(costs)
+        return aligned + self.folds * sum(costs) + max(costs)
 
     def within(self, limit: float) -> "Plan":
         """Return a plan that takes `limit` seconds at most: with fewer folds, then without the most expensive steps."""
@@ -275,30 +276,10 @@ class Plan:
         return f"{len(self.steps)} steps ({steps}) on {self.folds} folds: about {duration(self.seconds)}"
 
 
-def make_plan(
-    encoder: Encoder, name: str, steps: Sequence[Step], benchmarks: Sequence[Benchmark], passages: int = 0
-) -> Plan:
-    """Return the plan to score steps on folds, timed on a sample of the texts; `name` finds the encoder's recipes."""
-    data = benchmarks[0].data
-    assert isinstance(data, RetrievalData)
-    per_text = measure(encoder, data)
+def make_plan(name: str, steps: Sequence[Step], benchmarks: Sequence[Benchmark], per_text: float) -> Plan:
+    """Return the plan to score steps on folds, at `per_text` seconds a text; `name` finds the encoder's recipes."""
     each = {step: per_text * _texts(step, benchmarks[0], name) for step in steps}
-    once = len(data.questions) + len(data.candidates) + passages
-    return Plan(tuple(steps), len(benchmarks), each, per_text * once, per_text * _ALIGNMENT)
-
-
-def measure(encoder: Encoder, data: RetrievalData) -> float:
-    """Return the seconds that a text takes, from some that are spread over the data."""
-    texts = list(dict.fromkeys((role, text) for role, text, _ in texts_of(data)))
-    sample = texts[:: max(1, len(texts) // _SAMPLE)]
-    roles: dict[Role, list[str]] = {}
-    for role, text in sample:
-        roles.setdefault(role, []).append(text)
-    encoder.encode([sample[0][1]], sample[0][0])  # the first call makes what later ones use
-    start = time.perf_counter()
-    for role, own in roles.items():
-        encoder.encode(own, role)
-    return (time.perf_counter() - start) / len(sample)
+    return Plan(tuple(steps), len(benchmarks), each, per_text * _ALIGNMENT)
 
 
 def _texts(step: Step, benchmark: Benchmark, name: str) -> float:
