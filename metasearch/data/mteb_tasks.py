@@ -16,6 +16,7 @@ from metasearch.config.languages import parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.task import Folds, Source, Task
 from metasearch.data.documents.languages import detector
+from metasearch.data.formats.text_files import strip_text
 from metasearch.data.readers.beir import JudgedText, Judgement, judged_data
 from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData, Translation, TranslationData
 from metasearch.errors import ConfigError, DataError, HubError, first_line, nearest
@@ -109,7 +110,7 @@ def _retrieval(name: str, task: Any, split: str, tags: Mapping[str, list[str]]) 
             language = _side(subset, languages, list(texts.values()))
             for uid, text in texts.items():
                 place = f"{name}: {subset}, {uid}"
-                found[f"{before}{uid}"] = JudgedText(place, _text(text, place), language)
+                found[f"{before}{uid}"] = JudgedText(place, strip_text(text, place), language)
         for query, grades in part["relevant_docs"].items():
             for document, grade in grades.items():
                 place = f"{name}: {subset}, query {query}"
@@ -136,7 +137,7 @@ def _similarity(name: str, task: Any, split: str, tags: Mapping[str, list[str]])
         both = languages[0], languages[-1]
         for i, row in enumerate(_part(task, subset, split), 1):
             place = f"{name}: {subset}, row {i}"
-            first, second = (_text(row[column], place) for column in task.column_names)
+            first, second = (strip_text(row[column] or "", place) for column in task.column_names)
             if not low <= row["score"] <= high:
                 raise DataError(f"{place}: score: expected a number from {low} to {high}, got {row['score']}")
             score = (row["score"] - low) / (high - low)
@@ -159,15 +160,9 @@ def _translation(name: str, task: Any, split: str, tags: Mapping[str, list[str]]
         if "gold" in rows.column_names:
             raise ConfigError(f"{name}: {subset}: some of its sentences have no translation; such tasks are not read")
         for i, row in enumerate(rows, 1):
-            source, target = (_text(row[column], f"{name}: {subset}, row {i}") for column in columns)
+            source, target = (strip_text(row[column] or "", f"{name}: {subset}, row {i}") for column in columns)
             pairs.append(Translation(source, target, (pivot, languages[-1])))
     return TranslationData(tuple(pairs))
-
-
-def _text(value: object, place: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{place}: expected a text, got '{str(value)[:40]}'")
-    return value.strip()
 
 
 _READERS: dict[str, tuple[Callable[[str, Any, str, Mapping[str, list[str]]], Data], list[str]]] = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from metasearch.config.languages import parse_name
 from metasearch.config.seeding import stream
 from metasearch.data.formats.rows import read_rows
-from metasearch.data.formats.text_files import sentence_of, unpacked
+from metasearch.data.formats.text_files import strip_text, unpacked
 from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
 
@@ -26,7 +26,7 @@ SCORE_MAX = 5.0
 """Gold similarity goes from 0 to 5 in files; records hold it divided by this."""
 
 
-def score_of(text: str, path: Path, line: int) -> float:
+def score_of(text: str, place: str) -> float:
     """Return a score written as a number from 0 to 5, scaled to 0 to 1."""
     try:
         score = float(text)
@@ -34,7 +34,7 @@ def score_of(text: str, path: Path, line: int) -> float:
         score = math.nan
     # Written so that NaN is refused, too.
     if not 0.0 <= score <= SCORE_MAX:
-        raise DataError(f"{path}:{line}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
+        raise DataError(f"{place}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
     return score / SCORE_MAX
 
 
@@ -56,8 +56,8 @@ def scored_rows(path: Path) -> Iterator[Row]:
     """Yield the rows (sentence, sentence, score) in a CSV or TSV; `DataError` names file and line."""
     empty = True
     for row in read_rows(path, names=("sentence1", "sentence2", "score")):
-        first, second = (sentence_of(row.values[name] or "", path, row.line) for name in ("sentence1", "sentence2"))
-        yield first, second, score_of(row.values["score"] or "", path, row.line)
+        first, second = (strip_text(row.values[name] or "", row.place) for name in ("sentence1", "sentence2"))
+        yield first, second, score_of(row.values["score"] or "", row.place)
         empty = False
     if empty:
         raise DataError(f"{path}: the file is empty")

@@ -35,7 +35,7 @@ SCORED = [
     _scored("a row of two columns", "en.csv", "a,b\n", "en.csv:1: expected sentence1, sentence2, score; got 2 columns"),
     _scored("a score above 5", "en.csv", "a,b,6\n", "en.csv:1: expected a score from 0 to 5, got '6'"),
     _scored("a score that is not a number", "en.csv", "a,b,nan\n", "en.csv:1: expected a score from 0 to 5, got 'nan'"),
-    _scored("a blank sentence", "en.csv", "a, ,1\n", "en.csv:1: expected a sentence, got"),
+    _scored("a blank sentence", "en.csv", "a, ,1\n", "en.csv:1: expected a text, got"),
     _scored("an open quote", "en.csv", '"a,b,1\n', "en.csv:[0-9]+: not CSV: "),
     _scored("not UTF-8", "en.csv", b"a,b\xff,1\n", "en.csv:1: not UTF-8: byte 0xff"),
     _scored("a NUL character", "en.csv", "a,\0,1\n", "en.csv:1: not UTF-8 text: it has a NUL character"),

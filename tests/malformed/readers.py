@@ -87,7 +87,7 @@ ROWS = [
     *_lines("jsonl-paragraphs", "el.jsonl"),
     _tatoeba("one side is missing", {}, f"missing {_ENG}", lines=2, only=_ENG),
     _tatoeba("a line too few", {_DEU: "Hallo.\n"}, f"{_DEU}: expected 2 lines, as many as in {_ENG}; got 1"),
-    _tatoeba("a line that is blank", {_ENG: "Hello.\n \n"}, f"{_ENG}:2: expected a sentence, got"),
+    _tatoeba("a line that is blank", {_ENG: "Hello.\n \n"}, f"{_ENG}:2: expected a text, got"),
     _tatoeba("a file that is empty", {_DEU: ""}, f"{_DEU}: the file is empty"),
     _tatoeba("a byte that is no UTF-8", {_DEU: b"Hallo.\n\xff\n"}, f"{_DEU}:2: not UTF-8: byte 0xff"),
     _tatoeba("a folder in place of a file", {_ENG: None}, f"{_ENG}: cannot be read: Is a directory"),

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from metasearch.config.languages import UNKNOWN
+from metasearch.config.languages import UNKNOWN, parse_tag
+from metasearch.data.formats.blank import blank
 
 _MOST = 20
 """Skipped rows of a document that get a line each."""
@@ -85,6 +86,14 @@ class Notes:
     def add(self, outcome: str, message: str) -> None:
         """Record a part that is not read as the document declares."""
         self.problems.append(Problem(outcome, message))
+
+    def read_language(self, written: str, place: str) -> str:
+        """Return a language tag in canonical form; empty for a blank text, and for one that is none, which is noted."""
+        try:
+            return "" if blank(written) else parse_tag(written)
+        except ValueError as error:
+            self.add("language ignored", f"{place}: {error}")
+            return ""
 
     def close(self, file: str) -> None:
         """Note how many rows have no line of their own; `file` is the document's name."""

@@ -172,11 +172,11 @@ def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
     return names
 
 
-def sentence_of(cell: str, path: Path, line: int) -> str:
+def strip_text(text: str, place: str) -> str:
     """Return a text stripped of white space at both ends; `DataError` if it is blank."""
-    if held := blank(cell):
-        raise DataError(f"{path}:{line}: expected a sentence, got {held}")
-    return cell.strip()
+    if held := blank(text):
+        raise DataError(f"{place}: expected a text, got {held}")
+    return text.strip()
 
 
 # Counts of lines, in files where damaged lines are dropped.

@@ -19,9 +19,8 @@ from typing import Any
 from metasearch.config.languages import parse_tag
 from metasearch.config.task import Task
 from metasearch.data.documents.languages import detect_all
-from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, read_rows
-from metasearch.data.formats.text_files import suffix_of, text_lines
+from metasearch.data.formats.text_files import strip_text, suffix_of, text_lines
 from metasearch.data.readers import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError, nearest
@@ -116,10 +115,8 @@ def _texts(folder: Path, name: str, wanted: Set[str] | None = None) -> dict[str,
         if uid in found:
             raise DataError(f"{row.place}: duplicate id '{uid}', first in {found[uid].place}")
         if wanted is None or uid in wanted:
-            text = f"{row.values.get('title') or ''} {_value(row, 'text')}".strip()
-            if blank(text):
-                raise DataError(f"{row.place}: text: expected a text, got nothing")
-            found[uid] = JudgedText(row.place, text, _language(row))
+            text = f"{row.values.get('title') or ''} {_value(row, 'text')}"
+            found[uid] = JudgedText(row.place, strip_text(text, f"{row.place}: text"), _language(row))
     return found
 
 

@@ -92,7 +92,7 @@ def _scored_pairs(path: Path, languages: tuple[str, str]) -> list[ScoredPair]:
     pairs: list[ScoredPair] = []
     for number, row in enumerate(read_rows(path), 1):
         pair = _check(_Scored, row)
-        score = score_of(str(pair.score), path, row.line)
+        score = score_of(str(pair.score), row.place)
         pairs.append(
             ScoredPair("-".join(languages), languages, pair.text1, pair.text2, score, pair.group or f"row-{number}")
         )

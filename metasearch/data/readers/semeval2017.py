@@ -7,7 +7,7 @@ the first 250 pairs (MAML-Align paper, Table 3).
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.formats.text_files import lines_of, sentence_of
+from metasearch.data.formats.text_files import lines_of, strip_text
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
 from metasearch.errors import DataError, nearest
@@ -40,8 +40,9 @@ def read(folder: Path, task: Task) -> SimilarityData:
                 f"{scores}: expected {len(lines)} scores, one for each line of {inputs.name}; got {len(golds)}"
             )
         for number, (line, score) in enumerate(zip(lines, golds, strict=False), 1):
-            text1, text2 = _sentences(line, inputs, number)
-            pairs.append(ScoredPair(pair, languages, text1, text2, score_of(score, scores, number), f"row-{number}"))
+            text1, text2 = _sentences(line, f"{inputs}:{number}")
+            gold = score_of(score, f"{scores}:{number}")
+            pairs.append(ScoredPair(pair, languages, text1, text2, gold, f"row-{number}"))
     return SimilarityData(tuple(pairs))
 
 
@@ -51,8 +52,8 @@ def _track(task: Task, pair: str) -> tuple[str, tuple[str, str]]:
     return TRACKS[pair]
 
 
-def _sentences(line: str, path: Path, number: int) -> tuple[str, str]:
+def _sentences(line: str, place: str) -> tuple[str, str]:
     columns = line.split("\t")
     if len(columns) < 2:
-        raise DataError(f"{path}:{number}: expected two tab-separated sentences, got '{line[:60]}'")
-    return sentence_of(columns[0], path, number), sentence_of(columns[1], path, number)
+        raise DataError(f"{place}: expected two tab-separated sentences, got '{line[:60]}'")
+    return strip_text(columns[0], place), strip_text(columns[1], place)

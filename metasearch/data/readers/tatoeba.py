@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.formats.text_files import lines_of, sentence_of
+from metasearch.data.formats.text_files import lines_of, strip_text
 from metasearch.data.records import Translation, TranslationData
 from metasearch.errors import DataError
 
@@ -60,7 +60,7 @@ def _pairs(folder: Path, language: str) -> list[Translation]:
             " Line by line they must be translations of each other"
         )
     targets, sources = (
-        [sentence_of(text, path, number) for number, text in enumerate(lines, 1)]
+        [strip_text(text, f"{path}:{number}") for number, text in enumerate(lines, 1)]
         for path, lines in zip(paths, sides, strict=True)
     )
     return [Translation(source, target, (PIVOT, language)) for source, target in zip(sources, targets, strict=True)]

@@ -55,8 +55,8 @@ def test_a_text_is_as_blank_without_the_characters_that_are_removed(text):
     [
         ("xquad-r", "el.json", "Ποια γεννά τα αυγά;", ": data[0].paragraphs[0].qas[0].question: expected a text, "),
         ("xquad-r", "el.json", "Η βασίλισσα", ": data[0].paragraphs[0].qas[0].answers[0].text: expected a text, "),
-        ("semeval2017", "STS.input.track5.en-en.txt", "A bird sings.", ":1: expected a sentence, "),
-        ("stsb-multi-mt", "stsb-en-dev.csv", "A child swims.", ":2: expected a sentence, "),
+        ("semeval2017", "STS.input.track5.en-en.txt", "A bird sings.", ":1: expected a text, "),
+        ("stsb-multi-mt", "stsb-en-dev.csv", "A child swims.", ":2: expected a text, "),
         ("jsonl-paragraphs", "de.jsonl", "Bienen machen Honig.", ":1: sentences.0: expected a text, "),
         ("jsonl-paragraphs", "de.jsonl", "Wer legt Eier?", ":1: questions.0.question: expected a text, "),
         ("jsonl-labelled", "de.jsonl", "Honig.", ":3: answer: expected a text, "),

@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
-from metasearch.config.languages import parse_tag
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.readers.text import lines
@@ -85,12 +84,10 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
     """Yield the text sections of HTML read from a file."""
-    page = _Page(path)
+    page = _Page(path, notes)
     page.feed(_prepare(source))
     page.close()
     page.end_paragraph(0)
-    for line, problem in page.problems.values():
-        notes.add("language ignored", f"{path}:{line}: lang: {problem}")
     for language, pieces in page.stretches:
         marks, size = [], 0
         for text, line in pieces:
@@ -111,13 +108,13 @@ def _prepare(source: str) -> str:
 class _Page(HTMLParser):
     """Collects a page's paragraphs, in stretches of one language."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, notes: Notes) -> None:
         super().__init__()
-        self._path = path
+        self._path, self._notes = path, notes
+        self._languages: dict[str, str] = {}
+        """Attribute `lang` as it is written → its tag."""
         self._unclosed_tags = 0
         self.title = ""
-        self.problems: dict[str, tuple[int, str]] = {}
-        """Attribute `lang` that is no language tag → its first line and why."""
         self.stretches: list[tuple[str, list[Piece]]] = []
         self._open = [_Element()]
         self._count = Counter[str]()
@@ -212,9 +209,6 @@ class _Page(HTMLParser):
             self._letters[here.language] += sum(map(str.isalnum, text))
 
     def _read_language(self, written: str) -> str:
-        """Return an attribute's tag; empty if it declares an unknown language or is not a tag."""
-        try:
-            return parse_tag(written) if written.strip() else ""
-        except ValueError as error:
-            self.problems.setdefault(written, (self.getpos()[0], str(error)))
-            return ""
+        if written not in self._languages:
+            self._languages[written] = self._notes.read_language(written, f"{self._path}:{self.getpos()[0]}: lang")
+        return self._languages[written]

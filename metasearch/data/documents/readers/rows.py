@@ -12,7 +12,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from metasearch.config.languages import parse_tag
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.formats.blank import blank
@@ -50,11 +49,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         if blank(text):
             notes.counts[BLANK] += 1
             continue
-        tag = ""
-        try:
-            tag = "" if blank(language) else parse_tag(language)
-        except ValueError as error:
-            notes.add("language ignored", f"{row.place}: language: {error}")
+        tag = notes.read_language(language, f"{row.place}: language")
         title = "" if blank(title) else " ".join(title.split())
         yield Section(text, line, tag, title, marks, fields=_further_fields(values, settings, notes))
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from metasearch.config import yaml
-from metasearch.config.languages import parse_tag
 from metasearch.data.documents.chunking import Settings, end_of_block
 from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.formats.text_files import suffix_of, text_lines, with_line_feeds
@@ -69,10 +68,7 @@ def _read_matter(text: str, path: Path, notes: Notes) -> _Matter:
     language, title = "", tree.get("title") or ""
     for key in ("language", "lang"):
         if value := tree.get(key):
-            try:
-                language = parse_tag(str(value))
-            except ValueError as error:
-                notes.add("language ignored", f"{places[key]}: {key}: {error}")
+            language = notes.read_language(str(value), f"{places[key]}: {key}") or language
     if isinstance(title, list | dict):
         notes.add("title ignored", f"{places['title']}: title: expected a text, got {str(title)[:40]}")
         title = ""
