@@ -16,7 +16,8 @@ from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.errors import ConfigError, EncoderError, quoted
 from metasearch.io import atomic_write_all
 from metasearch.pipelines import factory
-from metasearch.retrieval.index.database import read_kind
+from metasearch.retrieval.index.base import Kind
+from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantCollection, QdrantStore, copy_to_qdrant, is_address
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
@@ -76,7 +77,8 @@ def index_documents(
         raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
     if vectors:
         require_writable(vectors)
-    kind = read_kind(folder)
+    state = read_state(folder) if exists(folder) else {}
+    kind = Kind(**state["kind"]) if state else None
     before = kind.settings if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)

@@ -41,7 +41,7 @@ from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import OPTIONS, Choice, build_report, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.steps import Plan, Workshop, encode_all, ladder, make_plan, pools, projectable
-from metasearch.retrieval.search.passages import cutting, resolved
+from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.torchrun_env import require_alone
@@ -286,7 +286,7 @@ class TuneRun(Run[TuneConfig]):
         self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
         if not self.config.documents:
             return
-        how = cutting(resolved(self._index, self.encoder), self.encoder)
+        _, how = cutting(self._index, self.encoder)
         labelled = [(each.text, each.id) for each in self.labels.data.candidates]
         known = Index(TestSet("labels", tuple(labelled), tuple(labelled)))
         found = [each for each in read(self.config.documents, how) if not known.find(key(each.text))]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
 from metasearch.io import near, require_file, write_error
-from metasearch.retrieval.index.base import KEY_BYTES, Kind
+from metasearch.retrieval.index.base import KEY_BYTES
 
 FILE = "index.sqlite"
 FORMAT = "metasearch index"
@@ -195,18 +195,12 @@ def _to_bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
-# An index folder: whether it exists, and its kind.
+# An index folder.
 
 
 def exists(folder: Path) -> bool:
     """Return whether a folder is an index."""
     return (folder / FILE).exists()
-
-
-def read_kind(folder: Path) -> Kind | None:
-    """Return an index's encoder and settings; None if there is no index. `RunFolderError` if it is damaged."""
-    state = read_state(folder) if exists(folder) else None
-    return Kind(**state["kind"]) if state else None
 
 
 def read_state(folder: Path) -> dict[str, Any]:

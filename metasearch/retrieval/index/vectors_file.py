@@ -30,7 +30,6 @@ def write_vectors(
     store: LocalStore, path: Path, on_written: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
     """Write an index's passages with their vectors in float16, group by group, atomically."""
-    require_writable(path)
     parquet = import_extra("pyarrow.parquet", "corpora", f"--vectors {path}")
     new = path.with_name(f"{path.name}{NEW}")
     try:
@@ -46,12 +45,11 @@ def write_vectors(
                     on_written(rows.stop, len(store))
             os.fsync(file.fileno())
         move(new, path)
-    except BaseException as error:
-        with suppress(OSError):
+    except OSError as error:
+        raise write_error(path, error) from None
+    finally:
+        with suppress(OSError):  # it is in its place
             new.unlink()
-        if isinstance(error, OSError):
-            raise write_error(path, error) from None
-        raise
 
 
 def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:

@@ -19,9 +19,9 @@ from safetensors.numpy import save
 
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
-from metasearch.io import LOCK, held
+from metasearch.io import held, taken
 from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json, key_words
-from metasearch.retrieval.index.database import ARRAYS, FORMAT, ROW, SCHEMA, Block, Database, exists
+from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, ROW, SCHEMA, Block, Database, exists
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
 
@@ -44,10 +44,8 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
         EncoderError: it has vectors of another encoder.
         ConfigError: it was made with other settings.
     """
-    if folder.exists() and not exists(folder):
-        others = sorted(set(path.name for path in folder.iterdir()) - {LOCK}) if folder.is_dir() else [""]
-        if others:
-            raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
+    if not exists(folder) and taken(folder, FILE):
+        raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
     with held(folder, f"{folder}: another process writes this index; wait for it to end"):
         database = Database(folder, write=True)
         try:

@@ -29,8 +29,11 @@ ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
 
 
-def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
-    """Return settings with the passage length; `ConfigError` for values that do not fit together or the encoder."""
+def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:
+    """Return settings with the passage length, and the chunking settings.
+
+    `ConfigError` for values that do not fit together or the encoder, and for an undetectable language.
+    """
     limit = encoder.limit(ROLE)
     length = min(PASSAGE_LENGTH, limit) if settings.length is None else settings.length
     if length > limit:
@@ -42,16 +45,11 @@ def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
         raise ConfigError(f"overlap {settings.overlap}: expected less than the {length} tokens of a passage")
     if settings.column in OTHER_COLUMNS:
         raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
-    return settings.model_copy(update={"length": length})
-
-
-def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
-    """Return the chunking settings; `ConfigError` for a value out of range or an undetectable language."""
-    assert settings.length is not None
     chosen = () if settings.detect == "all" else settings.detect
     same = settings.model_dump(include={"overlap", "column", "titles", "names", "language"})
     detect = None if chosen is None else detector(chosen)
-    return Settings(limit=settings.length, length=_counter(encoder, settings.length), detect=detect, **same)
+    cut = Settings(limit=length, length=_counter(encoder, length), detect=detect, **same)
+    return settings.model_copy(update={"length": length}), cut
 
 
 @contextmanager

@@ -31,7 +31,6 @@ from metasearch.retrieval.search.passages import (
     estimated,
     of_arrays,
     project,
-    resolved,
     to_arrays,
     warn_of_outside,
 )
@@ -86,8 +85,7 @@ def update(
     until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
     unreadable is an error. `name` is the name under which the index remembers the encoder.
     """
-    settings = resolved(settings, encoder)
-    cut = cutting(settings, encoder)
+    settings, cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json")
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
