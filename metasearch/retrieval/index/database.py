@@ -121,13 +121,10 @@ class Database:
         with self._errors():
             self._connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", contents)
 
-    def delete(self, table: str, numbers: Iterable[int] | None = None) -> None:
-        """Delete rows by their numbers, by default all."""
+    def delete(self, table: str, numbers: Iterable[int]) -> None:
+        """Delete rows by their numbers."""
         with self._errors():
-            if numbers is None:
-                self._connection.execute(f"DELETE FROM {table}")
-            else:
-                self._connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((each,) for each in numbers))
+            self._connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((each,) for each in numbers))
 
     def state(self) -> dict[str, Any]:
         """Return the facts of the index; empty where a writer died before its first word.

@@ -126,7 +126,7 @@ class IndexWriter(LocalStore):
         state = {**self.state, "files": len(files), "contents": content.hexdigest()}
         blocks = dict(self._blocks)
         with self._database.transaction():
-            self._database.delete("file")
+            self._database.delete("file", range(self.state["files"] or 0))
             self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
             self._compact(blocks, ids)
             self._database.write_state(state)

@@ -40,8 +40,7 @@ from metasearch.runs.signals import interrupted
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 1024
-"""Passages that are encoded, and then written, at a time."""
-_READ_AT_ONCE = 1024
+"""Passages that are read, or encoded and then written, at a time."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
     notes, languages, sample = Notes(), Counter[str](), Sample()
     parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
-    while some := list(islice(cut, _READ_AT_ONCE)):
+    while some := list(islice(cut, _AT_ONCE)):
         keys = passage_keys(some)
         parts.append(keys)
         lines += [passage.line for passage in some]
@@ -266,7 +265,7 @@ def new_passages(changed: Sequence[tuple[Source, frozenset[bytes]]], settings: S
     """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
     for source, keys in changed:
         left, cut = set(keys), passages(source, settings, Notes())
-        while left and (some := list(islice(cut, _READ_AT_ONCE))):
+        while left and (some := list(islice(cut, _AT_ONCE))):
             for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
                 if key in left:
                     left.remove(key)

@@ -72,13 +72,9 @@ class JsonRequest(Request):
             if b"\\ud" in content.lower():  # pydantic fails on half of a surrogate pair
                 json.dumps(value, ensure_ascii=False).encode("utf-8")
             return value
-        except UnicodeDecodeError as error:
-            problem = f"byte {error.start} is not UTF-8"
-        except UnicodeEncodeError as error:
-            problem = f"{error.object[error.start]!r} is half of a surrogate pair"
         except ValueError as error:
             problem = str(error).removeprefix("not JSON: ")
-        raise RequestError(400, "not_json", f"the body is not JSON: {problem}")
+            raise RequestError(400, "not_json", f"the body is not JSON: {problem}") from None
 
 
 class JsonRoute(APIRoute):
