@@ -99,11 +99,7 @@ def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
-        exception_handlers={
-            HTTPException: _answer_error,
-            RequestValidationError: _answer_invalid,
-            Exception: _answer_bug,
-        },
+        exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, Exception), _answer_error),
         responses={"default": {"model": schemas.ErrorAnswer, "description": "Error"}},
         # The guard checks the token before the body is read. This is for the OpenAPI document.
         dependencies=[Security(HTTPBearer(auto_error=False))] if token else [],
@@ -122,8 +118,7 @@ def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard
     for path, endpoint in (("/health", _health), ("/health/live", _live)):
         app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
     app.add_route("/metrics", _metrics, include_in_schema=False)
-    app.add_route("/", _page, include_in_schema=False)
-    app.add_route("/favicon.ico", _icon, include_in_schema=False)
+    app.routes.extend(Route(path, answer, methods=["GET"]) for path, answer in (("/", _PAGE), ("/favicon.ico", _ICON)))
     app.state.paths = {route.path for route in app.routes if isinstance(route, Route)}
     return Guard(app, hosts, token, OPEN_PATHS, app.state.paths, service.metrics)
 
@@ -153,20 +148,12 @@ def _hash(text: str) -> str:
 # The page is one file that loads nothing from other hosts and runs no script but its own, which the policy names.
 _STYLE, _SCRIPT = _read("page.css"), _read("page.js")
 _HTML = Template(_read("page.html")).substitute(style=_STYLE, script=_SCRIPT)
-_ICON_IMAGE = _read("icon.svg")
 _POLICY = (
     f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
-
-async def _page(request: Request) -> Response:
-    headers = {"content-security-policy": _POLICY, "cache-control": "no-cache"}
-    return Response(_HTML, headers=headers, media_type="text/html")
-
-
-async def _icon(request: Request) -> Response:
-    return Response(_ICON_IMAGE, media_type="image/svg+xml")
+_PAGE = Response(_HTML, 200, {"content-security-policy": _POLICY, "cache-control": "no-cache"}, "text/html")
+_ICON = Response(_read("icon.svg"), media_type="image/svg+xml")
 
 
 async def _health(request: Request, response: Response) -> schemas.Health:
@@ -187,10 +174,13 @@ async def _metrics(request: Request) -> Response:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """Answer a request that an endpoint or FastAPI itself refuses."""
+    """Answer a request that an endpoint or FastAPI itself refuses, or that meets a bug, which the guard logs."""
+    if isinstance(error, RequestValidationError):
+        return explain_invalid(error).response()
+    if not isinstance(error, HTTPException):
+        return explain_bug(error).response()
     if isinstance(error, RequestError):
         return error.response()
-    assert isinstance(error, HTTPException)
     code, message = "http", str(error.detail)
     if error.status_code == 404:
         code, message = "not_found", _explain_unknown_path(request)
@@ -198,15 +188,6 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         allowed = (error.headers or {}).get("Allow", "")
         code, message = "method_not_allowed", f"{request.url.path} does not take {request.method}; it takes {allowed}"
     return RequestError(error.status_code, code, message, headers=error.headers).response()
-
-
-async def _answer_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return explain_invalid(error).response()
-
-
-async def _answer_bug(request: Request, error: Exception) -> Response:
-    return explain_bug(error).response()  # the guard logs it
 
 
 def _explain_unknown_path(request: Request) -> str:
