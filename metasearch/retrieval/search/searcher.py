@@ -120,12 +120,12 @@ class Searcher:
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
-        if balance:
-            searched = dict.fromkeys(languages or self.languages)
-            each = self._near(vectors, wanted, [[tag] for tag in searched], expand, conditions)
-            ranked = [merged(found, wanted) for found in zip(*each, strict=True)]
-        else:
-            ranked = self._near(vectors, wanted, [languages], expand, conditions)[0]
+        if expand and isinstance(self.store, LocalStore):
+            expand_store(self.store)
+        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if balance else [languages]
+        near = self.store.search(vectors, wanted, groups, expand, conditions)
+        each = [list(zip(*found, strict=True)) for found in near]
+        ranked = [merged(found, wanted) for found in zip(*each, strict=True)] if balance else each[0]
         if hybrid:
             by_words = self._by_words(queries, wanted, languages, conditions)
             ranked = [fuse([near, worded], depth) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
@@ -146,19 +146,6 @@ class Searcher:
         assert self.reranker is not None
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
-
-    def _near(
-        self,
-        vectors: NDArray[np.float32],
-        top: int,
-        groups: Sequence[Collection[str]],
-        expand: bool,
-        where: Sequence[str],
-    ) -> list[list[tuple[Rows, Scores]]]:
-        """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
-        if expand and isinstance(self.store, LocalStore):
-            expand_store(self.store)
-        return [list(zip(*found, strict=True)) for found in self.store.search(vectors, top, groups, expand, where)]
 
     def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
         found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
