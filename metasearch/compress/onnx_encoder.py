@@ -4,7 +4,6 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -53,10 +52,6 @@ class Facts(FrozenConfig):
     difference: float
     versions: dict[str, str]
     results: tuple[dict[str, Any], ...] = ()
-
-    def text(self) -> str:
-        """Return the content of the file."""
-        return json.dumps(self.model_dump(), ensure_ascii=False, indent=1) + "\n"
 
 
 def is_exported(folder: Path) -> bool:

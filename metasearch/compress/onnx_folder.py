@@ -104,7 +104,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
 
 def write_facts(folder: Path, facts: Facts) -> None:
     """Write `metasearch.json`."""
-    (folder / FILE).write_text(facts.text(), encoding="utf-8")
+    (folder / FILE).write_text(json.dumps(facts.model_dump(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def _prompts(encoder: Encoder) -> dict[str, Any]:

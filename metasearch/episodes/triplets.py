@@ -231,8 +231,7 @@ class TripletSampler:
         if self.settings.negatives == "random" or self.embed is None:
             return self._random_negatives(question, variant, self.settings.n_neg, rng)
         if self.settings.negatives == "mined":
-            assert self.nearest is not None, "mined negatives need `nearest`"
-            return self._mined_negatives(self.nearest, question, positive, variant, rng)
+            return self._mined_negatives(question, positive, variant, rng)
         size = max(self.settings.negative_pool, self.settings.n_neg)
         pool = self._random_negatives(question, variant, size, rng)
         anchor = self.embed([question.text], "question")[0]
@@ -242,16 +241,12 @@ class TripletSampler:
         return [pool[i] for i in chosen]
 
     def _mined_negatives(
-        self,
-        nearest: NearestCandidates,
-        question: Question,
-        positive: Candidate,
-        variant: Variant,
-        rng: np.random.Generator,
+        self, question: Question, positive: Candidate, variant: Variant, rng: np.random.Generator
     ) -> list[Candidate]:
         """Draw negatives from the nearest ones that are far enough, and random ones for the rest where they are few."""
+        assert self.nearest is not None, "mined negatives need `nearest`"
         own, count = self._own(question, variant), self.settings.n_neg
-        near = nearest.near(question, positive, own, variant.candidates, self.settings.relative_margin)
+        near = self.nearest.near(question, positive, own, variant.candidates, self.settings.relative_margin)
         pool = near[: max(self.settings.negative_pool, count)]
         mined = [pool[i] for i in rng.permutation(len(pool))[:count]]
         if len(mined) < count:
