@@ -19,10 +19,9 @@ from metasearch.algorithms.losses.base import EmbeddedSet, fitting, losses_of
 from metasearch.algorithms.sets import Forward, Prepared, numbered, prepare, vectors_of
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss
-from metasearch.data.records import Example
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.errors import EncoderError
 
 
 @dataclass(frozen=True)
@@ -236,8 +235,6 @@ class TextLearner(Learner):
 
     links = (1,)
     second_order = False
-    learns_from: ClassVar[tuple[type[Example], str]]
-    """The examples' class, and their name in messages."""
 
     def readings(self, pairs: Sequence[Any]) -> dict[str, Reading]:
         """Return the texts to read, by name for `combine`: `student` is trained."""
@@ -278,11 +275,5 @@ class TextLearner(Learner):
         """Return the loss of pairs (examples of the meta-batch) from the encoder outputs."""
 
     def pairs(self, episodes: Sequence[Episode]) -> list[Any]:
-        """Return the examples in a meta-batch; `ConfigError` for a kind that the learner does not use."""
-        kind, called = self.learns_from
-        pairs = [example for episode in episodes for examples in episode.sets for example in examples.examples]
-        for example in pairs:
-            if not isinstance(example, kind):
-                name = type(self).__module__.rpartition(".")[2].replace("_", "-")
-                raise ConfigError(f"learner '{name}' needs {called}; the data holds a {type(example).__name__}")
-        return pairs
+        """Return the examples in a meta-batch, which are of the class's `data`."""
+        return [example for episode in episodes for examples in episode.sets for example in examples.examples]

@@ -86,7 +86,6 @@ class Distill(TextLearner):
     Options = DistillOptions
     options: DistillOptions
     data = ("parallel",)
-    learns_from = (Translation, "translations")
 
     def __init__(self, encoder: Encoder, loss: Loss, options: DistillOptions, targets: Targets | None = None) -> None:
         self.check_encoder(options, encoder)
@@ -157,16 +156,8 @@ class Distill(TextLearner):
         return [i for i in range(len(pairs)) if int((i + 1) * share) > int(i * share)]
 
     def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:
-        if self.targets is None:
-            raise ConfigError(
-                "learner 'distill' needs a frozen encoder to learn from; name it in the stage under `against`"
-            )
-        vectors = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
-        if vectors.shape[-1] != outputs.shape[-1]:
-            raise ConfigError(
-                f"the frozen encoder's vectors have {vectors.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
-            )
-        return vectors
+        assert self.targets is not None, "distillation needs targets"
+        return torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
 
 
 def contrast_of(options: DistillOptions) -> base.Loss | None:

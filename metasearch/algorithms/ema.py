@@ -57,7 +57,6 @@ class EMA(TextLearner):
 
     options: Options
     data = ("parallel",)
-    learns_from = (Translation, "translations")
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)

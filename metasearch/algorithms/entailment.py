@@ -30,7 +30,6 @@ class Entailment(TextLearner):
 
     options: Options
     data = ("entailment",)
-    learns_from = (EntailmentPair, "entailment pairs")
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)

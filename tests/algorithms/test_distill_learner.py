@@ -17,7 +17,6 @@ from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError
 
 EXACT = 1e-10
 VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
@@ -235,8 +234,3 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     assert found.total.dtype == torch.float32
     assert found.total.item() == pytest.approx(exact.total.item(), rel=2**-7)
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
-
-
-def test_targets_of_another_width_are_refused_with_both(encoder):
-    with pytest.raises(ConfigError, match=f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"):
-        made(encoder, Given(encoder, dimension=7)).outer_loss([episode(*PAIRS)])
