@@ -223,9 +223,8 @@ def _sets(
             languages = frozenset[str]().union(*(arrangement.languages for arrangement in arrangements))
             nearest = NearestCandidates(data, languages, embed)
         return TripletSampler(data, recipe.episodes, recipe.loss, embed, nearest)
-    if isinstance(data, SimilarityData):
-        return PairSampler(data, recipe.episodes)
-    raise ConfigError("translation tasks are for evaluation only and have no episodes")
+    assert isinstance(data, SimilarityData), "translation tasks are for evaluation only"
+    return PairSampler(data, recipe.episodes)
 
 
 def needs_vectors(recipe: Recipe) -> bool:
