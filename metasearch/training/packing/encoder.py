@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from queue import SimpleQueue
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -176,29 +175,22 @@ class Workers:
             return
         while len(self._networks) < count:
             self._networks.append(self._make())
-        # As many networks as threads, so no job ever waits for one.
-        free: SimpleQueue[Network] = SimpleQueue()
-        for network in self._networks[:count]:
-            free.put(network)
-
-        def run(job: Job) -> Result:
-            network = free.get()
-            try:
-                return work(network, job)
-            finally:
-                free.put(network)
-
         # Together they have as many threads of operations as the caller alone, whose own number is a setting of it.
-        threads = max(1, torch.get_num_threads() // count)
+        threads, own, networks = max(1, torch.get_num_threads() // count), local(), iter(self._networks)
+
+        def begin() -> None:
+            torch.set_num_threads(threads)
+            own.network = next(networks)
+
         waiting: deque[Future[Result]] = deque()
         # At its end the pool waits: a network that still runs must not be given to the next jobs.
-        with ThreadPoolExecutor(count, "metasearch-worker", torch.set_num_threads, (threads,)) as pool:
+        with ThreadPoolExecutor(count, "metasearch-worker", begin) as pool:
             try:
                 for job in jobs:
                     # One more than there are threads: none is idle, and few results wait for their turn.
                     if len(waiting) > count:
                         yield waiting.popleft().result()
-                    waiting.append(pool.submit(run, job))
+                    waiting.append(pool.submit(lambda job: work(own.network, job), job))
                 while waiting:
                     yield waiting.popleft().result()
             finally:
@@ -241,9 +233,7 @@ class PackedEncoder:
 
     def lay_out(self, groups: Sequence[Group]) -> "PackedBatch":
         """Lay out text groups, with roles, on one slice of the embedding matrix."""
-        most = None
-        if self._checkpointing == "gradcache":
-            most = most_tokens(self.encoder.device)
+        most = most_tokens(self.encoder.device) if self._checkpointing == "gradcache" else None
         return PackedBatch(self, *lay_out(self.encoder, self.plan, groups, most))
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
