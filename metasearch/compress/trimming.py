@@ -7,6 +7,7 @@ import copy
 import json
 import logging
 import unicodedata
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
@@ -166,15 +167,13 @@ def most_frequent(spec: Spec, names: set[str], counts: Mapping[str, int], always
         what = "special tokens and the characters of the texts"
         raise ConfigError(f"vocabulary {size}: {what} are {len(least):,} tokens; keep as many or more")
     ranked = sorted(names - least, key=lambda name: (-counts.get(name, 0), name))
+
+    def kept(count: int) -> set[str]:
+        return needed(spec, spelt | set(ranked[:count]), scripts=False)
+
     # A token may need others, such as the parts that BPE makes it of, so that their number is found by trying.
-    low, high = 0, len(ranked)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(needed(spec, spelt | set(ranked[:middle]), scripts=False)) <= size:
-            low = middle
-        else:
-            high = middle - 1
-    return needed(spec, spelt | set(ranked[:low]), scripts=False)
+    fitting = bisect_right(range(len(ranked) + 1), size, key=lambda count: len(kept(count)))
+    return kept(fitting - 1)
 
 
 # Reduce a tokenizer to some tokens, in the JSON of the `tokenizers` library, with no other change.

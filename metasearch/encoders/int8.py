@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModel
 from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
@@ -103,18 +103,14 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     stored = StoredConfig(stored=config)
     stored.save_pretrained(str(folder))
-    _compact(folder / "tokenizer.json")
+    tokenizer = folder / "tokenizer.json"
+    if tokenizer.is_file():  # without spaces, which are a third of it
+        content = json.loads(tokenizer.read_text(encoding="utf-8"))
+        tokenizer.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
     try:
         StoredModel.from_pretrained(str(folder), config=stored)
     except Exception as error:  # whatever a network raises that transformers cannot make from its configuration
         raise EncoderError(f"{encoder.name} cannot be stored in int8: {first_line(error)}") from error
-
-
-def _compact(tokenizer: Path) -> None:
-    """Remove spaces from a tokenizer file, if present; they are a third of it."""
-    if tokenizer.is_file():
-        content = json.loads(tokenizer.read_text(encoding="utf-8"))
-        tokenizer.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 class StoredConfig(LoadableConfig):
@@ -159,16 +155,12 @@ class StoredModel:
         # Its `from_pretrained` would do, but first compiles a thousand patterns of other models: half a second.
         with no_init_weights():
             model = AutoModel.from_config(config.transformer, **how)
-        _fill(model, unpacked(path), path)
+        try:
+            model.load_state_dict(unpacked(path), assign=True)  # without a copy of every weight
+        except RuntimeError as error:
+            why = " ".join(str(error).split())
+            raise EncoderError(f"{path}: weights do not fit the configuration: {why}") from error
         return model.to(dtype if isinstance(dtype, torch.dtype) else torch.float32).eval()
-
-
-def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Set all weights of a model; `EncoderError` unless names and shapes are the model's own."""
-    try:
-        model.load_state_dict(weights, assign=True)  # without a copy of every weight
-    except RuntimeError as error:
-        raise EncoderError(f"{path}: weights do not fit the configuration: {' '.join(str(error).split())}") from error
 
 
 def round_along(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
