@@ -111,7 +111,6 @@ class Model:
         self._maml.module = update(self._maml.module, 1.0, moved)
 
     def _rates(self, gradient: Gradient, loss: Tensor) -> Sequence[float | Tensor]:
-        """Return each weight's rate for this step."""
         if isinstance(self._lr, float):
             return [self._lr] * len(gradient)
         if not isinstance(self._lr, Fall):

@@ -123,7 +123,6 @@ def _beginnings(old: PreTrainedTokenizerBase, spec: Spec, inputs: Sequence[str],
 
 
 def _counts(old: PreTrainedTokenizerBase, tokens: Tokens) -> dict[str, int]:
-    """Return how often each token is in texts."""
     counts = Counter(number for row in tokens for number in row)
     return dict(zip(old.convert_ids_to_tokens(list(counts)), counts.values(), strict=True))
 

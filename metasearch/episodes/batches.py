@@ -97,7 +97,6 @@ class Batches:
         return np.flatnonzero(seen)
 
     def _cut(self, epoch: int) -> list[Order]:
-        """Return an epoch's batches."""
         rng = stream(self.seed, self.name, "epoch", epoch)
         order = rng.permutation(np.concatenate([self._share(part, epoch) for part in range(len(self._members))]))
         return cut(order, self.lengths[order], self.size, self.bucket, rng)
