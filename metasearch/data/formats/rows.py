@@ -22,12 +22,11 @@ from typing import Any
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import (
-    NOT_READ,
     bare_lines,
     column_names,
-    not_read_error,
     parse_json,
     read_json,
+    require_readable,
     suffix_of,
     table_rows,
     with_line_feeds,
@@ -152,11 +151,10 @@ def _shards(folder: Path) -> list[Path]:
     if {"dataset_dict.json", STATE} & set(names):
         return []
     shards = [name for name in names if suffix_of(Path(name)) in _SUFFIXES]
-    for path in map(Path, names):
-        if path.suffix in NOT_READ and suffix_of(path.with_suffix("")) in _SUFFIXES:
-            raise not_read_error(folder / path)
     if not shards and os.path.isdir(folder / "data"):
         return _shards(folder / "data")
+    for name in shards:
+        require_readable(folder / name)
     tables = sorted({SHARD.sub("", name) for name in shards})
     if len(tables) > 1:
         raise DataError(f"{folder}: has several tables; name one of them: {', '.join(shards)}")

@@ -29,18 +29,20 @@ csv.field_size_limit(LONGEST_ROW)
 
 
 def unpacked(name: str) -> str:
-    """Return a file's name without `.gz`: `pairs.tsv` for `pairs.tsv.gz`."""
-    return name.removesuffix(PACKED)
+    """Return a file's name without the suffix of its compression: `pairs.tsv` for `pairs.tsv.gz`."""
+    stem, dot, suffix = name.rpartition(".")
+    return stem if dot + suffix in (PACKED, *NOT_READ) else name
 
 
 def suffix_of(path: Path) -> str:
-    """Return what a file's name ends in, without `.gz`: `.csv` for `pairs.csv.gz`."""
+    """Return what a file's name ends in, without its compression: `.csv` for `pairs.csv.gz`."""
     return Path(unpacked(path.name)).suffix.lower()
 
 
-def not_read_error(path: Path) -> DataError:
-    """Return the error for a file with a suffix of `NOT_READ`."""
-    return DataError(f"{path}: {path.suffix} files cannot be read; decompress it, or compress it with gzip")
+def require_readable(path: Path) -> None:
+    """Raise `DataError` for a file in a compression that cannot be read."""
+    if path.suffix in NOT_READ:
+        raise DataError(f"{path}: {path.suffix} files cannot be read; decompress it, or compress it with gzip")
 
 
 @contextmanager
@@ -49,6 +51,7 @@ def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
 
     `DataError` if it cannot be read, or is a damaged packed file; the message says what was `reached` before.
     """
+    require_readable(path)
     try:
         require_file(path)
         # A buffered reader splits lines faster than the gzip file itself.

@@ -22,7 +22,7 @@ from metasearch.config.distillation import DEFAULT_PIVOT, CorpusSettings
 from metasearch.config.languages import is_listed, parse_name
 from metasearch.data.formats.blank import blank, normalise
 from metasearch.data.formats.rows import SHARD, STATE, missing_column, read_rows
-from metasearch.data.formats.text_files import NOT_READ, PACKED, byte_lines, not_read_error, unpacked
+from metasearch.data.formats.text_files import PACKED, byte_lines, require_readable, unpacked
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
@@ -30,7 +30,6 @@ from metasearch.io import near
 _SPLITS = ("train", "dev", "validation", "test")
 _NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
 _TABLES = ("parquet", "jsonl", "csv")
-_MOSES = re.compile(r"(?P<pair>.+?)\.(?P<side>[^.]+?)(?:\.gz)?")
 
 EXPECTED = (
     "expected names such as en-de.tsv, TED2020-en-de-train.tsv.gz, en-de.parquet, or WikiMatrix.de-en.de and "
@@ -84,8 +83,7 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part 
     """
     stem, _, kind = unpacked(path.name).rpartition(".")
     # Absolute, since a bare file name has a parent without a name.
-    folder, table, split, sides = path.absolute().parent, kind in _TABLES, "train", False
-    side = ""
+    folder, table, split, side = path.absolute().parent, kind in _TABLES, "train", ""
     if is_saved_table(path):
         stem, table = path.name, True
     if table or kind == "tsv":
@@ -94,15 +92,13 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part 
             split, stem, folder = stem, folder.name, folder.parent
         elif match := _NAME.fullmatch(stem):
             stem, split = match["pair"], match["split"] or "train"
-    elif match := _MOSES.fullmatch(path.name):
-        stem, side, sides = match["pair"], match["side"], True
     else:
-        return None
+        side = kind
     pair = _read_pair(stem, side, pivot, path)
     if pair is None:
         return None
     paths: tuple[Path, ...] = (path,)
-    if sides:
+    if side:
         paths = tuple(path.with_name(f"{stem}.{code}") for code in pair.written)
     first = pair.languages[0] == pivot or pair.languages[1] != pivot
     step = 1 if first else -1
@@ -176,14 +172,12 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
             place, corpus = fetch(path.as_posix()), path.parts[1]
         for below in _walk(place):
             part = recognise(below, settings.pivot, corpus)
-            if part is None:
-                _require_no_text(below, settings, named=below == place)
+            if part is None and below == place:
+                raise DataError(f"{place}: not named as parallel text; {EXPECTED}")
             if part is None or (below != place and part.split != "train"):
                 ignored.append(str(below))
                 continue
-            if len(part.paths) == 2 and _is_wanted(part, settings):
-                part = replace(part, paths=_sides(below, part.paths))
-            parts.append(part)
+            parts.append(_complete(part, below) if _is_wanted(part, settings) else part)
     if not parts:
         where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
@@ -205,20 +199,14 @@ def _is_wanted(part: Part, settings: CorpusSettings) -> bool:
     return (not corpora or part.corpus in corpora) and (not languages or part.language in languages)
 
 
-def _require_no_text(path: Path, settings: CorpusSettings, named: bool) -> None:
-    """Raise `DataError` for an unknown name if the user `named` the file, or if it is text in an unread compression."""
-    if path.suffix in NOT_READ:
-        part = recognise(path.with_suffix(""), settings.pivot)
-        if part and part.split == "train" and _is_wanted(part, settings):
-            raise not_read_error(path)
-    if named:
-        raise DataError(f"{path}: not named as parallel text; {EXPECTED}")
+def _complete(part: Part, path: Path) -> Part:
+    """Return a part with the two files of a Moses pair, packed or not, of which `path` is one.
 
-
-def _sides(path: Path, names: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the two files of a Moses pair, packed or not, of which `path` is one; `DataError` if one is missing."""
+    `DataError` if one is missing, or in a compression that cannot be read.
+    """
+    require_readable(path)
     found = []
-    for name in names:
+    for name in part.paths if len(part.paths) == 2 else ():
         forms = [name.with_name(f"{name.name}{suffix}") for suffix in ("", PACKED)]
         if unpacked(path.name) == name.name:
             forms = [path]
@@ -226,7 +214,7 @@ def _sides(path: Path, names: Sequence[Path]) -> tuple[Path, ...]:
             expected = " or ".join(form.name for form in forms)
             raise DataError(f"{path}: its other side is missing; expected {expected} beside it")
         found.append(next(form for form in forms if form.exists()))
-    return tuple(found)
+    return replace(part, paths=tuple(found)) if found else part
 
 
 def choose(parts: list[Part], key: str, values: Sequence[str]) -> list[Part]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metasearch.data.documents.read import sources
+from metasearch.data.documents.read import read, sources
 from metasearch.errors import DataError
 
 
@@ -42,10 +42,17 @@ def test_a_document_that_is_reached_twice_is_taken_once(folder):
 
 
 def test_what_is_left_out_of_a_folder_is_counted_in_one_line(folder, caplog):
-    put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.png", "y.PNG", "z.doc", "LICENSE", "c.txt.zst")
+    put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.png", "y.PNG", "z.doc", "LICENSE")
     assert [source.file for source in sources([folder])] == ["docs/a.txt"]
-    expected = "1 .doc, 2 .png, 1 .zst, 2 hidden, 1 no suffix"
+    expected = "1 .doc, 2 .png, 2 hidden, 1 no suffix"
     assert warnings(caplog) == [f"skipped, no document format: {expected}"]
+
+
+def test_a_document_in_a_compression_that_is_not_read_is_named(folder, caplog):
+    put(folder, "a.txt", "c.txt.zst")
+    assert {passage.file for passage in read([folder])} == {"docs/a.txt"}
+    expected = "docs/c.txt.zst: .zst files cannot be read; decompress it, or compress it with gzip"
+    assert warnings(caplog) == [f"document skipped: {expected}"]
 
 
 def test_an_empty_file_and_a_named_pipe_are_named_and_left_out(folder, caplog):
