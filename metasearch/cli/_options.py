@@ -15,13 +15,11 @@ from pydantic.fields import FieldInfo
 from metasearch.config import library, registry, yaml
 from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
-from metasearch.config.recipe import ROLE_NAMES, Role, public_name
+from metasearch.config.recipe import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode
 from metasearch.errors import ConfigError, MetasearchError, nearest
-
-ROLES = get_args(Role)
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Settings)
@@ -49,16 +47,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # as above
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(f"'{value}': {error}", param, ctx)
-
-
-def _parse_prompt(value: str) -> tuple[str, str]:
-    role, equals, text = value.partition("=")
-    if not equals:
-        raise ValueError('expected ROLE=TEXT, such as "document=passage: "')
-    role = ROLE_NAMES.get(role, role)
-    if role not in ROLES:
-        raise ValueError(f"no role '{role}'.{nearest(role, ROLE_NAMES)}")
-    return role, text
 
 
 def _parse_layers(value: str) -> int | tuple[int, ...]:
@@ -242,7 +230,7 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if get_origin(annotation) is tuple:
         (item, _) = get_args(annotation)
         return {"multiple": True, **({"type": Choice(get_args(item))} if get_origin(item) is Literal else {})}
-    return {"type": Parsed("prompt", _parse_prompt), "multiple": True, "callback": _by_role}  # a prompt for each role
+    return {"multiple": True, "callback": _parse_prompts}
 
 
 def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[type-arg]  # as above
@@ -263,12 +251,19 @@ def listed(flag: str, written: str | None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the prompt for each role; a usage error if a role has two."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        given = ", ".join(public_name(role) for role, _ in pairs)
-        raise click.BadParameter(f"a role has one prompt; {given} were given", ctx, param)
+def _parse_prompts(ctx: click.Context, param: click.Parameter, written: Sequence[str]) -> dict[str, str]:
+    """Return the prompt for each role from `ROLE=TEXT`; a usage error for another form, and if a role has two."""
+    found: dict[str, str] = {}
+    for each in written:
+        name, equals, text = each.partition("=")
+        role = ROLE_NAMES.get(name, name)
+        if not equals:
+            raise click.BadParameter(f"'{each}': expected ROLE=TEXT, such as \"document=passage: \"", ctx, param)
+        if role not in ROLE_NAMES.values():
+            raise click.BadParameter(f"'{each}': no role '{name}'.{nearest(name, ROLE_NAMES)}", ctx, param)
+        if role in found:
+            raise click.BadParameter(f"'{each}': the role has the prompt '{found[role]}'", ctx, param)
+        found[role] = text
     return found
 
 

@@ -1,6 +1,5 @@
 """`metasearch crossval`: learners × modes × folds × seeds as one study."""
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,21 +85,17 @@ def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
     from metasearch.pipelines.study.runner import listed_cells
 
     cells = listed_cells(config, folder)
-    if as_json:
-        rows = [{"name": cell.name, "kind": cell.config.kind, "done": done} for cell, done in cells]
-        click.echo(json.dumps({"cells": rows}))
-        return
+    rows = [{"name": cell.name, "kind": cell.config.kind, "done": done} for cell, done in cells]
     width = max(len(cell.name) for cell, _ in cells)
-    for cell, done in cells:
-        click.echo(f"{cell.name.ljust(width)}  {cell.config.kind:5}  {'done' if done else 'to do'}")
-    click.echo(f"{sum(not done for _, done in cells)} of {len(cells)} runs to do")
+    lines = [f"{cell.name.ljust(width)}  {cell.config.kind:5}  {'done' if done else 'to do'}" for cell, done in cells]
+    lines.append(f"{sum(not done for _, done in cells)} of {len(cells)} runs to do")
+    _settings.print_result(as_json, {"cells": rows}, "\n".join(lines))
 
 
 def run(
     config: Any, folder: Path, jobs: int | None, place: LauncherConfig | None, as_json: bool, trust_remote_code: bool
 ) -> None:
     """Run the remaining jobs of a new or existing study; print its table."""
-    from metasearch.cli._settings import show
     from metasearch.pipelines.run import RunResult
     from metasearch.pipelines.study import runner
 
@@ -111,9 +106,8 @@ def run(
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
         raise
-    show(
-        RunResult(folder, runner.means(study) if as_json else [], report.read_text(encoding="utf-8")), as_json, "study"
-    )
+    rows = runner.means(study) if as_json else []
+    _settings.show(RunResult(folder, rows, report.read_text(encoding="utf-8")), as_json, "study")
 
 
 def configure(

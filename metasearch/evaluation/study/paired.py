@@ -35,6 +35,7 @@ class Sample:
         clusters: article of each distinct question, from 0, `(U,)`; the question itself if articles cannot be drawn.
         one_article: whether all questions are of one article, which cannot be resampled.
         statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
+        observed: the measure per cell on the original questions, `(C,)`.
         source: path of a run that was sampled, for errors.
     """
 
@@ -43,12 +44,8 @@ class Sample:
     clusters: NDArray[np.int64]
     one_article: bool
     statistic: Callable[[Array], Array]
+    observed: Array
     source: str
-
-    def observed(self) -> Array:
-        """Return the measure per cell on the original questions, `(C,)`."""
-        values: Array = self.statistic(np.ones((1, len(self.clusters))))[0]
-        return values
 
 
 def sample(runs: Runs, selection: ScoreSelection) -> Sample:
@@ -77,7 +74,8 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
     values = [[[own.columns[name, *cell] for name in names] for own in results] for cell in cells]
     statistic = _correlation(measure, rows, values) if correlated else _mean(rows, values, len(units))
-    made = Sample(cells, ids, *_clusters(units, results[0].articles), statistic, str(first.run.path))
+    observed: Array = statistic(np.ones((1, len(units))))[0]
+    made = Sample(cells, ids, *_clusters(units, results[0].articles), statistic, observed, str(first.run.path))
     _require_reported(runs, made, selection)
     return made
 
@@ -118,7 +116,7 @@ def _correlation(measure: str, rows: Rows, values: Values) -> Callable[[Array], 
 def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> None:
     """Raise `DataError` unless per-query results give the reported scores."""
     reported = [run.values(*selection) for run in runs]
-    for (_, language, inside), value in zip(made.cells, made.observed(), strict=True):
+    for (_, language, inside), value in zip(made.cells, made.observed, strict=True):
         score = np.mean([values.get((language, inside), np.nan) for values in reported])
         # Not `>=`: a score that is missing is NaN, and must be refused, too.
         if not abs(value - score) < _TOLERANCE:
@@ -221,7 +219,7 @@ def figures(
             for group, each in samples.items():
                 blocks[group].append(_by_language(each.statistic(weights), each, languages))
         for group, each in samples.items():
-            observed = _by_language(each.observed()[None], each, languages)[0]
+            observed = _by_language(each.observed[None], each, languages)[0]
             articles = int(first.clusters.max()) + 1
             made[group] = Figure(observed, np.concatenate(blocks[group]), articles, first.one_article)
     return made
