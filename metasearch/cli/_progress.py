@@ -72,12 +72,8 @@ class ProgressBar(Callback):
         """Show how many texts are encoded."""
         self._show(f"{self.label}: {what}", done, total, "texts")
 
-    def on_read(self, done: int, total: int) -> None:
-        """Show how many documents are read."""
-        self._show(f"{self.label}: read", done, total, "documents")
-
-    def on_prepare(self, what: str, done: int, total: int) -> None:
-        """Show the progress of a corpus preparation; a total of 0 is unknown."""
+    def on_count(self, what: str, done: int, total: int) -> None:
+        """Show the progress of other work; a total of 0 is unknown."""
         self._show(self.label, done, total, what)
 
     def _show(self, label: str, done: int, total: int, unit: str, note: str = "") -> None:

@@ -59,5 +59,5 @@ def command(
     scorer = load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
     candidates = augment.find_candidates(loaded, known, excluded, top_k)
     with ProgressBar("augment") as bar:
-        scores = augment.augment(candidates, scorer, output, batch_size, partial(bar.on_prepare, "pairs scored"))
+        scores = augment.augment(candidates, scorer, output, batch_size, partial(bar.on_count, "pairs scored"))
     click.echo(f"{candidates.describe(scores)}\npairs: {output}")

@@ -20,17 +20,13 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @_options.command("crossval")
 @_options.settings(StudyConfig, first=("task", "name"), task="demo")
 @click.option(
-    "--learner",
-    metavar="NAMES",
-    shell_complete=_options.complete("learners"),
+    "--learner", metavar="NAMES", shell_complete=_options.complete("learners"),
     help=f"Learners, each alone or as NAME:MODE; by default all of {LEARNERS} that fit a mode; also neutral.",
-)
+)  # fmt: skip
 @click.option(
-    "--recipe",
-    metavar="NAMES",
-    shell_complete=_options.complete("recipe"),
+    "--recipe", metavar="NAMES", shell_complete=_options.complete("recipe"),
     help="Further arms by recipe, each alone or as NAME:MODE.",
-)
+)  # fmt: skip
 @click.option(
     "--mode", "--modes", metavar="NAMES", shell_complete=_options.complete("mode"),
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",

@@ -25,13 +25,9 @@ from metasearch.errors import quoted
     help="Drop texts that are in this test set; repeatable.",
 )  # fmt: skip
 @click.option(
-    "--jobs",
-    "processes",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
+    "--jobs", "processes", type=click.IntRange(min=1), default=1, show_default=True,
     help="Processes; each cleans a file at a time.",
-)
+)  # fmt: skip
 @_options.options_group(_options.data, _options.include, _options.as_json("the counts"))
 def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json: bool, **asked: Any) -> None:
     """Clean translations in CORPUS (files and folders) and write PREPARED, for `distill --corpus`.

@@ -182,7 +182,7 @@ def prepare_corpus(
         require_room(new, 2 * size, "the texts, twice while duplicates are found,")
         work = new / "work"
         work.mkdir()
-        reports = _clean_parts(cleaner, parts, work, processes, partial(callback.on_prepare, "lines read", total=0))
+        reports = _clean_parts(cleaner, parts, work, processes, partial(callback.on_count, "lines read", total=0))
         sha256 = write_table(new, _distinct_pairs(work, parts, reports, callback))
         shutil.rmtree(work)
         for part, report in zip(parts, reports, strict=True):
@@ -228,7 +228,7 @@ def _distinct_pairs(work: Path, parts: Sequence[Part], reports: Sequence[Report]
             for i in np.flatnonzero(~stays).tolist():
                 report.drop("duplicate", f"{part.path}:{lines[i]}")
             done += len(batch)
-            callback.on_prepare("pairs written", done, len(first))
+            callback.on_count("pairs written", done, len(first))
             own = batch.filter(arrow.array(stays))
             labels = [arrow.repeat(text, len(own)) for text in (part.pivot, part.language, part.corpus)]
             yield arrow.record_batch([own.column("source"), own.column("target"), *labels], list(COLUMNS))

@@ -23,11 +23,8 @@ class Callback:
     def on_encode(self, what: str, done: int, total: int) -> None:
         """Called after each encoded batch; `what` is its purpose."""
 
-    def on_read(self, done: int, total: int) -> None:
-        """Called after each document is read for an index."""
-
-    def on_prepare(self, what: str, done: int, total: int) -> None:
-        """Called during a corpus preparation; `what` is counted, and a total of 0 is unknown."""
+    def on_count(self, what: str, done: int, total: int) -> None:
+        """Called during other work; `what` is counted, such as `documents read`, and a total of 0 is unknown."""
 
 
 SILENT = Callback()

@@ -140,7 +140,7 @@ class Heard(Callback):
     def __init__(self):
         self.read = []
 
-    def on_prepare(self, what, done, total):
+    def on_count(self, what, done, total):
         if what == "lines read":
             self.read.append(done)
 

@@ -202,7 +202,7 @@ def plan(
         except DataError as error:
             _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
-        callback.on_read(number, len(documents))
+        callback.on_count("documents read", number, len(documents))
     for path, message in unreadable.items():
         _skip(found, store, hidden[path], message)
     if strict:
