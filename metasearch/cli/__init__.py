@@ -114,15 +114,13 @@ class _Echo(logging.Handler):
                 click.echo(f"metasearch: {said}", err=True)
 
 
-class Commands(click.Group):
+class _Commands(click.Group):
     """A group whose commands are imported when they are run; its help lists them by section."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         return sorted(_SUMMARIES)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command by name."""
         if name not in _SUMMARIES:
             return None
         found = vars(import_module(f"metasearch.cli.{_SHARED.get(name, name)}"))
@@ -130,7 +128,6 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands below their headings."""
         width = max(map(len, _SUMMARIES))
         for heading, commands in SECTIONS.items():
             with formatter.section(heading):
@@ -163,7 +160,6 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **keys: Any) -> Any:
-        """Run the command line."""
         global _stderr
         # Of several processes the first one shows what happens; any of them may have an error of its own.
         if own_rank().number and "--debug" not in sys.argv:
@@ -225,7 +221,7 @@ def _failure(error: BaseException, command: str) -> click.ClickException:
     return _Failure(str(error), error.exit_code)
 
 
-@click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("metasearch", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metasearch")
 def main() -> None:
     """Teach multilingual sentence encoders to search across languages from a few labels.

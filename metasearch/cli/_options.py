@@ -29,7 +29,6 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older ve
     """A choice among names whose error suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the chosen name."""
         if value not in self.choices:
             self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
@@ -42,7 +41,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # as above
         self.name, self._parse = name, parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the parsed value."""
         try:
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
@@ -211,7 +209,6 @@ _TYPES: dict[Any, dict[str, Any]] = {
 
 
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
-    """Return the `click.option` arguments for a setting's type."""
     if flag.comma:
         return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
     if NoneType in get_args(annotation):
@@ -234,7 +231,6 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
 
 
 def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[type-arg]  # as above
-    """Return the number type within the bounds in pydantic metadata."""
     bounds = {name: getattr(each, name) for each in metadata for name in ("gt", "ge", "le") if hasattr(each, name)}
     if not bounds:
         return click.INT if kind is int else click.FLOAT

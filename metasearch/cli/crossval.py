@@ -77,7 +77,6 @@ def command(
 
 
 def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
-    """Print the jobs of a study and their state."""
     from metasearch.pipelines.study.runner import listed_cells
 
     cells = listed_cells(config, folder)

@@ -26,9 +26,6 @@ RETRIEVAL_POOLS: tuple[RetrievalPool, ...] = get_args(RetrievalPool)[:-1]
 """Pools of a retrieval task that need no further model, the main one first."""
 
 
-_DEEPEST = 10**9
-
-
 @dataclass(frozen=True, order=True)
 class Measure:
     """A metric by name and, for rankings, its cut-off `k`: how deep it looks, None for the whole ranking."""
@@ -39,12 +36,10 @@ class Measure:
     @classmethod
     def parse(cls, text: str, kind: str) -> Self:
         """Read `map@20` for a retrieval task, `pearson` for a similarity task or `accuracy` for a translation task."""
-        match = re.fullmatch(r"([^@]+)(?:@([1-9][0-9]*))?", text)
+        match = re.fullmatch(r"([^@]+)(?:@([1-9][0-9]{0,8}))?", text)
         if match is None or match[1] not in registry.names("metrics") or _metric(match[1]).kind != kind:
             raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, _choices(text, kind))}")
         name, k = match[1], int(match[2]) if match[2] else None
-        if k is not None and k > _DEEPEST:
-            raise ConfigError(f"measure '{text}': a cut-off is at most {_DEEPEST:,}")
         if k is not None and _metric(name).cutoff == "none":
             raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{name}'")
         if k is None and _metric(name).cutoff == "required":
@@ -65,7 +60,7 @@ def _metric(name: str) -> Any:
 
 def _choices(text: str, kind: str) -> Iterator[str]:
     """Yield all measures for a kind of task, with the cut-off that a wrong measure suggests."""
-    digits = re.search(r"[1-9][0-9]*$", text)
+    digits = re.search(r"[1-9][0-9]{0,8}$", text)
     for name in registry.names("metrics"):
         metric = _metric(name)
         if metric.kind == kind and metric.cutoff != "required":

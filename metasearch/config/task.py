@@ -86,8 +86,7 @@ class Folds(FrozenConfig):
     seed: int = 0
 
 
-def _once(values: Sequence[str], *at: str) -> None:
-    """Raise `Contradiction` where a value is duplicated."""
+def _require_distinct(values: Sequence[str], *at: str) -> None:
     for i, value in enumerate(values):
         if value in values[:i]:
             raise Contradiction(f"'{value}' is duplicated", *at)
@@ -143,7 +142,7 @@ class Task(FrozenConfig):
         self._check_kind()
         self._check_languages()
         for key in ("languages", "pairs", "measures"):
-            _once(getattr(self, key), key)
+            _require_distinct(getattr(self, key), key)
         self._check_translate()
         patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
@@ -182,7 +181,7 @@ class Task(FrozenConfig):
             unknown = [code for code in codes if code not in self.languages]
             if unknown:
                 raise Contradiction(f"{', '.join(unknown)} is not a language of the task", "groups", name)
-            _once(codes, "groups", name)
+            _require_distinct(codes, "groups", name)
 
     def _check_translate(self) -> None:
         if self.translate is None:

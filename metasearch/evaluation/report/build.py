@@ -73,7 +73,6 @@ def build(
 
 
 def _sections(inputs: Inputs) -> Iterator[Section]:
-    """Yield all report sections in order, without empty ones."""
     modules = (registry.load("sections", name) for name in registry.names("sections"))
     for module in sorted(modules, key=attrgetter("ORDER")):
         if section := module.section(inputs):
@@ -124,7 +123,6 @@ def files(report: Report) -> dict[str, str]:
 
 
 def _markdown(report: Report) -> str:
-    """Return a report's text and tables."""
     parts = [f"# {formats.plain(report.title)}", *map(formats.plain, report.intro)]
     parts.append("\n".join(f"- {formats.plain(name)}: {formats.plain(value)}" for name, value in report.facts))
     for section in report.sections:

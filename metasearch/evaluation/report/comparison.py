@@ -72,12 +72,10 @@ def percent(level: float) -> str:
 
 
 def _sources(comparison: Comparison) -> str:
-    """Return what the main intervals are over."""
     return " or ".join(dict.fromkeys(_SOURCES[each.training.over] for each in comparison.arms if each.training))
 
 
 def _over(comparison: Comparison) -> str:
-    """Return the data that a figure is averaged over."""
     folds = {each.folds for each in comparison.arms}
     own = min(folds)
     over = "the folds that both have" if len(folds) > 1 else f"fold{'s' * (len(own) > 1)} {', '.join(map(str, own))}"
@@ -234,7 +232,6 @@ def _ranking(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
 
 
 def _limits(study: Study) -> list[str]:
-    """Say what the study does not show."""
     sentences = []
     if len(study.folds) == 1:
         sentences.append("There is one fold: variation between folds is not known.")

@@ -67,7 +67,6 @@ def run_table(study: Study) -> Table | None:
 
 
 def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return a value from all runs that have it."""
     return [tree[name] for tree in trees if tree.get(name) is not None]
 
 
