@@ -21,7 +21,7 @@ from metasearch.evaluation.statistics import bootstrap
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import Cell, QueryResults, load
+from metasearch.runs.per_query_results import Cell, QueryResults, load, query_results_path
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ def figures(folder: Path, label: str, resamples: int, tests: Mapping[str, Test] 
     """Return the scores of an encoder on each test."""
     files, by_test = RunFolder(folder), {}
     for name, test in tests.items():
-        kept, facts = load(files.queries(test.task, label, "test"))
+        kept, facts = load(query_results_path(files.path, test.task, label, "test"))
         by_test[name] = figure(kept, test, str(facts["data"]), resamples)
     return by_test
 

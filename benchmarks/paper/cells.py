@@ -25,7 +25,7 @@ from metasearch.evaluation.study.bias import measure_bias
 from metasearch.evaluation.study.read import STUDY_FILE, read_study
 from metasearch.evaluation.study.study import Scored, Study
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import Cell, QueryResults
+from metasearch.runs.per_query_results import Cell, QueryResults, query_results_path
 
 DIGITS = 10_000
 ENCODER = "e5"
@@ -151,7 +151,7 @@ def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
         facts = {key: row[key] for key in _FACTS} | {"fold_seed": None, "split": "test"}
         stamp = {"data": row["data"], "versions": row["versions"]}
         results = _evaluation(row, benchmark)
-        results.questions.save(files.queries(row["task"], row["learner"], "test"), facts | stamp)
+        results.questions.save(query_results_path(files.path, row["task"], row["learner"], "test"), facts | stamp)
         files.add_results({**facts, **each, **stamp} for each in results.rows())
     files.finish(f"# {first['learner']}\n", first["facts"])
 

@@ -18,7 +18,7 @@ from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums
+from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
 _TITLES = {
@@ -88,7 +88,7 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 
 def _files(files: RunFolder) -> str:
     """Return the number of scores of a run whose files are there and unchanged."""
-    files.require_unchanged()
+    require_unchanged(files.path)
     for name in (SUMS, *read_checksums(files.path / SUMS)) if files.finished else ():
         if not (files.path / name).is_file():
             raise RunFolderError(f"{files.path / name} is missing, though the run is finished")

@@ -2,8 +2,7 @@
 
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -111,45 +110,26 @@ _RANKED = {
 """Figures of retrieval tasks → their description."""
 
 
-@dataclass(frozen=True)
-class NeutraliseResult:
-    """Effect of `neutralise_encoder`.
-
-    `facts` is JSON: `directions`, `texts` (language → texts in the estimate), `results` (rows of scores, whose
-    `learner` is `before` or `after`), and the figures of retrieval tasks, `bias` and `rank_correlation`, by task.
-    """
-
-    facts: dict[str, Any]
-
-    def report(self) -> str:
-        """Return it in Markdown."""
-        texts = ", ".join(f"{language} {count}" for language, count in self.facts["texts"].items())
-        rows = [["directions removed", str(self.facts["directions"])], ["texts in the estimate", texts]]
-        parts = [markdown(["projection", ""], rows, left=2)]
-        for task in dict.fromkeys(row["task"] for row in self.facts["results"]):
-            own = [row for row in self.facts["results"] if row["task"] == task]
-            parts += [f"{task}:", by_language(own, own[0]["split"])]
-            for key, description in _RANKED.items():
-                if found := self.facts[key].get(task):
-                    parts.append(f"{description}: {percent(found[BEFORE])} → {percent(found[AFTER])}")
-        return "\n\n".join(parts) + "\n"
-
-
 def neutralise_encoder(
     encoder: Encoder,
     texts: Tagged,
     settings: NeutralSettings,
     folder: Path,
-    tasks: Sequence[tuple[Benchmark, str]] = (),
+    tasks: Sequence[Benchmark] = (),
     callback: Callback = SILENT,
-) -> NeutraliseResult:
-    """Write an encoder without language bias, which changes in place, to a new folder; score it before and after."""
+) -> dict[str, Any]:
+    """Write an encoder without language bias, which changes in place, to a new folder.
+
+    Returns the effect as JSON: `directions`, `texts` (language → texts in the estimate), `results` (rows of scores on
+    the test part of `tasks`, whose `learner` is `before` or `after`), and the figures of retrieval tasks, `bias` and
+    `rank_correlation`, by task.
+    """
     claim(folder)
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
     check(counts, settings.rank, encoder.dimension())
-    for benchmark, part in tasks:
-        if outside := sorted(benchmark.part(part).languages - set(counts)):
+    for benchmark in tasks:
+        if outside := sorted(benchmark.split.test.languages - set(counts)):
             log.warning(
                 "%s: not in the estimate: %s; such languages profit less", benchmark.task.task, ", ".join(outside)
             )
@@ -164,25 +144,38 @@ def neutralise_encoder(
         for task, pair in pairs.items()
         if not isnan(pair[BEFORE].correlation)  # without translated questions
     }
-    facts = {"directions": len(neutral.directions), "texts": counts, "bias": bias, "rank_correlation": correlation}
-    done = NeutraliseResult({**facts, "results": [*rows, *more]})
+    effect = {"directions": len(neutral.directions), "texts": counts, "bias": bias, "rank_correlation": correlation}
+    effect["results"] = [*rows, *more]
     said = {"directions removed": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
-    card = neutral_card(encoder, said, counts, [*rows, *more], [each for each, _ in tasks], done.report())
+    card = neutral_card(encoder, said, counts, [*rows, *more], tasks, describe_effect(effect))
     with whole(folder) as partial:
         encoder.write(partial)
         atomic_write(partial / CARD, card)
-        atomic_write(partial / "neutral.json", json.dumps(done.facts, ensure_ascii=False, indent=1))
-    return done
+        atomic_write(partial / "neutral.json", json.dumps(effect, ensure_ascii=False, indent=1))
+    return effect
+
+
+def describe_effect(effect: Mapping[str, Any]) -> str:
+    """Return what `neutralise_encoder` returned in Markdown."""
+    texts = ", ".join(f"{language} {count}" for language, count in effect["texts"].items())
+    rows = [["directions removed", str(effect["directions"])], ["texts in the estimate", texts]]
+    parts = [markdown(["projection", ""], rows, left=2)]
+    for task in dict.fromkeys(row["task"] for row in effect["results"]):
+        parts += [f"{task}:", by_language([row for row in effect["results"] if row["task"] == task], "test")]
+        for key, description in _RANKED.items():
+            if found := effect[key].get(task):
+                parts.append(f"{description}: {percent(found[BEFORE])} → {percent(found[AFTER])}")
+    return "\n\n".join(parts) + "\n"
 
 
 def _scores(
-    encoder: Encoder, tasks: Sequence[tuple[Benchmark, str]], when: str, callback: Callback
+    encoder: Encoder, tasks: Sequence[Benchmark], when: str, callback: Callback
 ) -> tuple[list[Row], dict[str, BiasFigures]]:
-    """Return scores on parts of tasks, and language bias for multilingual pools."""
+    """Return test scores on tasks, and language bias for multilingual pools."""
     rows: list[Row] = []
     ranked: dict[str, BiasFigures] = {}
-    for benchmark, part in tasks:
-        found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, part)
+    for benchmark in tasks:
+        found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, "test")
         rows += found.rows
         if found.questions.ranking:
             ranked[benchmark.task.task] = measure_ranking_bias(found.questions.ranking)

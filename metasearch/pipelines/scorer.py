@@ -20,7 +20,7 @@ from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import QueryResults, load
+from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.training.hardware import warn_if_bf16_is_slow
@@ -101,7 +101,7 @@ class Scorer:
             facts = self._row_facts(learner, encoder, benchmark, split)
             if split == "test":
                 # Before the rows: a row in the results says that the results by question are there.
-                questions.save(files.queries(task, learner, split), facts)
+                questions.save(query_results_path(files.path, task, learner, split), facts)
             files.add_results({**facts, **row} for row in rows)
 
     def _row_facts(self, learner: str, encoder: Scorable, benchmark: Benchmark, split: str) -> Row:

@@ -27,7 +27,6 @@ from metasearch.config.base import FrozenConfig, Settings
 from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
 from metasearch.io import NEW, atomic_write, digest, held, move, read_bytes, sha256_of_bytes, share, taken, write_error
-from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.rows import format_rows, read_rows
 
 log = logging.getLogger(__name__)
@@ -98,10 +97,6 @@ class RunFolder:
         busy = f"{self.path}: another process is at work in this folder; wait for it to end"
         with held(self.path, busy, patience):
             yield
-
-    def queries(self, task: str, label: str, split: str) -> Path:
-        """Return the path to an encoder's per-query results, by label, on a part of a task."""
-        return query_results_path(self.path, task, label, split)
 
     @property
     def finished(self) -> bool:
@@ -189,10 +184,6 @@ class RunFolder:
         if not isinstance(known, dict):
             raise DataError(f"{self._facts}: not the facts of a run: {json.dumps(known)[:40]}")
         return known
-
-    def require_unchanged(self) -> None:
-        """Raise `RunFolderError` if a file in the finished run has changed."""
-        require_unchanged(self.path)
 
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts, hashes and report, which mark the run as finished, and delete the checkpoint."""

@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from helpers.commands import metasearch
 from helpers.parallel import distill, flags, save_assistant, write_corpus
 from metasearch.pipelines import factory
-from metasearch.runs.folder import RunFolder
+from metasearch.runs.folder import require_unchanged
 from metasearch.runs.rows import read_rows
 
 SMALL = [
@@ -108,7 +108,7 @@ def test_a_licence_changes_the_header_alone_and_the_run_stays_whole(run):
     assert text_of(run / "model") == before
     assert metasearch("card", run, "--licence", "cc0-1.0", "--write").stdout == f"card: {run}/model/README.md\n"
     assert text_of(run / "model") == licensed
-    RunFolder(run).require_unchanged()
+    require_unchanged(run)
     metasearch("card", run / "model", "--licence", "unknown", "--write")
     assert text_of(run / "model") == before
 

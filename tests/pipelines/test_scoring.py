@@ -13,7 +13,7 @@ from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.score import ScoreRun
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import load
+from metasearch.runs.per_query_results import load, query_results_path
 from metasearch.runs.versions import versions
 
 TRANSLATIONS = """\
@@ -103,7 +103,7 @@ def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
     (tmp_path / "tatoeba.deu-eng.eng").write_text("house\ntree\ncat\n")
     files, _ = scored(tmp_path / "run", task="small", data=str(tmp_path), include=[str(tmp_path)], label="ours")
     assert {(row["split"], row["learner"]) for row in files.results()} == {("test", "ours")}
-    kept, _ = load(files.queries("small", "ours", "test"))
+    kept, _ = load(query_results_path(files.path, "small", "ours", "test"))
     assert set(kept.units.values()) == {("house", "tree", "cat")}
     into, out = kept.columns["accuracy", "xx-en", "deu", "eng"], kept.columns["accuracy", "en-xx", "deu", "deu"]
     assert kept.columns["accuracy", "both", "deu", ""].tolist() == ((into + out) / 2).tolist()

@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.arms import Arm, find_arm, labelled, select_settings
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
 from metasearch.evaluation.study.trec_runs import read_trec_runs
-from metasearch.runs.folder import CONFIG, RunFolder, read_config
+from metasearch.runs.folder import CONFIG, RunFolder, read_config, require_unchanged
 from metasearch.runs.rows import STAGE, Row, read_complete_rows
 from metasearch.runs.versions import differing
 
@@ -184,7 +184,7 @@ def _run(path: Path, source: str) -> Run:
     rows = read_complete_rows(path / "results.jsonl")
     run = Run(path, source, config, tuple(rows), RunFolder(path).facts())
     # After the reading, which names the line where it can.
-    RunFolder(path).require_unchanged()
+    require_unchanged(path)
     return run
 
 

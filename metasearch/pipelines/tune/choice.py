@@ -13,7 +13,7 @@ from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import QueryResults, load
+from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
 
 ALPHA = 0.05
@@ -113,7 +113,8 @@ def read_choice(run: RunFolder) -> Choice:
     for row in sorted(rows, key=lambda row: row["rank"]):
         by_fold = found.setdefault(row["learner"], {})
         if row["fold"] not in by_fold:
-            by_fold[row["fold"]] = load(run.queries(row["task"], row["learner"], fold_label(row["fold"])))[0]
+            path = query_results_path(run.path, row["task"], row["learner"], fold_label(row["fold"]))
+            by_fold[row["fold"]] = load(path)[0]
     return choose(found, rows[0]["monitor"])
 
 

@@ -44,6 +44,7 @@ from metasearch.pipelines.tune.steps import Plan, Workshop, encode_all, ladder, 
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
@@ -197,7 +198,8 @@ class TuneRun(Run[TuneConfig]):
             facts |= {"fold": benchmark.fold, "split": "test", "seed": self.config.seed}
             facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
             # Before the rows, which say that the step is scored.
-            found.questions.save(self.files.queries(benchmark.task.task, str(step), fold_label(benchmark.fold)), facts)
+            label = fold_label(benchmark.fold)
+            found.questions.save(query_results_path(self.files.path, benchmark.task.task, str(step), label), facts)
             self.files.add_results({**facts, **row} for row in found.rows())
             shown = ", ".join(f"{pool} {100 * found.mean(benchmark.task.monitor, pool):.1f}" for pool in ranked)
             log.info("%s: %s %s", what, benchmark.task.monitor, shown)
