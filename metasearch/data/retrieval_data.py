@@ -18,6 +18,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
-from metasearch.config.task import Folds, Mode, Source, Task
+from metasearch.config.task import PHASES, Folds, Source, Task
 from metasearch.data import mteb_tasks
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.languages import detect_all
@@ -37,7 +38,7 @@ from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
 from metasearch.data.readers import Text, beir, joined, problem
-from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.data.records import Candidate, Question, RetrievalData, grouped
 from metasearch.errors import ConfigError, DataError, require_known
 
 COLUMNS = ("query", "document", "language", "query_language", "document_language", "relevance", "id", "group")
@@ -255,7 +256,8 @@ def make_benchmark(
         ConfigError: an arrangement or a measure is wrong, or the fold is out of range.
         DataError: there are too few groups.
     """
-    chains = _arrangements(arrangements, data)
+    by_pattern = grouped(_arrangements(arrangements, data), lambda each: str(each.pattern))
+    chains = list(chain.from_iterable(by_pattern.values()))
     own = "the user's own"
     task = Task(
         task=name,
@@ -269,16 +271,11 @@ def make_benchmark(
         folds=Folds(k=folds, shuffle=seed is not None, seed=seed or 0),
         measures=list(measures),
         monitor=measures[0],
-        arrangements={
-            str(chain.pattern): [each for each in chains if each.pattern == chain.pattern] for chain in chains
-        },
+        arrangements={pattern: list(found) for pattern, found in by_pattern.items()},
     )
     parsed = tuple(Measure.parse(measure, "retrieval") for measure in measures)
-    mode = None
-    if chains:
-        patterns = list(dict.fromkeys(chain.pattern for chain in chains))
-        mode = Mode(mode=name, description=", ".join(map(str, chains)), meta_train=patterns, meta_valid=patterns)
-    return Benchmark(task, mode.arrangements(task) if mode else {}, data, split(data, task.folds, fold), parsed, fold)
+    phases = dict.fromkeys(PHASES, chains) if chains else {}
+    return Benchmark(task, phases, data, split(data, task.folds, fold), parsed, fold)
 
 
 def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arrangement]:

@@ -79,8 +79,13 @@ class DistillRun(Run[DistillConfig]):
         return self.roles.origins
 
     def validate(self) -> None:
-        """Check data and steps of every stage, and disk space."""
-        check_stages(self.config, self.roles, self.files.path)
+        """Read every stage's data, and check the free disk space; writes nothing."""
+        largest = 0
+        for _, name, stage in self.config.stages:
+            encoder = self.roles.stand_in(stage.trains, stage.max_length)
+            largest = max(largest, encoder.size)
+            training_batches(self.config, name, read_source(self.config, name, encoder), encoder)
+        require_disk_space(self.files.path, largest)
 
     def follow(self) -> None:
         """Train all stages along with the first process."""
@@ -202,16 +207,6 @@ def load_roles(config: DistillConfig) -> RoleEncoders:
         if wanted and stage.against:
             require_comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted.output)
     return roles
-
-
-def check_stages(config: DistillConfig, roles: RoleEncoders, folder: Path) -> None:
-    """Read every stage's data, and check the free disk space; writes nothing."""
-    largest = 0
-    for _, name, stage in config.stages:
-        encoder = roles.stand_in(stage.trains, stage.max_length)
-        largest = max(largest, encoder.size)
-        training_batches(config, name, read_source(config, name, encoder), encoder)
-    require_disk_space(folder, largest)
 
 
 def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:
