@@ -29,7 +29,6 @@ from metasearch.data.formats.text_files import (
     require_readable,
     suffix_of,
     table_rows,
-    with_line_feeds,
 )
 from metasearch.errors import DataError, nearest
 from metasearch.io import near, require_file
@@ -179,8 +178,7 @@ def _table(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged
         else:
             # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
             named = ((name, cell) for name, cell in zip(header, cells, strict=True) if name)
-            values = {name: with_line_feeds(cell) if cell.strip() else None for name, cell in named}
-            yield Row(f"{path}:{line}", line, values)
+            yield Row(f"{path}:{line}", line, {name: cell if cell.strip() else None for name, cell in named})
 
 
 def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping[str, str]) -> None:

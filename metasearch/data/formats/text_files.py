@@ -156,8 +156,9 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def table_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line number and cells of each row in a CSV, or in a file with tabs."""
-    return csv_rows(path) if suffix_of(path) == ".csv" else tsv_rows(path)
+    """Yield first line number and cells of each row in a CSV, or in a file with tabs; cells have LF as line ends."""
+    rows = csv_rows(path) if suffix_of(path) == ".csv" else tsv_rows(path)
+    return ((line, list(map(with_line_feeds, cells))) for line, cells in rows)
 
 
 def with_line_feeds(cell: str) -> str:

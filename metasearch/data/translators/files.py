@@ -10,7 +10,7 @@ from pydantic import field_validator
 
 from metasearch.config.base import FrozenConfig
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import suffix_of, table_rows, with_line_feeds
+from metasearch.data.formats.text_files import strip_text, suffix_of, table_rows
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
 from metasearch.io import digest, fingerprint_of, near
@@ -85,7 +85,7 @@ class Files:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    rows = [(line, [with_line_feeds(cell) for cell in row]) for line, row in table_rows(path)]
+    rows = list(table_rows(path))
     while rows and not rows[-1][1]:
         rows.pop()
     if not rows:
@@ -97,10 +97,7 @@ def _columns(path: Path) -> Iterator[tuple[str, str]]:
     for line, row in filter(itemgetter(1), _rows(path)):
         if len(row) < 2:
             raise DataError(f"{path}:{line}: expected a text and its translation, got one column")
-        for cell in row[:2]:
-            if held := blank(cell):
-                raise DataError(f"{path}:{line}: expected a text and its translation, got {held}")
-        yield row[0].strip(), row[1].strip()
+        yield strip_text(row[0], f"{path}:{line}"), strip_text(row[1], f"{path}:{line}")
 
 
 def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
