@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator
 
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
@@ -37,7 +37,7 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
-from metasearch.data.readers import Text, beir, joined, problem
+from metasearch.data.readers import Text, beir, checked, joined
 from metasearch.data.records import Candidate, Question, RetrievalData, grouped
 from metasearch.errors import ConfigError, DataError, require_known
 
@@ -119,11 +119,7 @@ def _checked(row: Row, columns: Mapping[str, str]) -> _Label:
         if name not in row.values:
             missing = missing_column(row.place, columns.get(name, name), row.values)
             raise DataError(f"{missing} Name yours: --columns {name}=COLUMN, or columns={{...}} in Python")
-    try:
-        return _Label.model_validate({**row.values, "place": row.place})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DataError(f"{row.place}: {first['loc'][0]}: {problem(first)}") from None
+    return checked(_Label, {**row.values, "place": row.place}, row.place)
 
 
 # Languages that no column gives are detected.

@@ -97,7 +97,7 @@ def refusal(folder, *languages):
         ("jsonl-paragraphs", "el.jsonl", lambda sound: b'{"sentences": ["a"]}\n', "", "expected rows with questions"),
         ("jsonl-labelled", "de.jsonl", swap('"answer": "Honig."', '"answer": ["Honig."]'), ":3: answer", "string"),
         ("jsonl-labelled", "de.jsonl", swap('"Honig."', "true"), ":3: answer", "string"),
-        ("jsonl-paragraphs", "de.jsonl", swap('"id": "queen"', '"id": true'), ":1: questions.0.id", "string"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"id": "queen"', '"id": true'), ":1: questions[0].id", "string"),
         ("jsonl-paragraphs", "de.jsonl", swap('"sentences"', '"sentence"'), ":1: sentence", "Did you mean 'sentences'"),
         ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": 2'), ":1", "a sentence number 0 to 1, got 2"),
         ("jsonl-paragraphs", "de.jsonl", swap('"bee-2"', '"bee-1"'), ":2", "duplicate paragraph 'bee-1', first in "),

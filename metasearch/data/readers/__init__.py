@@ -8,20 +8,21 @@ what was expected. Here are checks that several readers share.
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, StringConstraints
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from metasearch.config.task import Task
 from metasearch.data.formats.blank import require_text
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, nearest
 
 Shown = Annotated[str, AfterValidator(require_text)]
 """A text that is not blank, as it stands."""
 Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 """The same without white space at both ends."""
+Model = TypeVar("Model", bound=BaseModel)
+
 COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
 """For ids and article names: canonically equivalent ones (Unicode, UAX 15) are the same."""
 
@@ -66,7 +67,16 @@ def joined(
     return RetrievalData(asked, tuple(replace(candidate, group=find(candidate.group)) for candidate in candidates))
 
 
-def problem(error: ErrorDetails) -> str:
-    """Return a validation problem as the end of a message."""
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{message[:1].lower()}{message[1:]}"
+def checked(model: type[Model], values: object, place: str) -> Model:
+    """Return a row or a file as a model; `DataError` names the field, and the nearest one for an unknown field."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        # A misspelt field says more than the one that is missing for it.
+        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        if first["type"] == "extra_forbidden":
+            hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
+            raise DataError(f"{place}: {field}: unknown field.{hint}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise DataError(f"{place}: {field or 'top level'}: {message[:1].lower()}{message[1:]}") from None

@@ -8,23 +8,24 @@ Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded 
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt
 
 from metasearch.config.task import Task
 from metasearch.data.formats.rows import Row, read_rows
 from metasearch.data.readers import (
     COMPOSED,
+    Model,
     Text,
+    checked,
     joined,
     pair_languages,
-    problem,
     require_unique,
 )
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
-from metasearch.errors import DataError, nearest
+from metasearch.errors import DataError
 
 log = logging.getLogger(__name__)
 
@@ -85,9 +86,6 @@ class _Scored(_Row):
     group: _Id | None = None
 
 
-Model = TypeVar("Model", bound=_Row)
-
-
 def _scored_pairs(path: Path, languages: tuple[str, str]) -> list[ScoredPair]:
     pairs: list[ScoredPair] = []
     for number, row in enumerate(read_rows(path), 1):
@@ -138,7 +136,7 @@ class _Corpus:
         for i, asked in enumerate(row.questions):
             if asked.answer >= len(row.sentences):
                 says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
-                raise DataError(f"{where}: questions.{i}.answer: {says}")
+                raise DataError(f"{where}: questions[{i}].answer: {says}")
             uid = self._id(asked.id, f"{name}-{i + 1}", language, where)
             answered[asked.answer].append(uid)
             self.questions.append(Question(uid, language, asked.question, group))
@@ -187,13 +185,4 @@ class _Corpus:
 
 
 def _check(model: type[Model], row: Row) -> Model:
-    try:
-        return model.model_validate({key: value for key, value in row.values.items() if value is not None})
-    except ValidationError as error:
-        # A misspelt field says more than the one that is missing for it.
-        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
-        field = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
-            raise DataError(f"{row.place}: {field}: unknown field.{hint}") from None
-        raise DataError(f"{row.place}: {field}: {problem(first)}") from None
+    return checked(model, {key: value for key, value in row.values.items() if value is not None}, row.place)

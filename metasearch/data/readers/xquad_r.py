@@ -9,12 +9,12 @@ The text of every answer must stand at its offset, character by character, as it
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, StrictInt, ValidationError
+from pydantic import BaseModel, StrictInt
 
 from metasearch.config.task import Task
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import read_json
-from metasearch.data.readers import COMPOSED, Shown, joined, problem, require_unique
+from metasearch.data.readers import COMPOSED, Shown, checked, joined, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 
@@ -110,12 +110,7 @@ def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
 
 
 def _load(path: Path) -> _File:
-    try:
-        content = _File.model_validate(read_json(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-        raise DataError(f"{path}: {place or 'top level'}: {problem(first)}") from None
+    content = checked(_File, read_json(path), str(path))
     if not any(paragraph.qas for article in content.data for paragraph in article.paragraphs):
         raise DataError(f"{path}: data: expected articles with questions, found none")
     return content
