@@ -61,17 +61,10 @@ class MetasearchModel:
         self._cached = CachedEncoder(encoder)
 
     def encode(
-        self,
-        inputs: Iterable[Mapping[str, list[str]]],
-        *,
-        task_metadata: Any,
-        hf_split: str,
-        hf_subset: str,
-        prompt_type: Any = None,
-        **options: Any,
+        self, inputs: Iterable[Mapping[str, list[str]]], *, prompt_type: Any = None, **options: Any
     ) -> NDArray[np.float32]:
-        """Return the unit vectors of texts in the role of their prompt, `(N, D)`."""
-        role = _ROLES[None if prompt_type is None else str(getattr(prompt_type, "value", prompt_type))]
+        """Return the unit vectors of texts in the role of their prompt, `(N, D)`; other options of mteb are not used."""
+        role = _ROLES[getattr(prompt_type, "value", prompt_type)]
         return self._cached.encode([text for batch in inputs for text in batch["text"]], role)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:

@@ -118,8 +118,6 @@ class Guard:
         self._open_paths = open_paths
         self._counted_paths = counted_paths
         self._metrics = metrics
-        self.active = 0
-        """Requests that have no answer yet."""
         self.unfinished = 0
         """Requests that were given up because the server stopped."""
 
@@ -137,13 +135,11 @@ class Guard:
                 message["headers"] = [*{**_HEADERS, **dict(message["headers"])}.items()]
             await send(message)
 
-        self.active += 1
         try:
             error = await self._answer(scope, receive, send_with_headers)
             if error and not status:
                 await error.response()(scope, receive, send_with_headers)
         finally:
-            self.active -= 1
             path = scope["path"] if scope["path"] in self._counted_paths else "other"
             self._metrics.requests.labels(path, str(status or _CLIENT_GONE)).inc()
             self._metrics.seconds.labels(path).observe(time.perf_counter() - began)

@@ -106,7 +106,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish the requests that were begun."""
-        if active := self._app.active:
+        if active := len(self.server_state.tasks):
             log.info("stopping: requests to finish first: %d, for at most %d s", active, self._limits.grace)
         await super().shutdown(sockets)
 
