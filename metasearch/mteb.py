@@ -63,7 +63,7 @@ class MetasearchModel:
     def encode(
         self, inputs: Iterable[Mapping[str, list[str]]], *, prompt_type: Any = None, **options: Any
     ) -> NDArray[np.float32]:
-        """Return the unit vectors of texts in the role of their prompt, `(N, D)`; other options of mteb are not used."""
+        """Return the unit vectors of texts in the role of their prompt, `(N, D)`; mteb's other options are not used."""
         role = _ROLES[getattr(prompt_type, "value", prompt_type)]
         return self._cached.encode([text for batch in inputs for text in batch["text"]], role)
 

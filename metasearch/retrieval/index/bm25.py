@@ -67,9 +67,9 @@ def _count(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
     """Return the weights for all words in an index's texts."""
     numbers: dict[int, int] = {}
     ids: list[list[int]] = []
-    texts = list(store.texts())
-    for start in range(0, len(texts), _AT_ONCE):
-        for row in words(texts[start : start + _AT_ONCE]):
+    for start in range(0, len(store), _AT_ONCE):
+        some = store.passages(range(start, min(start + _AT_ONCE, len(store))))
+        for row in words([passage.text for passage, _ in some]):
             ids.append([numbers.setdefault(int(word), len(numbers)) for word in row])
     found: dict[str, NDArray[Any]] = {
         "data": np.zeros(0, np.float32),

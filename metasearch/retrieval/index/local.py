@@ -271,11 +271,6 @@ class LocalStore:
         keys: Keys = self._records["key"]
         return keys
 
-    def texts(self) -> Iterator[str]:
-        """Yield all rows' texts in order; `RunFolderError` if one is damaged."""
-        for number in self._contents.ids[self._contents.first].tolist():
-            yield self._database.row("passage", number, f"passage {number}")[1].decode()
-
     @cached_property
     def _contents(self) -> Contents:
         return Contents.read(self._database, self.state["files"] or 0)
