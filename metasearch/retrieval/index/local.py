@@ -268,7 +268,7 @@ class LocalStore:
 
     def row_keys(self) -> Keys:
         """Return each row's key, `(R, 16)`."""
-        keys: Keys = self._records["key"]
+        keys: Keys = self._records()["key"]
         return keys
 
     @cached_property
@@ -280,7 +280,6 @@ class LocalStore:
         """Rows of each block's passages, -1 without a place."""
         return {number: self._contents.rows_of(block["id"]) for number, block in self._blocks.items()}
 
-    @cached_property
     def _records(self) -> Block:
         """What the blocks say about each row, `(R,)`."""
         found = np.zeros(len(self), ROW)
@@ -294,7 +293,7 @@ class LocalStore:
     @cached_property
     def _row_languages(self) -> NDArray[np.int32]:
         """Language number of each row, `(R,)`."""
-        return np.ascontiguousarray(self._records["language"])
+        return np.ascontiguousarray(self._records()["language"])
 
     @cached_property
     def _blocks(self) -> dict[int, Block]:
@@ -309,7 +308,7 @@ class LocalStore:
     @cached_property
     def quantised(self) -> Quantised:
         """All rows' vectors; `RunFolderError` if damaged."""
-        steps = np.ascontiguousarray(self._records["step"])
+        steps = np.ascontiguousarray(self._records()["step"])
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0
