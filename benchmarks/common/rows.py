@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from metasearch.runs.rows import append_rows
-
 Row = dict[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
@@ -14,6 +12,13 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 def read_rows(path: Path) -> list[Row]:
     """Return the rows of a results file; none where there is no file yet."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Append rows to a JSON-lines file, making its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def latest_rows(rows: Iterable[Row], identity: Callable[[Row], object]) -> list[Row]:

@@ -27,7 +27,7 @@ import metasearch as ms
 from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.mini.assistants import neutralise, words_of_e5
 from benchmarks.mini.settings import Settings, Step
 from benchmarks.paper.ablation_arms import ARMS, INCLUDE, STUDIES, Places, Steps, flags_of, with_needed
@@ -37,7 +37,6 @@ from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError, require_known
 from metasearch.io import atomic_write
-from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 
 SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "full", "ema": "full"}

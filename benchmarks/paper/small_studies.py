@@ -26,14 +26,13 @@ import torch
 import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.config.library import Library
 from metasearch.errors import Interrupted, NonFiniteError
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.runs.callbacks import Callback
-from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 
 ROWS = RESULTS / "small_studies.jsonl"

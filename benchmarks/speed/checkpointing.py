@@ -25,11 +25,10 @@ import torch
 from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.speed.race import Job, relative_error, running
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.speed_tables import CHECKPOINTING_WAYS, checkpointing_table
-from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "checkpointing.jsonl"
 WAYS = CHECKPOINTING_WAYS

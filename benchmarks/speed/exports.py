@@ -20,7 +20,7 @@ import torch
 from benchmarks.common.clock import Seconds, clock
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, latest_rows
+from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.compress.onnx_folder import write_onnx
 from metasearch.compress.plan import Form
@@ -31,7 +31,7 @@ from metasearch.encoders.protocols import TextEncoder
 from metasearch.pipelines.export import export
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown, percent
-from metasearch.runs.rows import MEAN, append_rows
+from metasearch.runs.rows import MEAN
 
 TASKS = ("lareqa-sentences", "demo")
 SENTENCES = 256

@@ -24,14 +24,13 @@ from sentence_transformers.util import batch_to_device
 from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.speed.race import WAYS, Job, Runner
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.pipelines.factory import device_of
 from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import append_rows
 
 SHOWN = ("case", "way", "seconds", "times", "memory_mib")
 

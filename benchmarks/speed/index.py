@@ -140,8 +140,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main(scale: str, rounds: int, against: Path | None, output: Path | None) -> None:
     """Time this revision, and another one in turns with it; print the table, and keep the figures."""
     from benchmarks.common.provenance import provenance
-    from benchmarks.common.rows import RESULTS
-    from metasearch.runs.rows import append_rows
+    from benchmarks.common.rows import RESULTS, append_rows
 
     ways = {**({"before": against} if against else {}), "now": Path(__file__).parents[2]}
     found: dict[str, dict[str, list[list[float]]]] = {way: {} for way in ways}

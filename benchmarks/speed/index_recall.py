@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.passage import Passage
 from metasearch.data.records import RetrievalData
@@ -34,7 +34,6 @@ from metasearch.retrieval.index.bm25 import Bm25, fuse
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import append_rows
 
 TOP = 20
 DEPTH = 100

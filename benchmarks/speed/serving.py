@@ -27,10 +27,9 @@ import click
 import numpy as np
 
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS
+from benchmarks.common.rows import RESULTS, append_rows
 from metasearch.data.benchmark import load_benchmark
 from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import append_rows
 
 TOP = 10
 

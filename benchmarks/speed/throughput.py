@@ -25,11 +25,10 @@ import torch
 
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.speed.cases import CASES, Session
 from benchmarks.speed.shapes import SCALES
 from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)

@@ -15,11 +15,10 @@ import numpy as np
 
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
 from benchmarks.statistics.methods import METHODS
 from benchmarks.statistics.nulls import BEYOND, DESIGNS, Design, studies
 from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "calibration.jsonl"
 

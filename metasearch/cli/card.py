@@ -50,7 +50,6 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
 @click.argument("name")
 @click.option("--private", is_flag=True, help="Create a private repository.")
 @click.option("--revision", metavar="BRANCH", default="main", show_default=True, help="Branch; created if it is new.")
-@click.option("--allow", multiple=True, metavar="PATTERN", help="Send further files, such as eval/*.png; repeatable.")
 @click.option("--yes", is_flag=True, help="Send the files. Without --yes nothing is sent, and no network is used.")
 @_options.as_json("the plan and its result")
 def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None:
@@ -72,7 +71,7 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
         click.echo(planned.shown())
     if planned.skipped:
         names = ", ".join(planned.skipped)
-        click.echo(f"metasearch: files not sent (allow one with --allow): {names}", err=True)
+        click.echo(f"metasearch: files not sent: {names}", err=True)
     if planned.licence == hub.UNKNOWN:
         say = f"metasearch card {quoted(model)} --licence ID --write"
         click.echo(f"metasearch: the card states no licence; set one with: {say}", err=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @_options.settings(
     EvaluateConfig, first=("task", "name", "split", "pools"), without=("trim", "checkpointing"), task="demo"
 )
-@_options.output("JSON-lines file to append the scores to.")
+@_options.output("New JSON-lines file for the scores.")
 @click.option(
     "--trec-run", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the ranking in the first --pool as a TREC run file, for `metasearch compare` and other programs.",
@@ -41,8 +41,9 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
     from metasearch.cli._progress import ProgressBar
+    from metasearch.compress.output import claim_file
     from metasearch.pipelines.score import evaluate_encoder
-    from metasearch.runs.rows import append_rows, require_appendable
+    from metasearch.runs.rows import write_rows
 
     config, benchmark = configure_on_task(EvaluateConfig, flags)
     _check(benchmark.task, config, trec_run)
@@ -51,12 +52,12 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
     # Before an encoder is loaded: a task that is all test has no other part.
     benchmark.part(config.split)
     if output is not None:
-        require_appendable(output)
+        claim_file(output)
     with ProgressBar("evaluate") as bar:
         rows = evaluate_encoder(config, benchmark, bar, trec_run)
     print_result(as_json, {"results": rows}, _tables(rows, config.split, [str(each) for each in benchmark.measures]))
     if output is not None:
-        append_rows(output, rows)
+        write_rows(output, rows)
 
 
 def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:

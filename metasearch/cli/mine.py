@@ -30,12 +30,14 @@ def command(output: Path, as_json: bool, **flags: Any) -> None:
       metasearch mine --task shop --num-negatives 1 --language de --language en -o hard-negatives
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.mine import mine, write_rows
+    from metasearch.pipelines.mine import mine
+    from metasearch.runs.rows import write_rows
 
     if output.suffix not in ("", ".jsonl"):
         raise ConfigError(f"-o {output}: expected a file that ends in .jsonl, or a folder")
     config, benchmark = configure_on_task(MineConfig, flags)
     with ProgressBar("mine") as bar:
         rows = mine(config, benchmark, bar)
-    path = write_rows(rows, output, config.split)
+    path = output if output.suffix else output / f"{config.split}.jsonl"
+    write_rows(path, rows)
     print_result(as_json, {"file": str(path), "rows": len(rows)}, f"{len(rows):,} rows: {path}")

@@ -3,11 +3,9 @@
 The columns follow sentence-transformers: `anchor`, `positive`, and `negative`, or `negative_1` to `negative_n`.
 """
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from metasearch.config.languages import normalise_tag
 from metasearch.config.run import MineConfig
@@ -17,7 +15,6 @@ from metasearch.encoders.protocols import report_progress
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.triplets import NearestCandidates
 from metasearch.errors import ConfigError, DataError, require_known
-from metasearch.io import atomic_write
 from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.callbacks import SILENT, Callback
 
@@ -66,10 +63,3 @@ def mine_rows(data: RetrievalData, embed: Embed, languages: list[str], config: M
     if few:
         counts = ", ".join(f"{tag} {count:,}" for tag, count in sorted(few.items()))
         log.warning("skipped rows with fewer than %d negatives: %s", config.negatives, counts)
-
-
-def write_rows(rows: list[dict[str, str]], output: Path, split: str) -> Path:
-    """Write rows as JSON lines and return the file: `output`, or `SPLIT.jsonl` in it where its name has no suffix."""
-    path = output if output.suffix == ".jsonl" else output / f"{split}.jsonl"
-    atomic_write(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
-    return path

@@ -143,20 +143,17 @@ class PushResult:
     others: tuple[str, ...]
 
 
-def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN, allow: Sequence[str] = ()) -> Plan:
+def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN) -> Plan:
     """Return what would be sent where, after checking the model; uses no network.
 
-    `folder` is a model or a run with one; `allow` are patterns of further files to send, such as `*.png` or `eval/*`.
+    `folder` is a model or a run with one.
     """
     _require_name(name)
     model = find_model(folder)
     modules = _module_folders(model)
     paths = sorted(path for path in model.rglob("*") if path.is_symlink() or not path.is_dir())
     names = [path.relative_to(model).as_posix() for path in paths]
-    for pattern in allow:
-        if not any(fnmatch(each, pattern) for each in names):
-            raise ConfigError(f"--allow {pattern}: no file of the model matches it")
-    sent = [each for each in names if _is_sent(model / each, each, modules, allow)]
+    sent = [each for each in names if _is_sent(model / each, each, modules)]
     _require_model(model, sent)
     sizes = {each: (model / each).stat().st_size for each in sent}
     card, skipped = model / CARD, tuple(each for each in names if each not in sizes)
@@ -273,13 +270,9 @@ def _module_folders(folder: Path) -> set[str]:
         raise EncoderError(f"{path}: no list of modules: {first_line(error)}") from None
 
 
-def _is_sent(path: Path, name: str, folders: set[str], allow: Sequence[str]) -> bool:
-    """Return whether a file belongs to the model, by its name and folder, or is allowed by a pattern."""
+def _is_sent(path: Path, name: str, folders: set[str]) -> bool:
+    """Return whether a file belongs to the model, by its name and folder."""
     place = PurePosixPath(name)
-    if ".git" in place.parts or not path.is_file():
-        return False
-    if any(fnmatch(name, pattern) for pattern in allow):
-        return True
     # A link may point to a file outside of the model.
     inside = not path.is_symlink() and place.parent.as_posix().removeprefix(".") in folders
     return inside and any(fnmatch(place.name, pattern) for pattern in _NAMES)

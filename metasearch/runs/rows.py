@@ -6,13 +6,12 @@ them once for the rows after it, up to the next such line.
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import DataError, RunFolderError
-from metasearch.io import read_bytes
+from metasearch.errors import DataError
+from metasearch.io import atomic_write, read_bytes
 
 Row = Mapping[str, Any]
 """A score, as in `results.jsonl`."""
@@ -111,32 +110,6 @@ def _require_score(row: Row, where: str) -> None:
 _NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
 
 
-def require_appendable(path: Path) -> None:
-    """Raise `RunFolderError` where scores cannot be appended to a file, before there are any."""
-    there = next(place for place in (path, *path.absolute().parents) if place.exists())
-    # A folder is wrong as the path, and right as its parent.
-    if there.is_dir() == path.exists() or not os.access(there, os.W_OK):
-        kind = "file" if there == path else "folder"
-        raise RunFolderError(f"{path} cannot be written: {there} is no {kind} that may be written to")
-    if not path.is_file():  # a pipe or a device takes anything
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            if not (isinstance(row, dict) and {"task", "value"} <= row.keys()):
-                raise RunFolderError(f"{path}:{number}: no row of scores; name another file with -o")
-            if not line.endswith(b"\n"):
-                raise RunFolderError(f"{path}:{number}: the line has no end, so that a row would be appended to it")
-
-
-def append_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Append scores to a JSON-lines file, making its folder; `RunFolderError` when it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows as a JSON-lines file, whole or not at all; `RunFolderError` when it cannot be written."""
+    atomic_write(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

@@ -66,11 +66,8 @@ TEXTS = [
         {"a.txt": b"\xff\n"},
     ),
 ]
-# Rows of scores are appended to a file: to no other one, and to no line.
 SCORES = [
-    Row("scores, a file of something else", "evaluate --encoder tiny -o TMP/notes.txt", 5,
-        "notes.txt:1: no row of scores", {"notes.txt": "Buy milk.\n"}),
-    Row("scores, a line without end", "evaluate --encoder tiny -o TMP/a.jsonl", 5, "a.jsonl:1: the line has no end",
-        {"a.jsonl": '{"task": "demo", "value": 0.5}'}),
+    Row("scores, a file that exists", "evaluate --encoder tiny -o TMP/notes.txt", 5, "notes.txt exists already",
+        {"notes.txt": "Buy milk.\n"}),
 ]  # fmt: skip
 ROWS = [*SCORES, *CORPORA, *SCORED, *ENTAILMENT, *TEXTS]

@@ -132,7 +132,7 @@ def test_private_is_not_sent_to_a_repository_that_everybody_can_read(hub, model)
     assert hub.files(NAME) == {}
 
 
-def test_files_that_are_no_part_of_a_model_are_named_and_not_sent_unless_they_are_allowed(hub, model, tmp_path):
+def test_files_that_are_no_part_of_a_model_are_named_and_not_sent(hub, model, tmp_path):
     own = content(model)
     (tmp_path / "secret").write_text("x", encoding="utf-8")
     (model / "vocab.txt").symlink_to(tmp_path / "secret")
@@ -141,10 +141,10 @@ def test_files_that_are_no_part_of_a_model_are_named_and_not_sent_unless_they_ar
         (model / name).write_bytes(b"x")
     names = ".env, .git/config, checkpoint/model.safetensors, log.jsonl, pytorch_model.bin, train.py, vocab.txt"
     planned = push(model, NAME, "--json")
-    assert f"files not sent (allow one with --allow): {names}" in planned.stderr
+    assert f"files not sent: {names}" in planned.stderr
     assert json.loads(planned.stdout)["plan"]["skipped"] == names.split(", ")
-    push(model, NAME, "--yes", "--allow", "*.py", "--allow", "*config")
-    assert hub.files(NAME).keys() == {*own, "train.py", ".gitattributes"}
+    push(model, NAME, "--yes")
+    assert hub.files(NAME).keys() == {*own, ".gitattributes"}
 
 
 def spoil(path, content):
@@ -167,21 +167,20 @@ def seal(model):
 
 
 @pytest.mark.parametrize(
-    ("change", "flags", "code", "message"),
+    ("change", "code", "message"),
     [
-        (remove("modules.json"), [], 6, "is not a sentence-transformers model: it has no modules.json"),
-        (spoil("modules.json", b"[1"), [], 6, "modules.json: no list of modules"),
-        (remove("README.md"), [], 6, "has no README.md, its model card"),
-        (spoil("README.md", b"---\n[\n---\n"), [], 3, "README.md: no model card: its header cannot be read"),
-        (remove("model.safetensors"), [], 6, "has no weights"),
-        (spoil("model.safetensors", b"\x10\0\0\0\0\0\0\0{"), [], 6, "model.safetensors: damaged weights"),
-        (seal, [], 5, "README.md: checksum mismatch"),
-        (lambda model: None, ["--allow", "*.png"], 2, "--allow *.png: no file of the model matches it"),
+        (remove("modules.json"), 6, "is not a sentence-transformers model: it has no modules.json"),
+        (spoil("modules.json", b"[1"), 6, "modules.json: no list of modules"),
+        (remove("README.md"), 6, "has no README.md, its model card"),
+        (spoil("README.md", b"---\n[\n---\n"), 3, "README.md: no model card: its header cannot be read"),
+        (remove("model.safetensors"), 6, "has no weights"),
+        (spoil("model.safetensors", b"\x10\0\0\0\0\0\0\0{"), 6, "model.safetensors: damaged weights"),
+        (seal, 5, "README.md: checksum mismatch"),
     ],
 )  # fmt: skip
-def test_what_is_no_sound_model_is_refused_before_anybody_is_asked(hub, model, change, flags, code, message):
+def test_what_is_no_sound_model_is_refused_before_anybody_is_asked(hub, model, change, code, message):
     change(model)
-    assert message in said(push(model, NAME, "--yes", *flags, code=code))
+    assert message in said(push(model, NAME, "--yes", code=code))
     assert hub.asked == []
 
 
