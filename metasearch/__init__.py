@@ -69,33 +69,11 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
 }
 
 __all__ = [
-    "Benchmark",
-    "DataConfig",
-    "DistillConfig",
-    "Encoder",
-    "EncoderConfig",
-    "MetasearchError",
-    "Recipe",
-    "RetrievalData",
-    "compare",
-    "crossval",
-    "distill",
-    "evaluate",
-    "fit",
-    "index_documents",
-    "load_benchmark",
-    "load_distillation",
-    "load_encoder",
-    "load_recipe",
-    "losses",
-    "make_learner",
-    "make_student",
-    "meta_train",
-    "neutralise",
-    "open_searcher",
-    "read_study",
-    "tune",
-]
+    "Benchmark", "DataConfig", "DistillConfig", "Encoder", "EncoderConfig", "MetasearchError", "Recipe",
+    "RetrievalData", "compare", "crossval", "distill", "evaluate", "fit", "index_documents", "load_benchmark",
+    "load_distillation", "load_encoder", "load_recipe", "losses", "make_learner", "make_student", "meta_train",
+    "neutralise", "open_searcher", "read_study", "tune",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ import click
 from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder, show
 from metasearch.config.run import RunConfig
-from metasearch.errors import ConfigError, RunFolderError
+from metasearch.errors import ConfigError
 
 
 @_options.command("train")
@@ -83,12 +83,12 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
     At the end the articles are indexed with the last encoder; you can search them in any language.
     """
     from metasearch.cli._progress import ProgressBar
+    from metasearch.compress.output import claim
     from metasearch.config.library import Library
     from metasearch.pipelines.train import TrainRun, side_by_side
 
     folder = output or fresh_folder(task)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunFolderError(f"{folder} exists already; choose another folder with -o")
+    claim(folder)
     library, results = Library(), []
     encoder = encoder or library.task(task).encoder
     for learner, mode in LEARNERS:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import DataError, NonFiniteError
+from metasearch.errors import NonFiniteError
 
 COSINE = 0.98
 """Mean pairwise cosine above which vectors are one point. Random weights alone give up to 0.93, measured on 200
@@ -83,15 +83,11 @@ def diagnose(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: in
 
 
 def _units(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    if len(vectors) == 0:
-        raise DataError("there are no vectors to measure")
     wide = np.asarray(vectors, dtype=np.float64)
-    finite = np.isfinite(wide).all(1)
-    if not finite.all():
-        raise NonFiniteError(f"vector {int(np.argmin(finite))} of {len(wide)} is not finite")
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    if not lengths.all():
-        raise NonFiniteError(f"vector {int(np.argmin(lengths))} of {len(wide)} has length 0")
+    usable = np.isfinite(lengths) & (lengths > 0)
+    if not usable.all():
+        raise NonFiniteError(f"vector {int(np.argmin(usable))} of {len(wide)} is not finite, or has length 0")
     units: NDArray[np.float64] = wide / lengths
     return units
 

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import DataError, NonFiniteError
+from metasearch.errors import NonFiniteError
 from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, EmbeddingHealth, diagnose, health
 
 N, D = 200, 64
@@ -160,9 +160,7 @@ def test_only_directions_count(vectors, scale):
 
 
 def test_what_has_no_direction_is_refused_by_its_number():
-    with pytest.raises(DataError, match="no vectors"):
-        health(np.zeros((0, 3)))
-    with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite"):
+    with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite, or has length 0"):
         health(np.array([RIGHT, [0.0, np.nan, 0.0]]))
-    with pytest.raises(NonFiniteError, match="vector 1 of 2 has length 0"):
+    with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite, or has length 0"):
         health(np.array([RIGHT, [0.0, 0.0, 0.0]]))
