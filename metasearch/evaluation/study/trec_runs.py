@@ -10,9 +10,8 @@ the run, and others are never too high. Shares of languages need 20 documents.
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,51 +40,48 @@ TOP = 20
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """A document that a system found."""
+class RunLine(NamedTuple):
+    """A document that a system found for a query."""
 
-    query: str
     document: str
     rank: int
     score: float
-    system: str
     place: str
 
 
-def read_run(path: Path) -> dict[str, list[RunLine]]:
-    """Return query → lines, the highest score first; equal scores are in the order of the ranks, then of the lines."""
+def read_run(path: Path) -> tuple[str, dict[str, list[RunLine]]]:
+    """Return the system, and query → lines, the highest score first; equal ones are by rank, then as in the file."""
     found: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], str] = {}
     system = ""
     for number, text in text_lines(path):
-        if not text.strip():
+        place, cells = f"{path}:{number}", text.split()
+        if not cells:
             continue
-        line = _parse(text, f"{path}:{number}")
-        system = system or line.system
-        if line.system != system:
-            raise DataError(f"{line.place}: system '{line.system}', but '{system}' above; write a file for each system")
-        first = seen.setdefault((line.query, line.document), line.place)
-        if first != line.place:
-            raise DataError(f"{line.place}: duplicate document '{line.document}' for this query, first in {first}")
-        found.setdefault(line.query, []).append(line)
+        if len(cells) != 6:
+            raise DataError(f"{place}: expected 'query Q0 document rank score system', got {text.strip()[:60]!r}")
+        query, _, document, rank, score, own = cells
+        line = RunLine(document, *_parse_numbers(rank, score, place), place)
+        system = system or own
+        if own != system:
+            raise DataError(f"{place}: system '{own}', but '{system}' above; write a file for each system")
+        first = seen.setdefault((query, document), place)
+        if first != place:
+            raise DataError(f"{place}: duplicate document '{document}' for this query, first in {first}")
+        found.setdefault(query, []).append(line)
     if not found:
         raise DataError(f"{path}: the file has no lines")
-    return {query: sorted(lines, key=lambda line: (-line.score, line.rank)) for query, lines in found.items()}
+    return system, {query: sorted(lines, key=lambda line: (-line.score, line.rank)) for query, lines in found.items()}
 
 
-def _parse(text: str, place: str) -> RunLine:
-    cells = text.split()
-    if len(cells) != 6:
-        raise DataError(f"{place}: expected 'query Q0 document rank score system', got {text.strip()[:60]!r}")
-    query, _, document, rank, score, system = cells
+def _parse_numbers(rank: str, score: str, place: str) -> tuple[int, float]:
     try:
-        place_in_ranking, value = int(rank), float(score)
+        numbers = int(rank), float(score)
     except ValueError:
         raise DataError(f"{place}: rank '{rank}' and score '{score}': expected a whole number and a number") from None
-    if not math.isfinite(value):
+    if not math.isfinite(numbers[1]):
         raise DataError(f"{place}: score '{score}' is not finite")
-    return RunLine(query, document, place_in_ranking, value, system, place)
+    return numbers
 
 
 def read_trec_runs(paths: Sequence[Path], data: DataConfig) -> list[Run]:
@@ -116,7 +112,7 @@ def write_ranking(path: Path, ranking: Ranking, system: str) -> None:
 
 
 def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
-    lines = read_run(path)
+    system, lines = read_run(path)
     asked_in = [questions_in_order(part.split.test) for part in parts]  # type: ignore[arg-type]
     names = [{f"{each.language}:{each.id}": i for i, each in enumerate(questions)} for questions in asked_in]
     fold = _fold(lines, names, data.task)
@@ -130,7 +126,6 @@ def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
     if depth < min(TOP, len(test.candidates)):
         log.warning("%s: no language bias, which needs %d documents for each question; one has %d", path, TOP, depth)
         kept = type(kept)(kept.units, kept.columns, None, kept.articles)
-    system = next(iter(lines.values()))[0].system
     facts: dict[str, Any] = {
         "task": data.task, "encoder": system, "learner": system, "fold": fold, "fold_seed": data.fold_seed, "seed": 0,
         "split": "test", "mode": None, "recipe": None, "data": benchmark.data.fingerprint, "versions": {},
