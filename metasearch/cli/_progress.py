@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from types import TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
@@ -50,9 +49,7 @@ class ProgressBar(Callback):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for bar in self._bars.values():
             bar.close()
 

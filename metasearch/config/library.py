@@ -60,9 +60,7 @@ class Library:
 
     def path(self, kind: str, name: str) -> Path:
         """Return the file that declares a name; `ConfigError` names the nearest one, or the folder to include."""
-        if name in self._paths[kind]:
-            return self._paths[kind][name]
-        if file := _file_named(kind, name):
+        if name not in self._paths[kind] and (file := _file_named(kind, name)):
             known = self._paths[kind].get(file.stem)
             folder = file.absolute().parent.parent if WHERE[kind] else file.parent
             include = "" if known and known.samefile(file) else f" --include {quoted(folder)}"
