@@ -13,7 +13,6 @@ relevant document, or texts that differ only in case, punctuation and white spac
 """
 
 import logging
-import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field
 
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
@@ -52,17 +51,6 @@ def _read_tag(value: Any) -> str:
     return tag if is_known(tag) else ""
 
 
-def _read_grade(value: Any) -> float:
-    try:
-        grade = float(value)
-    except (TypeError, ValueError):
-        grade = math.nan
-    # Written so that NaN is refused, too.
-    if not 0 <= grade < math.inf:
-        raise ValueError(f"expected a number from 0, got '{'' if value is None else value}'")
-    return grade
-
-
 _Tag = Annotated[str, BeforeValidator(_read_tag)]
 _Text = Annotated[Text, BeforeValidator(lambda value: "" if value is None else value)]
 _Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
@@ -77,7 +65,7 @@ class _Label(BaseModel):
     language: _Tag = ""
     query_language: _Tag = ""
     document_language: _Tag = ""
-    relevance: Annotated[float, BeforeValidator(_read_grade)] = 1.0
+    relevance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     id: _Name = ""
     group: _Name = ""
 

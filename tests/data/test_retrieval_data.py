@@ -98,8 +98,15 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
         ("query,document,language\na,x,en\n,y,en\n", r"labels\.csv:3: query: expected a text, got nothing"),
         ("query,document,language\na,x,english\n", r"labels\.csv:2: language: 'english' is not a language tag"),
         ("query,documents,language\na,x,en\n", r"labels\.csv:2: no column 'document'\. Did you mean 'documents'\?"),
-        ("query,document,relevance\na,x,yes\n", r"labels\.csv:2: relevance: expected a number from 0, got 'yes'"),
-        ("query,document,relevance\na,x,-1\n", r"labels\.csv:2: relevance: expected a number from 0, got '-1'"),
+        (
+            "query,document,relevance\na,x,yes\n",
+            r"labels\.csv:2: relevance: input should be a valid number, .*got 'yes'",
+        ),
+        ("query,document,relevance\na,x,-1\n", r"labels\.csv:2: relevance: .* greater than or equal to 0, got '-1'"),
+        (
+            "query,document,relevance\na,x,nan\n",
+            r"labels\.csv:2: relevance: input should be a finite number, got 'nan'",
+        ),
         (
             "query,document,language,relevance\na,x,en,1\na,x,en,0\n",
             r"labels\.csv:3: relevance: got 0, and .*labels\.csv:2 has 1 for the same query and document",

@@ -78,5 +78,7 @@ def checked(model: type[Model], values: object, place: str) -> Model:
         if first["type"] == "extra_forbidden":
             hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
             raise DataError(f"{place}: {field}: unknown field.{hint}") from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise DataError(f"{place}: {field or 'top level'}: {message[:1].lower()}{message[1:]}") from None
+        # Errors of this project name the value themselves.
+        message, ours = first["msg"].removeprefix("Value error, "), first["type"] == "value_error"
+        got = "" if ours or isinstance(first["input"], dict | list | None) else f", got '{str(first['input'])[:40]}'"
+        raise DataError(f"{place}: {field or 'top level'}: {message[:1].lower()}{message[1:]}{got}") from None
