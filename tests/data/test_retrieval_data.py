@@ -100,12 +100,12 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
         ("query,documents,language\na,x,en\n", r"labels\.csv:2: no column 'document'\. Did you mean 'documents'\?"),
         (
             "query,document,relevance\na,x,yes\n",
-            r"labels\.csv:2: relevance: input should be a valid number, .*got 'yes'",
+            r"labels\.csv:2: relevance: .* a valid number, .*got 'yes'",
         ),
         ("query,document,relevance\na,x,-1\n", r"labels\.csv:2: relevance: .* greater than or equal to 0, got '-1'"),
         (
             "query,document,relevance\na,x,nan\n",
-            r"labels\.csv:2: relevance: input should be a finite number, got 'nan'",
+            r"labels\.csv:2: relevance: .* a finite number, got 'nan'",
         ),
         (
             "query,document,language,relevance\na,x,en,1\na,x,en,0\n",
