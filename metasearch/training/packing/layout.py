@@ -207,13 +207,13 @@ def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
 
     A sliding window shows in texts that are longer.
     """
-    device = next(embedder.parameters()).device
     columns, rows = probe_rows(read, max(_TOKENS, read.window + 8))
-    expected = _vectors(embedder, read.padded(columns, rows), device)
-    features = packed(rows, columns, read.first_position, read.padding, device.type != "cpu")
+    expected = _vectors(embedder, read.padded(columns, rows))
+    at_once = next(embedder.parameters()).device.type != "cpu"
+    features = packed(rows, columns, read.first_position, read.padding, at_once)
     before = read.attend_with(ATTENTION)
     try:
-        found = _vectors(embedder, features, device)
+        found = _vectors(embedder, features)
     except Exception as error:  # modules that know texts side by side alone raise anything
         return f"'{read.kind}' cannot read packed texts ({first_line(error)})"
     finally:
@@ -221,10 +221,11 @@ def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
     return None if distance(found, expected) <= TOLERANCE else f"packed texts change the vectors of '{read.kind}'"
 
 
-def _vectors(embedder: Embedder, features: Mapping[str, Any], device: torch.device) -> Tensor:
-    moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in features.items()}
+def _vectors(embedder: Embedder, features: Mapping[str, Any], weights: Mapping[str, Tensor] | None = None) -> Tensor:
+    """Return the pooled vectors, with other `weights` by name."""
+    device = next(embedder.parameters()).device
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        vectors: Tensor = embedder(moved, "pooled")
+        vectors: Tensor = functional_call(embedder, dict(weights or {}), (_moved(features, device), "pooled"))
     return vectors
 
 
@@ -259,13 +260,9 @@ def _why_numbered(embedder: Embedder, read: InputModule, table: str) -> str | No
     if other := next((n for n, w in embedder.named_parameters() if w.shape[:1] == (size,) and n != table), None):
         return f"words have rows in {other}, too"
     columns, rows = probe_rows(read, _TOKENS)
-    features = read.padded(columns, rows)
-    device = read.words.weight.device
-    expected = _vectors(embedder, features, device)
-    sliced = {table: read.words.weight[renumber([features], read.padding).to(device)]}
-    moved = {name: value.to(device) for name, value in features.items()}
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        found = functional_call(embedder, sliced, (moved, "pooled"))
+    features, words = read.padded(columns, rows), read.words.weight
+    expected = _vectors(embedder, features)
+    found = _vectors(embedder, features, {table: words[renumber([features], read.padding).to(words.device)]})
     return None if distance(found, expected) <= TOLERANCE else f"'{read.kind}' reads the numbers of words"
 
 
@@ -356,11 +353,12 @@ def runs_of(order: Sequence[int], lengths: Sequence[int], most: int) -> list[Seq
 
 def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> PackedTexts:
     place = torch.tensor(order, dtype=torch.long).argsort()  # the inverse of the order
-    moved = tuple(
-        {name: value.to(device) if isinstance(value, Tensor) else value for name, value in part.items()}
-        for part in parts
-    )
+    moved = tuple(_moved(part, device) for part in parts)
     return PackedTexts(moved, place.to(device), sum(part["input_ids"].numel() for part in parts))
+
+
+def _moved(features: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in features.items()}
 
 
 def _lengths(part: Mapping[str, Any]) -> Tensor:
