@@ -146,22 +146,14 @@ def with_vocabulary(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, seed: 
     # For all rows, so the noise of a row does not depend on the others.
     noise = stream(seed, "vocabulary").standard_normal((len(new), table.shape[1]), dtype=np.float32)
     rows = table.mean(0) + table.std(0, correction=0) * torch.from_numpy(noise).to(table)
-    special = _counterparts(old, new)
-    _fill(rows, table, {token: ids for token, ids in _sources(old, new).items() if token not in special})
-    _fill(rows, table, special)
-    new.model_max_length = encoder.model.max_seq_length
-    return replaced(encoder, new, rows)
-
-
-def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
-    """Set rows to the mean of old rows, given by id for each new token."""
-    if not sources:
-        return
+    sources = _sources(old, new) | _counterparts(old, new)
     flat = torch.tensor([number for numbers in sources.values() for number in numbers], device=table.device)
     lengths = torch.tensor([len(numbers) for numbers in sources.values()], device=table.device)
     # Offsets: where the numbers of each new token begin in `flat`.
     means = F.embedding_bag(flat, table, lengths.cumsum(0) - lengths, mode="mean")
     rows[torch.tensor(list(sources), device=table.device)] = means
+    new.model_max_length = encoder.model.max_seq_length
+    return replaced(encoder, new, rows)
 
 
 def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:

@@ -272,8 +272,12 @@ class CompressedConfig(LoadableConfig):
             check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
         self.bottleneck = bottleneck
         self.recurrent = recurrent
-        if recurrent is not None and first_stays_first(self.backbone):
-            _check_once(self.backbone, recurrent, repeats)
+        again = repeats != 1 and (repeats is not None or recurrent != self.backbone.num_hidden_layers)
+        if recurrent is not None and again and first_stays_first(self.backbone):
+            raise ConfigError(
+                f"recurrent {recurrent}: layers of '{self.backbone.model_type}' cannot run again, because the first "
+                "does not normalise its input; choose repeats 1, or select layers"
+            )
         self.repeats = check_repeats(self.backbone.num_hidden_layers, recurrent, repeats)
         if recurrent is not None and self.repeats is not None:
             describe(self.backbone, [*range(1, recurrent + 1)] * self.repeats)
@@ -342,15 +346,6 @@ def backbone_config(backbone: Any) -> Any:
 def width_of(native: Any) -> int:
     """Return the width of an embedding matrix; ELECTRA's may be smaller than its layers."""
     return int(getattr(native, "embedding_size", native.hidden_size))
-
-
-def _check_once(native: Any, recurrent: int, repeats: int | None) -> None:
-    """Raise `ConfigError` unless layers run once."""
-    if repeats != 1 and (repeats is not None or recurrent != native.num_hidden_layers):
-        raise ConfigError(
-            f"recurrent {recurrent}: layers of '{native.model_type}' cannot run again, because the first does not "
-            "normalise its input; choose repeats 1, or select layers"
-        )
 
 
 def _built(config: CompressedConfig) -> Any:
