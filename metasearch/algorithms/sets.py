@@ -63,21 +63,16 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
     if any(example.answers for example in examples.examples):
         tower, _ = columns["positive"]
         row_of = {text: row for row, (role, text) in enumerate(groups[tower]) if role == "candidate"}
-        answers = _answers(examples, row_of, len(groups[tower])).to(encoder.device)
+        answers = torch.zeros(len(examples.examples), len(groups[tower]), dtype=torch.bool)
+        for i, example in enumerate(examples.examples):
+            answers[i, [row_of[text] for text in example.answers if text in row_of]] = True
+        answers = answers.to(encoder.device)
     return Prepared(tuple(towers), columns, gold, answers)
 
 
 def vectors_of(forward: Forward, examples: Prepared) -> list[Tensor]:
     """Return the vectors for each tower, `(texts, D)`."""
     return [forward(tower) for tower in examples.towers]
-
-
-def _answers(examples: LabelledSet, row_of: Mapping[str, int], rows: int) -> Tensor:
-    """Return the rows that answer each example's question, `(B, rows)`."""
-    answers = torch.zeros(len(examples.examples), rows, dtype=torch.bool)
-    for i, example in enumerate(examples.examples):
-        answers[i, [row_of[text] for text in example.answers if text in row_of]] = True
-    return answers
 
 
 def texts_of(examples: LabelledSet) -> list[tuple[Role, str]]:

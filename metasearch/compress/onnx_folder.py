@@ -76,7 +76,13 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
     # Of a compressed encoder, the standard model that computes the same.
     config = native_config(transformer_of(encoder.model)).to_dict()
     _set(folder / "config.json", {key: value for key, value in config.items() if key != "_name_or_path"})
-    _set(folder / "config_sentence_transformers.json", _prompts(encoder))
+    prompts = {
+        "model_type": "SentenceTransformer",
+        "prompts": written_out(encoder.model),
+        "default_prompt_name": encoder.model.default_prompt_name,
+        "similarity_fn_name": encoder.model.similarity_fn_name,
+    }
+    _set(folder / "config_sentence_transformers.json", prompts)
     facts = Facts(
         name=encoder.name,
         fingerprint=encoder.fingerprint,
@@ -105,15 +111,6 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
 def write_facts(folder: Path, facts: Facts) -> None:
     """Write `metasearch.json`."""
     (folder / FILE).write_text(json.dumps(facts.model_dump(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-def _prompts(encoder: Encoder) -> dict[str, Any]:
-    return {
-        "model_type": "SentenceTransformer",
-        "prompts": written_out(encoder.model),
-        "default_prompt_name": encoder.model.default_prompt_name,
-        "similarity_fn_name": encoder.model.similarity_fn_name,
-    }
 
 
 def _write_tokenizer(encoder: Encoder, folder: Path, longest: int) -> None:

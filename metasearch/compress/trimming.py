@@ -79,7 +79,10 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
         **{name: getattr(old, name) for name in _KEPT_OPTIONS},
         **old.special_tokens_map,
     )
-    _check_numbers(encoder, new, moved)
+    ids = old.get_vocab()
+    wrong = [name for name, number in new.get_vocab().items() if moved.get(ids[name]) != number]
+    if len(new) != len(moved) or wrong:
+        raise EncoderError(f"{encoder.name}: its tokenizer cannot be trimmed: {wrong[:3]}")
     if wanted is not names:
         _log_longer(old, new, len(names), inputs, before)
     else:
@@ -125,14 +128,6 @@ def _beginnings(old: PreTrainedTokenizerBase, spec: Spec, inputs: Sequence[str],
 def _counts(old: PreTrainedTokenizerBase, tokens: Tokens) -> dict[str, int]:
     counts = Counter(number for row in tokens for number in row)
     return dict(zip(old.convert_ids_to_tokens(list(counts)), counts.values(), strict=True))
-
-
-def _check_numbers(encoder: Encoder, new: PreTrainedTokenizerBase, moved: dict[int, int]) -> None:
-    """Raise `EncoderError` unless a new tokenizer has the tokens that were moved, under their new numbers."""
-    names = encoder.model.tokenizer.get_vocab()
-    wrong = [name for name, number in new.get_vocab().items() if moved.get(names[name]) != number]
-    if len(new) != len(moved) or wrong:
-        raise EncoderError(f"{encoder.name}: its tokenizer cannot be trimmed: {wrong[:3]}")
 
 
 def _log_longer(
