@@ -6,7 +6,7 @@ Notation used for tensor shapes: V words of the old vocabulary, V' of the new on
 import copy
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -240,16 +240,11 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     copied.num_embeddings = len(rows)
     if copied.padding_idx is not None:
         copied.padding_idx = pad
-    for config in _configs(transformer.auto_model):
+    # A compressed model holds its backbone's configuration inside its own. By identity, as modules share theirs.
+    configs = [native_config(module) for module in transformer.auto_model.modules() if hasattr(module, "config")]
+    for config in {id(config): config for config in configs}.values():
         _renumber(config, tokenizer, pad, len(rows))
     return Encoder(model, encoder.name, encoder.max_length)
-
-
-def _configs(model: Any) -> Iterator[Any]:
-    """Yield every configuration in a model; a compressed model holds its backbone's inside its own."""
-    # By identity, as modules share their configuration.
-    configs = [native_config(module) for module in model.modules() if hasattr(module, "config")]
-    yield from {id(config): config for config in configs}.values()
 
 
 def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: int) -> None:

@@ -88,7 +88,11 @@ def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> Ne
     check({language: len(found) for language, found in vectors.items()}, rank, width)
     means = np.stack([found.astype(np.float64).mean(0) for found in vectors.values()])
     centre = means.mean(0)
-    return NeutralMap(centre, _leading(means - centre, rank or len(means) - 1), tuple(vectors))
+    # The first right singular vectors, without ones at rounding level.
+    _, sizes, found = np.linalg.svd(means - centre, full_matrices=False)
+    kept = sizes > _NOTHING * max(float(sizes[0]), np.finfo(np.float64).tiny)
+    count = rank or len(means) - 1
+    return NeutralMap(centre, found[:count][kept[:count]], tuple(vectors))
 
 
 def check(counts: Mapping[str, int], rank: int | None, width: int | None = None) -> None:
@@ -140,10 +144,3 @@ def is_neutral(encoder: Encoder) -> bool:
         and last[1].in_features == last[1].out_features
         and not last[1].use_residual
     )
-
-
-def _leading(rows: Vectors, count: int) -> Vectors:
-    """Return the first right singular vectors as orthonormal rows, without ones at rounding level."""
-    _, sizes, found = np.linalg.svd(rows, full_matrices=False)
-    kept = sizes > _NOTHING * max(float(sizes[0]), np.finfo(np.float64).tiny)
-    return cast(Vectors, found[:count][kept[:count]])

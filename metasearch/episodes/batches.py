@@ -75,7 +75,9 @@ class Batches:
 
     def batch(self, step: int, size: int = 1) -> list[Episode]:
         """Return a step's only episode, whatever `size` the trainer asks for: all batches have one size."""
-        return [episode_of(tuple(self.examples[row] for row in self.rows(step).tolist()))]
+        examples = tuple(self.examples[row] for row in self.rows(step).tolist())
+        variant = variant_of(examples)
+        return [Episode(Arrangement((variant,)), (LabelledSet(variant, examples),))]
 
     def rows(self, step: int) -> Order:
         """Return the example numbers for a step `(size,)`; steps count over all epochs, from 0."""
@@ -128,12 +130,6 @@ def cut(order: Order, lengths: Order, size: int, bucket: int, rng: np.random.Gen
         batches += [stretch[i : i + size] for i in range(0, len(stretch), size)]
     # Unshuffled, every stretch would run from short texts to long ones.
     return [batches[i] for i in rng.permutation(len(batches))]
-
-
-def episode_of(examples: Sequence[Example]) -> Episode:
-    """Return the episode for one set of a batch."""
-    variant = variant_of(examples)
-    return Episode(Arrangement((variant,)), (LabelledSet(variant, tuple(examples)),))
 
 
 def variant_of(examples: Sequence[Example]) -> Variant:

@@ -55,19 +55,14 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
     goes through all of them.
     """
     steps = [-(-count // budget.meta_batch) for _, count, _ in sources]
-    epoch, total = sum(steps), total_steps(budget, [count for _, count, _ in sources], max_steps)
+    epoch = sum(steps)
+    total = budget.epochs * epoch if max_steps is None else min(budget.epochs * epoch, max_steps)
     if total < epoch:
         # Ends are rounded, not lengths, so that the lengths add up to `total`.
         ends = [round(done * total / epoch) for done in accumulate(steps, initial=0)]
         steps = [end - start for start, end in pairwise(ends)]
     phases = [Phase(name, source, count) for (name, _, source), count in zip(sources, steps, strict=True) if count]
     return Schedule(tuple(phases), total if phases else 0, budget.meta_batch)
-
-
-def total_steps(budget: Budget, counts: Sequence[int], max_steps: int | None) -> int:
-    """Return a budget's outer steps with so many episodes in each phase, `max_steps` at most."""
-    total = budget.epochs * sum(-(-count // budget.meta_batch) for count in counts)
-    return total if max_steps is None else min(total, max_steps)
 
 
 def rate(step: int, total: int, settings: Outer) -> float:
