@@ -64,16 +64,15 @@ class DistillRun(Run[DistillConfig]):
         for _, name, stage in self.config.stages:
             require_divides(rank().count, stage.budget.shards, f"stages.{name}.budget.shards")
         self.config = resolved(self.config)
+        self.roles = RoleEncoders(self.config, self.began.weights if self.began else None)
         self.benchmarks = load_benchmarks(self.config)
         return ""
 
     def load_encoders(self) -> Mapping[str, str]:
         """Load the encoders; all of them for a run without scores or steps."""
         if not self.files.begun:
-            self.roles = load_roles(self.config)
-            return self.roles.origins
-        self.roles = RoleEncoders(self.config, self.began.weights if self.began else None)
-        if rank().count > 1:
+            check_roles(self.config, self.roles)
+        elif rank().count > 1:
             # Before the processes join: after that, transformers saves folders in the first one alone.
             self.roles.check()
         return self.roles.origins
@@ -170,7 +169,7 @@ def resolved(config: DistillConfig) -> DistillConfig:
 
 
 def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
-    """Check roles and files by name, and return the tasks to evaluate on; loads no weights."""
+    """Check texts and roles by name, and return the tasks to evaluate on; loads no weights."""
     recipe = f"recipe '{config.recipe.recipe}'"
     for _, name, stage in config.stages:
         if not config.texts.of(stage):
@@ -184,20 +183,18 @@ def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
     for role in ("teacher", "assistant"):
         if config.encoders.named(role) and role not in config.used:
             log.warning("--%s does nothing: no selected stage of %s uses it", role, recipe)
-    RoleEncoders(config)
     # A task with data in its own folder ignores the folder of all tasks.
     library, include = Library(config.data.include), config.data.include
     places = {task: None if library.task(task).data else config.data.data for task in config.evaluate}
     return [load_benchmark(task, data=data, include=include) for task, data in places.items()]
 
 
-def load_roles(config: DistillConfig) -> RoleEncoders:
-    """Return the encoders, once they and the corpora's files suit every stage."""
+def check_roles(config: DistillConfig, roles: RoleEncoders) -> None:
+    """Load the encoders, and check that they and the corpora's files suit every stage."""
     for _, _, stage in config.stages:
         if stage.data == "parallel":
             # Before any weights are loaded: a missing file shows at once.
             require_corpus([Path(path) for path in config.texts.corpus], stage.corpus)
-    roles = RoleEncoders(config)
     roles.check()
     for _, name, stage in config.stages:
         _check_length(name, stage, roles)
@@ -206,7 +203,6 @@ def load_roles(config: DistillConfig) -> RoleEncoders:
         learner.check_encoder(options, trained)
         if wanted and stage.against:
             require_comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted.output)
-    return roles
 
 
 def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:
