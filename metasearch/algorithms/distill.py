@@ -94,8 +94,16 @@ class Distill(TextLearner):
 
     @classmethod
     def wanted(cls, options: Any) -> TargetSpec:
-        """Return the compared outputs, with translations if they have their own targets."""
-        _require_whole_texts(options)
+        """Return the compared outputs, with translations if they have their own targets.
+
+        `ConfigError` for options that do not fit together.
+        """
+        if options.output == "states" and options.target == "source":
+            raise ConfigError("options.output: states of a translation have no counterpart; set options.target: own")
+        for name in ("contrast", "dimensions"):
+            value = getattr(options, name)
+            if options.output == "states" and value != DistillOptions.model_fields[name].default:
+                raise ConfigError(f"options.{name}: {value} is over sentences, options.output is not")
         contrast = contrast_of(options)
         if options.source_share < 1 and contrast and "source" in contrast.columns:
             raise ConfigError(f"options.source_share: contrast {options.contrast} reads every source; set it to 1")
@@ -167,16 +175,6 @@ def contrast_of(options: DistillOptions) -> base.Loss | None:
     kind: type[base.Loss] = registry.load("losses", CONTRAST + options.contrast).LOSS
     known = {"temperature": options.temperature} if "temperature" in kind.Options.model_fields else {}
     return kind(kind.Options(**known))
-
-
-def _require_whole_texts(options: DistillOptions) -> None:
-    """Raise `ConfigError` if a sentence-level option is combined with token-level outputs."""
-    if options.output == "states" and options.target == "source":
-        raise ConfigError("options.output: states of a translation have no counterpart; set options.target: own")
-    for name in ("contrast", "dimensions"):
-        value = getattr(options, name)
-        if options.output == "states" and value != DistillOptions.model_fields[name].default:
-            raise ConfigError(f"options.{name}: {value} is over sentences, options.output is not")
 
 
 # Similarities of truncated embeddings (Matryoshka, Kusupati et al. 2022, arXiv:2205.13147).
