@@ -44,8 +44,8 @@ COMBINATIONS = [
 class Given:
     """Targets drawn for each text, or for each of its tokens; remembers which texts it was asked for."""
 
-    def __init__(self, encoder, output="pooled", dimension=tiny.DIMENSIONS):
-        self.encoder, self.output, self.dimension = encoder, output, dimension
+    def __init__(self, encoder, output):
+        self.encoder, self.output = encoder, output
         self.asked = []
 
     def vectors(self, texts):
@@ -54,7 +54,7 @@ class Given:
 
     def of(self, text):
         rows = int(self.encoder.lengths([text], "text")[0]) if self.output == "states" else 1
-        return stream(0, "target", text).normal(size=(rows, self.dimension)).astype(np.float32)
+        return stream(0, "target", text).normal(size=(rows, tiny.DIMENSIONS)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,8 @@ def episode(*pairs):
     return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
 
 
-def made(encoder, targets="given", **options):
-    found = Given(encoder, options.get("output", "pooled")) if targets == "given" else targets
-    return Distill(encoder, Loss(), Distill.Options(**options), found)
+def made(encoder, **options):
+    return Distill(encoder, Loss(), Distill.Options(**options), Given(encoder, options.get("output", "pooled")))
 
 
 def output_of(encoder: Encoder, text: str, output: str) -> Tensor:
