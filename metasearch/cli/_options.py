@@ -133,9 +133,9 @@ def settings(
     return options_group(*(_option(name, fields[name], defaults) for name in names))
 
 
-def setting(model: type[Settings], name: str, **changes: Any) -> Callable[[F], F]:
-    """Return the option for one setting; `changes` are arguments of `click.option`, such as another help."""
-    return _option(name, model.model_fields[name], {}, **changes)
+def setting(model: type[Settings], name: str) -> Callable[[F], F]:
+    """Return the option for one setting."""
+    return _option(name, model.model_fields[name], {})
 
 
 def tree(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def given(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
 
 def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
     """Return a model's settings from option values; a `ConfigError` names the option."""
-    places: yaml.Places = {(name,): str(flag_for(name, field).name) for name, field in model.model_fields.items()}
+    places: yaml.Places = {(name,): flag_for(name, field).name for name, field in model.model_fields.items()}
     return yaml.check(tree(model, values), model, where, places)
 
 
@@ -182,20 +182,19 @@ def flag_for(name: str, field: FieldInfo) -> Flag:
 
 def parameter_name(name: str, field: FieldInfo) -> str:
     """Return an option's parameter name, derived from its flag."""
-    return str(flag_for(name, field).name)[2:].replace("-", "_")
+    return flag_for(name, field).name[2:].replace("-", "_")
 
 
-def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any], **changes: Any) -> Callable[[F], F]:
+def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any]) -> Callable[[F], F]:
     flag, key = flag_for(name, field), parameter_name(name, field)
     default = defaults.get(key, None if field.is_required() else field.default)
     shown = isinstance(default, str | int | tuple) and default != () and not isinstance(default, bool)
     how: dict[str, Any] = {"help": str(field.description).replace("\n", " "), "metavar": flag.metavar}
     completer = complete(flag.complete) if flag.complete else None
     how |= {"default": default, "show_default": shown, "shell_complete": completer}
-    how |= _type(field.annotation, [*field.metadata], flag) | changes
-    if default is None and how.get("is_flag"):
-        return click.option(f"{flag.name}/--no-{str(flag.name)[2:]}", key, **how)
-    return click.option(str(flag.name), key, **how)
+    how |= _type(field.annotation, [*field.metadata], flag)
+    either = default is None and how.get("is_flag")
+    return click.option(f"{flag.name}/--no-{flag.name[2:]}" if either else flag.name, key, **how)
 
 
 _TYPES: dict[Any, dict[str, Any]] = {

@@ -44,13 +44,13 @@ class Flag:
     """How a setting appears on the command line.
 
     Attributes:
-        name: its flag; by default `--` and the name of the field.
+        name: its flag; empty for `--` and the name of the field.
         complete: kind of names that a shell completes: `paths`, `folders`, `encoders`, or a kind of declaration such as
             `task`. Runs hold paths, folders and local encoders as absolute paths.
         comma: whether several values are one word with commas, rather than a repeated flag.
     """
 
-    name: str | None = None
+    name: str = ""
     metavar: str | None = None
     complete: str | None = None
     comma: bool = False
