@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.resources import files as resources
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -101,9 +100,7 @@ def page(report: Report) -> str:
         keys += [section.key, *(chart.key for chart in section.charts), *(table.key for table in section.tables)]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         raise ValueError(f"duplicate report section '{twice[0]}'")
-    templates = resources(__package__) / "templates"
-    style = Markup("".join((templates / name).read_text(encoding="utf-8") for name in ("style.css", "charts.css")))
-    return environment().get_template("report.html.j2").render(report=report, style=style)
+    return environment().get_template("report.html.j2").render(report=report)
 
 
 def _clean(value: Any) -> Any:

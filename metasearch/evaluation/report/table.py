@@ -5,7 +5,7 @@ from typing import Literal
 
 Place = Literal["best", "second", ""]
 _SHADES = 9
-"""Colours of a palette in `templates/charts.css`."""
+"""Colours of a palette in `templates/style.css`."""
 
 
 @dataclass(frozen=True)

@@ -158,14 +158,10 @@ def test_cells_are_shaded_from_the_lowest_to_the_highest_value():
 
 
 def palettes():
-    """Return the colours of light and of dark mode by name, read from the style sheets."""
-    light, dark = {}, {}
-    for name in ("style.css", "charts.css"):
-        text = (TEMPLATES / name).read_text(encoding="utf-8")
-        blocks = re.findall(r":root \{(.*?)\}", text, re.DOTALL)
-        for found, block in zip((light, dark), blocks, strict=True):
-            found |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
-    return [light, dark]
+    """Return the colours of light and of dark mode by name, read from the style sheet."""
+    blocks = re.findall(r":root \{(.*?)\}", (TEMPLATES / "style.css").read_text(encoding="utf-8"), re.DOTALL)
+    light, dark = ("".join(blocks[mode::2]) for mode in (0, 1))
+    return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in (light, dark)]
 
 
 def luminance(colour):
