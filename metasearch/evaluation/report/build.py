@@ -7,6 +7,7 @@ tables/         each table as KEY.md, KEY.tex (booktabs) and KEY.csv
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache
@@ -30,6 +31,8 @@ from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.study import Study
 from metasearch.io import NEW, atomic_write_all
 
+# Control characters, lone surrogates and noncharacters.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 PAGE, INDEX, TABLES = "report.html", "tables.json", "tables"
 
 
@@ -104,8 +107,8 @@ def page(report: Report) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value without characters forbidden in HTML; escaped text stays."""
-    return formats.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Return a value with the replacement character for each character that HTML forbids; escaped text stays."""
+    return _FORBIDDEN.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def files(report: Report) -> dict[str, str]:

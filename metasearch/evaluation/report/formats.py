@@ -13,8 +13,6 @@ from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.runs.markdown import markdown as markdown_table
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
-# Forbidden by HTML and XML: control characters, lone surrogates and noncharacters.
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _LATEX = {
     **{character: f"\\{character}" for character in "{}$&#_%"},
@@ -142,11 +140,6 @@ def _markdown_cell(table: Table, cell: Cell) -> str:
 def plain(text: str) -> str:
     """Return a text as Markdown that shows it."""
     return _MARKDOWN.sub(r"\\\1", _CONTROL.sub(" ", text)).strip()
-
-
-def clean(text: str) -> str:
-    """Return a text with the replacement character for each character that HTML and XML forbid."""
-    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def minus(number: str) -> str:

@@ -9,6 +9,7 @@ from metasearch.evaluation.report.table import Cell, Line, Place, Table
 from metasearch.evaluation.statistics.paired import Summary
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import over_folds
+from metasearch.evaluation.study.paired import join_numbers
 from metasearch.evaluation.study.study import ScoreSelection, Study
 from metasearch.runs.rows import MEAN
 
@@ -40,11 +41,11 @@ def mean_notes(study: Study, arms: Sequence[Arm], selection: ScoreSelection) -> 
     have = {arm: sorted(study.by_fold(arm, selection)) for arm in arms}
     folds = sorted({fold for own in have.values() for fold in own})
     seeds = sorted({scored.seed for arm in arms for scored in study.of(arm)})
-    over = f"Mean over seeds ({_join(seeds)}), then over folds ({_join(folds)})"
+    over = f"Mean over seeds ({join_numbers(seeds)}), then over folds ({join_numbers(folds)})"
     notes = [f"{over}; ±: sample standard deviation over folds, or over the seeds of an only fold."]
     for arm, own in have.items():
         if own != folds:
-            lacking = _join(set(folds) - set(own))
+            lacking = join_numbers(set(folds) - set(own))
             notes.append(f"{arm.label} has {len(own)} of {len(folds)} folds (not {lacking}), so it is not ranked.")
         counts = Counter(scored.fold for scored in study.of(arm))
         short = [f"{count} on fold {fold}" for fold, count in sorted(counts.items()) if count < len(seeds)]
@@ -66,10 +67,6 @@ def _averaged(parts: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
         for key, value in part.items():
             values[key].append(value)
     return {key: fmean(each) for key, each in values.items()}
-
-
-def _join(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))
 
 
 MANY = 14

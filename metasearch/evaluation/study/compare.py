@@ -22,7 +22,7 @@ from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
 from metasearch.evaluation.statistics.paired import Summary, holm
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, pair
+from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, join_numbers, pair
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study, abridged
 
 # An arm beside the baseline: its difference, the intervals and tests of it, and what they are worth.
@@ -215,9 +215,10 @@ def compare(
     adjusted = holm([each.training.p if each.training else None for each in arms])
     arms = [replace(each, holm=p) for each, p in zip(arms, adjusted, strict=True)]
     asked = selection.measure, selection.pool, level, resamples, seed
-    if alone := sorted({first.fold for (first, *_), each in resampled.items() if each.one_article}):
-        folds = ", ".join(map(str, alone))
-        missing.append(f"Fold {folds}: all questions are of one article, so each counts as an article of its own.")
+    if alone := {first.fold for (first, *_), each in resampled.items() if each.one_article}:
+        missing.append(
+            f"Fold {join_numbers(alone)}: all questions are of one article, so each counts as an article of its own."
+        )
     return Comparison(study.name, study.task, baseline, *asked, tuple(arms), (*study.missing, *missing))
 
 

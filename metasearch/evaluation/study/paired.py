@@ -144,9 +144,10 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
     own, other = (study.by_fold(each, selection) for each in (arm, baseline))
     names = arm.label, baseline.label
     both = sorted(own.keys() & other.keys())
+    have = _have(names, "fold", own, other)
     if not both:
-        raise ConfigError(f"{_have(names, 'fold', own, other)}: no fold in common.")
-    notes = [f"{_have(names, 'fold', own, other)}: compared on {_join(both)}."] if own.keys() != other.keys() else []
+        raise ConfigError(f"{have}: no fold in common.")
+    notes = [] if own.keys() == other.keys() else [f"{have}: compared on {join_numbers(both)}."]
     runs: dict[int, tuple[Runs, Runs]] = {}
     differing: dict[str, list[int]] = {}
     for fold in both:
@@ -154,13 +155,13 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
         common = sorted(seeds.keys() & theirs.keys())
         trained = arm.mode is not None and baseline.mode is not None
         if seeds.keys() != theirs.keys():
-            done = (f"compared on {_join(common)}" if common else "skipped") if trained else "averaged over them"
+            done = (f"compared on {join_numbers(common)}" if common else "skipped") if trained else "averaged over them"
             differing.setdefault(f"{_have(names, 'seed', seeds, theirs)}: {done}.", []).append(fold)
         if not trained:
             runs[fold] = own[fold], other[fold]
         elif common:
             runs[fold] = tuple(seeds[s] for s in common), tuple(theirs[s] for s in common)
-    notes += [f"Fold {_join(folds)}: {text}" for text, folds in differing.items()]
+    notes += [f"Fold {join_numbers(folds)}: {text}" for text, folds in differing.items()]
     if not runs:
         raise ConfigError(f"no seed in common. {' '.join(notes)}")
     return Pairing(arm, runs, tuple(notes))
@@ -168,10 +169,11 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
 
 def _have(names: tuple[str, str], what: str, own: Collection[int], other: Collection[int]) -> str:
     (one, two), plural = names, [what + ("s" if len(each) != 1 else "") for each in (own, other)]
-    return f"{one} has {plural[0]} {_join(own)} and {two} {plural[1]} {_join(other)}"
+    return f"{one} has {plural[0]} {join_numbers(own)} and {two} {plural[1]} {join_numbers(other)}"
 
 
-def _join(numbers: Collection[int]) -> str:
+def join_numbers(numbers: Collection[int]) -> str:
+    """Return numbers in order as text, such as `0, 2`."""
     return ", ".join(map(str, sorted(numbers))) or "none"
 
 
