@@ -19,11 +19,10 @@ from metasearch.config.languages import parse_name
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import text_lines, unpacked
-from metasearch.data.parallel.files import recognise
+from metasearch.data.parallel.files import recognise, walk
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.data.records import Data, TranslationData, texts_of
 from metasearch.errors import DataError, nearest
-from metasearch.io import near
 
 Tagged = dict[str, list[tuple[Role, str]]]
 """Language → distinct texts in it, each with its role."""
@@ -69,18 +68,12 @@ def _find(paths: Iterable[Path], known: Callable[[Path], object], others: str, e
     """Return the given files, and those in folders that are `known`; messages say what `others` are."""
     files: dict[Path, None] = {}
     for path in paths:
-        if not path.exists():
-            raise DataError(f"{path}: no such file or folder{near(path)}")
-        if not path.is_dir():
-            files[path] = None
-            continue
-        names = (below.relative_to(path) for below in path.rglob("*") if not below.is_dir())
-        inside = sorted(name for name in names if not any(part.startswith(".") for part in name.parts))
-        found = [path / name for name in inside if known(path / name)]
+        inside = sorted(walk(path))
+        found = [below for below in inside if below == path or known(below)]
         if not found:
             raise DataError(f"{path}: {expected}")
         files |= dict.fromkeys(found)
-        if left := [str(name) for name in inside if path / name not in files]:
+        if left := [str(below.relative_to(path)) for below in inside if below not in files]:
             shown = ", ".join(left[:3] + ["..."] * (len(left) > 3))
             log.info("%s: %d files %s: %s", path, len(left), others, shown)
     return list(files)

@@ -170,7 +170,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
         place, corpus = path, ""
         if is_hub_name(path.as_posix()):
             place, corpus = fetch(path.as_posix()), path.parts[1]
-        for below in _walk(place):
+        for below in walk(place):
             part = recognise(below, settings.pivot, corpus)
             if part is None and below == place:
                 raise DataError(f"{place}: not named as parallel text; {EXPECTED}")
@@ -249,7 +249,8 @@ def _resolved(part: Part) -> frozenset[Path]:
     return frozenset(path.resolve() for path in part.paths)
 
 
-def _walk(path: Path) -> Iterator[Path]:
+def walk(path: Path) -> Iterator[Path]:
+    """Yield a file, or the files in a folder at any depth, and folders of saved tables; hidden ones are skipped."""
     # pathlib raises an error for a path that may not be inspected.
     if not os.path.isdir(path):
         # A named pipe, too: it is refused where it is read.
