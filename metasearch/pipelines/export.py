@@ -109,18 +109,12 @@ def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
             "the first %d dimensions stay: without Matryoshka training, --texts keeps better ones", form.dimensions
         )
         return narrowed(encoder, form.dimensions)
-    drawn = _drawn(form.texts)
+    texts = list(dict.fromkeys(read_texts(form.texts)))
+    if len(texts) > _TEXTS:
+        log.info("--texts: %d of %d texts are drawn", _TEXTS, len(texts))
+        texts = [texts[i] for i in stream(0, "export").choice(len(texts), _TEXTS, replace=False)]
     with report_progress(encoder, partial(callback.on_encode, "texts")):
-        return narrowed(encoder, form.dimensions, encoder.encode(drawn, "text"))
-
-
-def _drawn(paths: Sequence[Path]) -> list[str]:
-    """Return distinct texts from files; a random part if there are more than needed."""
-    distinct = list(dict.fromkeys(read_texts(paths)))
-    if len(distinct) <= _TEXTS:
-        return distinct
-    log.info("--texts: %d of %d texts are drawn", _TEXTS, len(distinct))
-    return [distinct[i] for i in stream(0, "export").choice(len(distinct), _TEXTS, replace=False)]
+        return narrowed(encoder, form.dimensions, encoder.encode(texts, "text"))
 
 
 def _scores(

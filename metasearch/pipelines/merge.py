@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
@@ -72,7 +71,7 @@ def merge(encoders: Sequence[EncoderConfig | str], folder: Path, alpha: float | 
             parts.append(Part(ref.name, share, other.origin))
             yield share, other.model.state_dict()
 
-    _put(made, average(states()))
+    made.model.load_state_dict(average(states()))
     with whole(folder) as partial:
         made.write(partial)
         atomic_write(partial / CARD, merged_card(made, parts))
@@ -107,13 +106,6 @@ def average(states: Iterable[tuple[float, State]]) -> dict[str, Tensor]:
                 term = weight.detach().double() * share
                 total[name] = total[name] + term if name in total else term
     return {name: total[name].to(weight.dtype) if name in total else weight for name, weight in (first or {}).items()}
-
-
-def _put(encoder: Encoder, state: State) -> None:
-    """Give an encoder other weights, in place."""
-    with torch.no_grad():
-        for name, weight in encoder.model.state_dict().items():
-            weight.copy_(state[name])
 
 
 def require_same_form(one: Encoder, other: Encoder) -> None:

@@ -128,23 +128,18 @@ def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[
     """Return a recipe with settings and options of the learner put over it, as `--set` does."""
     assigned = {**settings, **{f"options.{name}": value for name, value in options.items()}}
     if isinstance(recipe, str):
-        recipe = Library().recipe(recipe, _nested(assigned))
+        tree: dict[str, Any] = {}
+        for key, branch in assigned.items():
+            for part in reversed(key.split(".")):
+                branch = {part: branch}
+            tree = yaml.merge(tree, branch)
+        recipe = Library().recipe(recipe, tree)
     elif assigned:
         names = ", ".join(assigned)
         raise ConfigError(f"meta_train: pass {names} to load_recipe, which made the recipe '{recipe.recipe}'")
     if recipe.neutralise:
         raise ConfigError(f"recipe '{recipe.recipe}': neutralise: only `metasearch train` has this stage")
     return recipe
-
-
-def _nested(assigned: Mapping[str, Any]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for key, value in assigned.items():
-        branch = value
-        for part in reversed(key.split(".")):
-            branch = {part: branch}
-        tree = yaml.merge(tree, branch)
-    return tree
 
 
 def _loss_settings(loss: Any) -> Settings | None:

@@ -76,22 +76,17 @@ def _numbered(path: Path) -> dict[int, dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     facts: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
-        row = _row(line, f"{path}:{number}")
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}:{number}: not JSON: {error}. The file is truncated or damaged") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}:{number}: not a score of metasearch: {line[:40]}")
         if row.keys() == {_FACTS} and isinstance(row[_FACTS], dict):
             facts = row[_FACTS]
         else:
             rows[number] = {**facts, **row}
     return rows
-
-
-def _row(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}. The file is truncated or damaged") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: not a score of metasearch: {line[:40]}")
-    return row
 
 
 def _require_score(row: Row, where: str) -> None:
