@@ -132,8 +132,11 @@ def search_int8(
         return best
 
     blocks = _blocks(groups, min(max(_CELLS // count, _LEAST_ROWS), _MOST_ROWS))
-    with ThreadPoolExecutor(threads) as workers:
-        whole, *others = workers.map(work, [blocks[i::threads] for i in range(threads)])
+    shares = [blocks[i::threads] for i in range(min(threads, len(blocks)))]
+    if len(shares) == 1:
+        return work(blocks)
+    with ThreadPoolExecutor(len(shares)) as workers:
+        whole, *others = workers.map(work, shares)
     for best in others:
         for own, part in zip(whole, best, strict=True):
             for query in range(count):
