@@ -33,10 +33,11 @@ from metasearch.config.languages import normalise_tag, primary_language
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.languages import detector
+from metasearch.data.formats.rows import read_batches
 from metasearch.data.formats.text_files import Report
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
 from metasearch.data.parallel.files import Part, clean, find, read_sides
-from metasearch.data.parallel.saved import COLUMNS, REPORT, read_batches, write_table
+from metasearch.data.parallel.saved import COLUMNS, REPORT, write_table
 from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write, require_room
 from metasearch.runs.callbacks import SILENT, Callback

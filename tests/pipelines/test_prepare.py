@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from helpers.prepared import prepared, read, write_lines
 from metasearch.config.distillation import CorpusSettings
+from metasearch.data.formats.rows import data_files, read_batches
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.parallel.saved import COLUMNS, data_files, read_batches
+from metasearch.data.parallel.saved import COLUMNS
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines import prepare
 from metasearch.pipelines.prepare import Cleaner, prepare_corpus

@@ -123,16 +123,14 @@ def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], dam
     if os.path.isdir(path) and kind not in (*_SUFFIXES, ".txt"):
         shards = _shards(path)
         if not shards:
-            return _batches(path, _arrow_batches(path))
+            return _arrow_rows(path, data_files(_saved_table(path)))
         return (row for shard in shards for row in _file_rows(shard, columns, names, damaged))
     if kind in (".csv", ".tsv") or (names and kind == ".txt"):
         return _table(path, columns, names, damaged)
     if kind in (".jsonl", ".ndjson"):
         return _json_rows(path, damaged)
-    if kind == ".parquet":
-        return _batches(path, _parquet_batches(path))
-    if kind == ".arrow":
-        return _batches(path, _arrow_stream(path))
+    if kind in (".parquet", ".arrow"):
+        return _arrow_rows(path, [path])
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file or folder{near(path)}")
     raise DataError(
@@ -208,31 +206,35 @@ def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
 # Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.
 
 
-def _batches(path: Path, batches: Iterable[Any]) -> Iterator[Row]:
-    """Yield rows from Arrow batches; `DataError` if the file is damaged."""
-    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
+def _arrow_rows(path: Path, files: Iterable[Path]) -> Iterator[Row]:
     number = 0
-    try:
-        for batch in batches:
+    for file in files:
+        for batch in read_batches(file):
             for values in batch.to_pylist():
                 number += 1
                 yield Row(f"{path}: row {number}", number, values)
-    except arrow.ArrowException as error:
-        raise DataError(f"{path}: damaged after row {number}: {str(error).splitlines()[0]}") from None
-    except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
-        raise DataError(f"{path}: cannot be read after row {number}: {reason}") from None
 
 
-def _parquet_batches(path: Path) -> Iterator[Any]:
-    parquet = import_extra("pyarrow.parquet", "corpora", f"{path}: .parquet", DataError)
-    require_file(path)
-    with parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(_BATCH)
+def read_batches(path: Path) -> Iterator[Any]:
+    """Yield the batches of a Parquet or Arrow file; `DataError` where it cannot be read or is damaged."""
+    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
+    try:
+        require_file(path)
+        if suffix_of(path) == ".parquet":
+            parquet = import_extra("pyarrow.parquet", "corpora", f"{path}", DataError)
+            with parquet.ParquetFile(path) as file:
+                yield from file.iter_batches(_BATCH)
+        else:
+            # Not through a memory map, so that memory stays flat.
+            with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as batches:
+                yield from batches
+    except (arrow.ArrowException, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise DataError(f"{path}: damaged or unreadable: {reason}") from None
 
 
-def _arrow_batches(folder: Path) -> Iterator[Any]:
-    """Yield batches from a `save_to_disk` folder."""
+def _saved_table(folder: Path) -> Path:
+    """Return the folder of the one table that `save_to_disk` wrote to a folder."""
     if (folder / "dataset_dict.json").is_file():
         splits = read_key(folder / "dataset_dict.json", "splits")
         if len(splits) != 1:
@@ -240,8 +242,7 @@ def _arrow_batches(folder: Path) -> Iterator[Any]:
         folder /= splits[0]
     if not (folder / STATE).is_file():
         raise DataError(f"{folder}: no rows in this folder: neither a table nor a {STATE} from save_to_disk")
-    for path in data_files(folder):
-        yield from _arrow_stream(path)
+    return folder
 
 
 def data_files(folder: Path) -> list[Path]:
@@ -251,14 +252,6 @@ def data_files(folder: Path) -> list[Path]:
         return [folder / each["filename"] for each in found]
     except (KeyError, TypeError):
         raise DataError(f"{folder / STATE}: expected a 'filename' for each of _data_files, got {found}") from None
-
-
-def _arrow_stream(path: Path) -> Iterator[Any]:
-    """Yield the batches of a file that `save_to_disk` wrote."""
-    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
-    require_file(path)
-    with arrow.memory_map(str(path)) as content:
-        yield from arrow.ipc.open_stream(content)
 
 
 def read_key(path: Path, key: str, kind: type = list) -> Any:

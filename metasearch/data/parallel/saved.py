@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.blank import normalise
-from metasearch.data.formats.rows import STATE, data_files, read_key
+from metasearch.data.formats.rows import STATE, data_files, read_batches, read_key
 from metasearch.data.parallel.files import is_saved_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.io import atomic_write, digest, require_file
+from metasearch.io import atomic_write, digest
 
 COLUMNS = ("source", "target", "source_language", "target_language", "corpus")
 """Columns of the table, all of them text."""
@@ -101,7 +101,7 @@ class SavedTable:
             yield self._read(source[row].as_py()), self._read(target[row].as_py())
 
     def columns(self, *names: str) -> Iterator[tuple[list[str], ...]]:
-        """Yield columns batch by batch. Files are read in order, not through the map, so that memory stays flat."""
+        """Yield columns batch by batch."""
         for path in data_files(self.folder):
             for batch in read_batches(path):
                 yield tuple([self._read(text) for text in batch.column(name).to_pylist()] for name in names)
@@ -143,17 +143,6 @@ class SavedTable:
 
     def _read(self, text: str | None) -> str:
         return normalise(text or "") if self._normalised else text or ""
-
-
-def read_batches(path: Path) -> Iterator[Any]:
-    """Yield the batches of a file of Arrow; `DataError` where it cannot be read or is damaged."""
-    arrow = import_extra("pyarrow", "corpora", f"{path}")
-    try:
-        require_file(path)
-        with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as batches:
-            yield from batches
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: damaged or unreadable: {str(error).splitlines()[0]}") from None
 
 
 @lru_cache(4)

@@ -131,7 +131,7 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
         ("a.jsonl", "", r"a\.jsonl: the file is empty"),
         ("a.jsonl", '{"x": 1}\n"\0"\n', r"a\.jsonl:2: not UTF-8 text: it has a NUL character"),
         ("a.xlsx", "x", r"a\.xlsx: expected rows in \.csv, \.tsv, \.jsonl .* got '\.xlsx'"),
-        ("a.parquet", "no table", r"a\.parquet: damaged after row 0"),
+        ("a.parquet", "no table", r"a\.parquet: damaged or unreadable"),
     ],
 )
 def test_damage_names_file_line_and_value(name, text, message, tmp_path):
