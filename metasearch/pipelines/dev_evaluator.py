@@ -26,12 +26,10 @@ class DevEvaluator:
     def __call__(self) -> float:
         """Return the mean of the task's monitored measure."""
         self.vectors = CachedEncoder(self._encoder)
-        delivered = self._delivered(self.vectors.part("dev"), self.vectors.part("train"))
+        delivered: TextEncoder = self.vectors.part("dev")
+        stage = self._recipe.neutralise
+        if stage is not None and stage.when == "after":
+            neutral = train_map(self._encoder, self._benchmark, stage, through=self.vectors.part("train"))
+            delivered = ProjectedEncoder(delivered, neutral)
         found = evaluate(delivered, self._data, self._benchmark.measures, precision=self._precision)
         return found.mean(self._benchmark.task.monitor)
-
-    def _delivered(self, trained: TextEncoder, train: TextEncoder) -> TextEncoder:
-        stage = self._recipe.neutralise
-        if stage is None or stage.when == "before":
-            return trained
-        return ProjectedEncoder(trained, train_map(self._encoder, self._benchmark, stage, through=train))

@@ -1,6 +1,5 @@
 """The cells of a study: a flat list, in the order in which they begin."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -25,26 +24,21 @@ def plan(config: StudyConfig) -> list[Cell]:
 
     Untrained encoders come first, then all arms of a fold, so that an unfinished study is comparable.
     """
-    return [*_untrained(config), *_trainings(config)]
-
-
-def _untrained(config: StudyConfig) -> Iterator[Cell]:
     # Scores are computed in float32, so precision and checkpointing do not matter.
     compute = ComputeConfig(device=config.compute.device)
     labels = {ZERO_SHOT: None, **({NEUTRAL: config.neutral} if config.neutral else {})}
+    cells = []
     for (label, neutralise), seed, fold in product(labels.items(), config.seeds, config.folds):
-        settings = ScoreConfig(
+        score = ScoreConfig(
             data=config.on(fold), encoder=config.encoder, compute=compute, label=label, neutralise=neutralise, seed=seed
         )
-        yield Cell(f"{label}/fold-{fold}-seed-{seed}", settings)
-
-
-def _trainings(config: StudyConfig) -> Iterator[Cell]:
+        cells.append(Cell(f"{label}/fold-{fold}-seed-{seed}", score))
     library = Library(config.data.include)
     modes = {arm.arm: library.mode(arm.mode) for arm in config.trained}
     for seed, fold, arm in product(config.seeds, config.folds, config.trained):
-        settings = RunConfig(
+        run = RunConfig(
             data=config.on(fold), encoder=config.encoder, compute=config.compute, mode=modes[arm.arm],
             recipe=arm.recipe, seed=seed, max_steps=config.max_steps,
         )  # fmt: skip
-        yield Cell(f"{arm.arm}/fold-{fold}-seed-{seed}", settings)
+        cells.append(Cell(f"{arm.arm}/fold-{fold}-seed-{seed}", run))
+    return cells
