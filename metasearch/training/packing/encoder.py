@@ -65,17 +65,13 @@ class Checkpointed(nn.Module):
         return checkpoint(run, *args, use_reentrant=False, preserve_rng_state=self.training, **kwargs)
 
 
-def checkpoint_layers(module: nn.Module) -> list[Checkpointed]:
+def checkpoint_layers(module: nn.Module) -> None:
     """Recompute a network's layers (children of an `nn.ModuleList`) in the backward pass; names change."""
-    found = []
     for name, child in list(module.named_children()):
         if isinstance(module, nn.ModuleList):
-            wrapped = Checkpointed(child)
-            setattr(module, name, wrapped)
-            found.append(wrapped)
+            setattr(module, name, Checkpointed(child))
         else:
-            found += checkpoint_layers(child)
-    return found
+            checkpoint_layers(child)
 
 
 class Network:
@@ -122,14 +118,12 @@ class Network:
                 vectors: Tensor = functional_call(self._module, named, (part,), options)
             return vectors
 
-        def recomputed(part: Mapping[str, Any]) -> Tensor:
+        run: Callable[[Mapping[str, Any]], Tensor] = once
+        if self._recomputes and torch.is_grad_enabled():
             # Not reentrant, as in `Checkpointed`.
-            vectors: Tensor = checkpoint(once, part, use_reentrant=False, preserve_rng_state=self._module.training)
-            return vectors
-
+            run = partial(checkpoint, once, use_reentrant=False, preserve_rng_state=self._module.training)
         # Without autocast's cache of weights: parts would share a weight in bfloat16 and add its gradients there.
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16, cache_enabled=False):
-            run = recomputed if self._recomputes and torch.is_grad_enabled() else once
             parts = [run(part) for part in texts.parts]
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
