@@ -12,10 +12,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
-from metasearch.config.task import Task
 from metasearch.data.formats.blank import require_text
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.errors import DataError, nearest
 
 Shown = Annotated[str, AfterValidator(require_text)]
 """A text that is not blank, as it stands."""
@@ -25,13 +24,6 @@ Model = TypeVar("Model", bound=BaseModel)
 
 COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
 """For ids and article names: canonically equivalent ones (Unicode, UAX 15) are the same."""
-
-
-def pair_languages(task: Task) -> list[tuple[str, str]]:
-    """Return a similarity task's language pairs; `ConfigError` if it has none."""
-    if not task.pairs:
-        raise ConfigError("pairs: missing; list the language pairs of a similarity task, such as [ar-ar, ar-en]")
-    return task.language_pairs
 
 
 def require_unique(ids: Iterable[tuple[str, str]]) -> None:

@@ -20,7 +20,6 @@ from metasearch.data.readers import (
     Text,
     checked,
     joined,
-    pair_languages,
     require_unique,
 )
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
@@ -36,7 +35,7 @@ _Id = Annotated[Text, COMPOSED, BeforeValidator(lambda value: str(value) if type
 def files(task: Task, suffix: str = ".jsonl") -> list[str]:
     """Return one file name a language, or a language pair."""
     if task.kind == "similarity":
-        return [f"{first}-{second}{suffix}" for first, second in pair_languages(task)]
+        return [f"{first}-{second}{suffix}" for first, second in task.language_pairs]
     return [f"{language}{suffix}" for language in task.languages] if task.kind == "retrieval" else []
 
 
@@ -49,7 +48,7 @@ def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
             corpus.read(path, language)
         return corpus.data()
     pairs: list[ScoredPair] = []
-    for path, languages in zip(paths, pair_languages(task), strict=True):
+    for path, languages in zip(paths, task.language_pairs, strict=True):
         pairs += _scored_pairs(path, languages)
     return SimilarityData(tuple(pairs))
 

@@ -6,7 +6,6 @@ A pair in two languages takes its first sentence from one file and its second fr
 from pathlib import Path
 
 from metasearch.config.task import Task
-from metasearch.data.readers import pair_languages
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.scored import scored_rows
 from metasearch.errors import DataError
@@ -28,7 +27,7 @@ def read(folder: Path, task: Task) -> SimilarityData:
         if len({len(of_language) for of_language in rows.values()}) > 1:
             counts = ", ".join(f"{_name(language, split)} {len(rows[language])}" for language in rows)
             raise DataError(f"{folder}: the files of a split must have the same rows in every language; rows: {counts}")
-        for first, second in pair_languages(task):
+        for first, second in task.language_pairs:
             for i, (left, right) in enumerate(zip(rows[first], rows[second], strict=True), 1):
                 group = f"{split}-{i}"
                 given[group] = split
