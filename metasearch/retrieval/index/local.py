@@ -268,8 +268,7 @@ class LocalStore:
 
     def row_keys(self) -> Keys:
         """Return each row's key, `(R, 16)`."""
-        keys: Keys = self._records()["key"]
-        return keys
+        return self._of_rows("key")
 
     @cached_property
     def _contents(self) -> Contents:
@@ -277,23 +276,23 @@ class LocalStore:
 
     @cached_property
     def _rows(self) -> dict[int, Rows]:
-        """Rows of each block's passages, -1 without a place."""
-        return {number: self._contents.rows_of(block["id"]) for number, block in self._blocks.items()}
-
-    def _records(self) -> Block:
-        """What the blocks say about each row, `(R,)`."""
-        found = np.zeros(len(self), ROW)
-        found["id"] = -1
-        for number, rows in self._rows.items():
-            found[rows[rows >= 0]] = self._blocks[number][rows >= 0]
-        if (found["id"] < 0).any():
+        """Rows of each block's passages, -1 without a place; `RunFolderError` if a row is in no block."""
+        found = {number: self._contents.rows_of(block["id"]) for number, block in self._blocks.items()}
+        if sum(np.count_nonzero(rows >= 0) for rows in found.values()) < len(self):
             raise self._database.damaged("a block")
+        return found
+
+    def _of_rows(self, name: str) -> NDArray[Any]:
+        """Return what the blocks say about each row in a field of `ROW`, `(R, ...)`."""
+        found = np.zeros(len(self), ROW[name])
+        for number, rows in self._rows.items():
+            found[rows[rows >= 0]] = self._blocks[number][name][rows >= 0]
         return found
 
     @cached_property
     def _row_languages(self) -> NDArray[np.int32]:
         """Language number of each row, `(R,)`."""
-        return np.ascontiguousarray(self._records()["language"])
+        return self._of_rows("language")
 
     @cached_property
     def _blocks(self) -> dict[int, Block]:
@@ -308,7 +307,6 @@ class LocalStore:
     @cached_property
     def quantised(self) -> Quantised:
         """All rows' vectors; `RunFolderError` if damaged."""
-        steps = np.ascontiguousarray(self._records()["step"])
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0
@@ -316,7 +314,7 @@ class LocalStore:
                 codes[rows[0] : rows[-1] + 1] = self._codes(number, self._blocks[number])
             elif there.any():
                 codes[rows[there]] = self._codes(number, self._blocks[number])[there]
-        return Quantised(codes, steps)
+        return Quantised(codes, self._of_rows("step"))
 
     def _codes(self, number: int, block: Block) -> NDArray[np.int8]:
         (content,) = self._database.row("codes", number, f"block {number}")
