@@ -146,17 +146,18 @@ class _Commands(click.Group):
         """Return the command that is asked for; a wrong name answers with the nearest one."""
         if ctx.resilient_parsing:  # a shell completes a word, and wants no error
             return super().resolve_command(ctx, args)
-        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            raise click.UsageError(f"no command '{args[0]}'.{nearest(args[0], self.list_commands(ctx))}", ctx)
+        command = args[0]
+        if command not in _SUMMARIES and not command.startswith("-"):
+            raise click.UsageError(f"no command '{command}'.{nearest(command, _SUMMARIES)}", ctx)
         # To take the default instead of an empty value, such as an unset variable, would be a guess.
         for before, arg in pairwise(args):
             if arg == "" or re.fullmatch("--[a-z-]+=", arg):
                 name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
                 raise click.UsageError(f"{name} is empty; omit it or give it a value", ctx)
-        if args and args[0] in _IN_PROCESSES:
+        if command in _IN_PROCESSES:
             rank()
         elif own_rank().count > 1:
-            require_alone(f"metasearch {args[0] if args else ''}".strip())
+            require_alone(f"metasearch {command}")
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **keys: Any) -> Any:
