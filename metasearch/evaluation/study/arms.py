@@ -10,9 +10,9 @@ from typing import Any
 from metasearch.config import yaml
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 
-_WHERE = ("task", "fold", "fold_seed", "seed", "data", "include")
-_HOW = ("device", "checkpointing", "trust_remote_code")
-_NOT_SETTINGS = (*_WHERE, *_HOW)
+_NOT_SETTINGS = (
+    "task", "fold", "fold_seed", "seed", "data", "include", "device", "checkpointing", "trust_remote_code",
+)  # fmt: skip
 _NOT_RECIPE = ("recipe", "description", "sources")
 _NAMED_SETTINGS = 2
 """Settings that a label names, at most; where more differ, their hash tells arms apart."""
