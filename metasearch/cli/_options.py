@@ -68,10 +68,8 @@ class Command(click.Command):
 
 command = partial(click.command, cls=Command)
 
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
-
-def complete(*kinds: str) -> Completer:
+def complete(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Return what completes a word in a shell: `paths`, `folders`, or names of plug-ins and declarations.
 
     A word may be a list with commas. Nothing here imports torch or reads a declaration: a shell waits for it.
@@ -273,9 +271,7 @@ device = setting(ComputeConfig, "device")
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 
 
-def encoder(
-    help: str = "Built-in name, local folder or hub name; by default the task's encoder.", **more: Any
-) -> Callable[[F], F]:
+def encoder(help: str, **more: Any) -> Callable[[F], F]:
     """Return the option `--encoder`; `more` are arguments of `click.option`."""
     return click.option("--encoder", shell_complete=complete("encoders"), help=help, **more)
 
