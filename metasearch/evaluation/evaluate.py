@@ -29,10 +29,7 @@ from metasearch.evaluation.scores import (
     require_answers,
     score_rankings,
 )
-from metasearch.runs.per_query_results import Cell, QueryResults
-
-TOP = 20
-"""How many of the highest ranked candidates a result has: as deep as mAP@20 looks."""
+from metasearch.runs.per_query_results import DEPTH, Cell, QueryResults
 
 _CELLS = 2**22
 """Scores in a block, 16 MiB. Smaller blocks slow the matrix product down."""
@@ -52,7 +49,7 @@ def evaluate_retrieval(
     pools: Sequence[Pool] = ("multilingual",),
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
-    depth: int = TOP,
+    depth: int = DEPTH,
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -172,7 +169,7 @@ def evaluate(
     precision: Precision = "fp32",
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
-    depth: int = TOP,
+    depth: int = DEPTH,
 ) -> Evaluation:
     """Return all scores; `pools` and the reranker matter to retrieval only.
 
@@ -216,7 +213,7 @@ def search(
     languages: Indices,
     balanced: bool = False,
     rescore: Callable[[Scores, int], None] | None = None,
-    depth: int = TOP,
+    depth: int = DEPTH,
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 

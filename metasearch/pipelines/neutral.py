@@ -20,7 +20,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.bias import DEPTH, BiasFigures, measure_ranking_bias
+from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias
 from metasearch.io import atomic_write
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.publish import CARD
@@ -28,6 +28,7 @@ from metasearch.pipelines.run import Row
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language, markdown, percent
+from metasearch.runs.per_query_results import DEPTH
 
 log = logging.getLogger(__name__)
 

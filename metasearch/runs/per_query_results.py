@@ -19,6 +19,8 @@ from metasearch.errors import DataError, RunFolderError
 from metasearch.io import atomic_write, read_bytes
 
 FORMAT = "metasearch queries 1"
+DEPTH = 20
+"""Depth of stored rankings, of language bias, and of mAP@20."""
 
 _SAFE = " ,+"
 """Characters of a file's name besides letters, digits and `_.-~`; a label may be a path, or in any script."""

@@ -13,9 +13,10 @@ from metasearch.config.measure import Measure
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation import evaluate as searching
-from metasearch.evaluation.evaluate import TOP, evaluate, search
+from metasearch.evaluation.evaluate import evaluate, search
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.evaluation.scores import Judgements
+from metasearch.runs.per_query_results import DEPTH
 
 CODES = ("ar", "de", "el")
 
@@ -67,8 +68,8 @@ def test_ranks_and_the_top_are_those_of_a_ranking_sorted_by_hand(drawn):
         mine = slice(kept.offsets[i], kept.offsets[i + 1])
         assert kept.relevant[mine].tolist() == [c for c in order if c in relevant]
         assert kept.ranks[mine].tolist() == [order.index(c) + 1 for c in order if c in relevant]
-        assert kept.top[i].tolist() == order[:TOP]
-        assert kept.scores[i].tolist() == [row[c] for c in order[:TOP]]
+        assert kept.top[i].tolist() == order[:DEPTH]
+        assert kept.scores[i].tolist() == [row[c] for c in order[:DEPTH]]
 
 
 @MANY
@@ -115,7 +116,7 @@ def test_equal_vectors_rank_by_index_however_the_product_rounds(size):
     found = search(questions_of(5), asked, vectors, Judgements.of([[0]] * 5), np.zeros(size, np.int64))
     for top in found.top:
         same = [i for i in range(size) if (vectors[i] == vectors[top[0]]).all()]
-        assert top[: len(same)].tolist() == same[:TOP]
+        assert top[: len(same)].tolist() == same[:DEPTH]
 
 
 def test_a_score_that_overflows_names_its_question():

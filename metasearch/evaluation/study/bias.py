@@ -10,11 +10,9 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import language_bias
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import Scored, Study
-from metasearch.runs.per_query_results import Ranking
+from metasearch.runs.per_query_results import DEPTH, Ranking
 
 Values = NDArray[np.float64]
-DEPTH = 20
-"""Depth of stored rankings, and of mAP@20."""
 
 
 class BiasFigures(NamedTuple):

@@ -32,10 +32,7 @@ from metasearch.evaluation.scores import (
 )
 from metasearch.evaluation.study.study import Run
 from metasearch.io import atomic_write
-from metasearch.runs.per_query_results import Ranking
-
-TOP = 20
-"""Documents of each question that language bias looks at."""
+from metasearch.runs.per_query_results import DEPTH, Ranking
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +120,8 @@ def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
     result, depth = _rank(path, asked, test)
     scores = score_rankings(test, {MULTILINGUAL: result}, benchmark.measures, [MULTILINGUAL])
     kept = scores.questions
-    if depth < min(TOP, len(test.candidates)):
-        log.warning("%s: no language bias, which needs %d documents for each question; one has %d", path, TOP, depth)
+    if depth < min(DEPTH, len(test.candidates)):
+        log.warning("%s: no language bias, which needs %d documents for each question; one has %d", path, DEPTH, depth)
         kept = type(kept)(kept.units, kept.columns, None, kept.articles)
     facts: dict[str, Any] = {
         "task": data.task, "encoder": system, "learner": system, "fold": fold, "fold_seed": data.fold_seed, "seed": 0,
@@ -169,7 +166,7 @@ def _rank(path: Path, asked: Mapping[int, Sequence[RunLine]], test: RetrievalDat
         rows = slice(judgements.offsets[number], judgements.offsets[number + 1])
         above[rows] = _count_above(judgements.columns[rows], own, languages, totals)
     depth = min(map(len, found))
-    depth = min(depth, TOP) if depth else 0
+    depth = min(depth, DEPTH) if depth else 0
     top = np.stack([own[:depth] for own in found])
     scores = np.array([[line.score for line in asked.get(n, ())[:depth]] for n in range(len(questions))], np.float32)
     return SearchResult(judgements, languages, above, top, scores.reshape(top.shape)), depth

@@ -8,8 +8,9 @@ from metasearch.evaluation.report.main_table import UNIT, by_language, mean_note
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.bias import DEPTH, measure_arm_bias
+from metasearch.evaluation.study.bias import measure_arm_bias
 from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.runs.per_query_results import DEPTH
 
 ORDER = 40
 NONE = "–"
@@ -61,11 +62,10 @@ def bias_table(study: Study) -> Table | None:
     biases = {arm: bias for arm in study.arms if (bias := measure_arm_bias(study, arm))}
     if not biases:
         return None
-    k = DEPTH
     columns = {
-        "bias": f"the share of the question's language in the top {k} beyond that of a ranker with as many hits that "
-        "ignores languages, divided by the largest possible excess; 0 is no bias",
-        "rank correlation": f"Spearman's, of the top {k} of a question in two languages, mean over pairs of "
+        "bias": f"the share of the question's language in the top {DEPTH} beyond that of a ranker with as many hits "
+        "that ignores languages, divided by the largest possible excess; 0 is no bias",
+        "rank correlation": f"Spearman's, of the top {DEPTH} of a question in two languages, mean over pairs of "
         "translations; 100 for equal rankings, −86 for disjoint ones",
     }
     notes = [f"{name[:1].upper()}{name[1:]}: {meaning}." for name, meaning in columns.items()]
