@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import bootstrap
-from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.bootstrap import Array, Interval
 from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
 from metasearch.evaluation.statistics.paired import Summary, holm
 from metasearch.evaluation.study.arms import Arm
@@ -127,8 +126,6 @@ def choose_mark(training: TrainingInterval | None, interval: Interval) -> str:
 
 
 # The difference of two arms on each fold with each seed, which shows what training again would change.
-
-Array = NDArray[np.float64]
 
 
 def fold_differences(

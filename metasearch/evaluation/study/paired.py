@@ -10,11 +10,11 @@ from metasearch.config.measure import Measure
 from metasearch.config.seeding import stream
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.statistics.bootstrap import Array
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
 from metasearch.runs.per_query_results import Cell
 
-Array = NDArray[np.float64]
 Runs = tuple[Scored, ...]
 """Runs of one arm on one fold, one for each seed."""
 Rows = Sequence[NDArray[np.int64]]
