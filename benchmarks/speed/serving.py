@@ -44,7 +44,7 @@ class Case(NamedTuple):
     def body(self, texts: list[str]) -> dict[str, Any]:
         """Return the body of a request."""
         if self.path == "/search":
-            return {"query": texts[0], "top": TOP}
+            return {"query": texts[0], "top_k": TOP}
         return {"input": texts, "encoding_format": "base64"}
 
     def count(self, response: dict[str, Any]) -> int:

@@ -35,7 +35,7 @@ _AT_ONCE = 64
 @_options.command("search")
 @click.argument("index", type=click.Path())
 @click.argument("query", required=False)
-@_options.settings(SearchSettings, first=("top", "languages"))
+@_options.settings(SearchSettings, first=("top_k", "languages"))
 @_options.settings(RerankSettings)
 @_options.options_group(_options.moved_encoder, _options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")

@@ -160,7 +160,7 @@ class SearchSettings(RankingSettings):
 
     rerank: Count = 0
 
-    top: Annotated[Positive, Flag(name="--top-k")] = 10
+    top_k: Positive = 10
     """Hits for each query."""
     languages: Annotated[
         tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")

@@ -39,10 +39,10 @@ def test_search_and_serve_rerank_with_the_scores_of_the_model(index, model):
     found = metasearch("search", index, QUERY, "--rerank", model, "--json", "--top-k", 4)
     assert scored(json.loads(found.stdout)["hits"]) == [(round(score, 4), text) for score, text in expected]
     with running(searcher, hits=4) as served:
-        status, answer = served.post("/search", {"query": QUERY, "top": 4, "rerank": True})
+        status, answer = served.post("/search", {"query": QUERY, "top_k": 4, "rerank": True})
         assert (status, scored(answer["results"][0]["hits"])) == (200, scored(json.loads(found.stdout)["hits"]))
         for wrong, code in ((3, "cannot_rerank"), (101, "invalid_rerank")):
-            status, answer = served.post("/search", {"query": QUERY, "top": 4, "rerank": wrong})
+            status, answer = served.post("/search", {"query": QUERY, "top_k": 4, "rerank": wrong})
             assert (status, answer["error"]["code"], answer["error"]["param"]) == (422, code, "rerank")
         status, answer = served.post("/search", {"query": QUERY, "rerank": "yes"})
         assert (status, answer["error"]["code"]) == (422, "invalid_body")

@@ -96,8 +96,8 @@ def test_a_search_finds_the_same_and_shows_what_was_written(tmp_path, monkeypatc
         index_documents([name], tmp_path / f"{name}.index", "tiny")
         searchers.append(open_searcher(tmp_path / f"{name}.index"))
     for way in ({}, {"hybrid": True}, {"balance": True}):
-        plain = searchers[0].search(TEXTS, top=9, **way)
-        other = searchers[1].search([strew(text) for text in TEXTS], top=9, **way)
+        plain = searchers[0].search(TEXTS, top_k=9, **way)
+        other = searchers[1].search([strew(text) for text in TEXTS], top_k=9, **way)
         for expected, hits in zip(plain, other, strict=True):
             assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
             # A mark of byte order at the start of a file is no part of its text.

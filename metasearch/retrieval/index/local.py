@@ -153,25 +153,25 @@ class LocalStore:
     def search(
         self,
         vectors: NDArray[np.float32],
-        top: int = 10,
+        top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
         expanded: bool = False,
         where: Sequence[str] = (),
     ) -> list[tuple[Rows, Scores]]:
         """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
 
-        Exact, but for the rounding of vectors to eight bits. Of equal scores the lower row comes first. K is `top`, or
-        fewer where there are fewer rows.
+        Exact, but for the rounding of vectors to eight bits. Of equal scores the lower row comes first. K is `top_k`,
+        or fewer where there are fewer rows.
 
         Args:
             vectors: of queries, `(q, D)`.
-            top: how many rows are wanted for each.
+            top_k: how many rows are wanted for each.
             groups: languages whose rows are ranked apart; an empty one has all languages.
             expanded: whether the second vectors of the rows are searched.
             where: conditions on further fields (`metasearch.config.index`); other rows are not ranked.
 
         Raises:
-            ConfigError: no row is in one of the languages or has one of the fields, or `top` is below 1.
+            ConfigError: no row is in one of the languages or has one of the fields, or `top_k` is below 1.
             NonFiniteError: a vector is not finite.
             ValueError: a language is in two groups.
         """
@@ -179,15 +179,15 @@ class LocalStore:
             raise ValueError(f"expected vectors (q, {self.kind.dimension}), got {vectors.shape}")
         if not np.isfinite(vectors).all():
             raise NonFiniteError("the vector of a query is not finite")
-        if top < 1:
-            raise ConfigError(f"top {top}: expected 1 or more")
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
         chosen = self.groups(groups)
         if where:
             chosen = np.where(self._meets(where), chosen, -1).astype(np.int16)
             sizes = np.bincount(chosen[chosen >= 0], minlength=len(groups)).tolist()
         else:
             sizes = [sum(self.languages[tag] for tag in set(languages) or self.languages) for languages in groups]
-        wanted = [min(top, size) for size in sizes]
+        wanted = [min(top_k, size) for size in sizes]
         if not any(wanted) or not len(vectors):
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
         searched = self.expanded if expanded else self.quantised

@@ -177,7 +177,7 @@ class QdrantStore:
     def search(
         self,
         vectors: NDArray[np.float32],
-        top: int = 10,
+        top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
         expanded: bool = False,
         where: Sequence[str] = (),
@@ -191,20 +191,20 @@ class QdrantStore:
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:
-            ranked = self._ranked(vectors.tolist(), using, top, languages, where)
+            ranked = self._ranked(vectors.tolist(), using, top_k, languages, where)
             shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
             rows = np.array([each[: shape[1]] for each, _ in ranked], np.int64).reshape(shape)
             found.append((rows, np.array([each[: shape[1]] for _, each in ranked], np.float32).reshape(shape)))
         return found
 
     def search_words(
-        self, words: Words, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str] = ()
+        self, words: Words, queries: Sequence[str], top_k: int, languages: Collection[str], where: Sequence[str] = ()
     ) -> list[tuple[Rows, Scores]]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         distinct = [np.unique(cut).tolist() for cut in words(list(queries))]
         vector = self._collection.models.SparseVector
         sparse = [vector(indices=numbers, values=[1.0] * len(numbers)) for numbers in distinct]
-        return self._ranked(sparse, WORDS, top, languages, where)
+        return self._ranked(sparse, WORDS, top_k, languages, where)
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
@@ -217,10 +217,10 @@ class QdrantStore:
         return [(Passage(*(payloads[row][name] for name in names)), int(payloads[row]["places"])) for row in wanted]
 
     def _ranked(
-        self, queries: Sequence[Any], using: str, top: int, languages: Collection[str], where: Sequence[str]
+        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[str]
     ) -> list[tuple[Rows, Scores]]:
-        if top < 1:
-            raise ConfigError(f"top {top}: expected 1 or more")
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
         for language in sorted(set(languages) - self.languages.keys()):
             message = f"no passage is in language '{language}'.{nearest(language, self.languages)}"
             raise SearchError("languages", "unknown_language", message)
@@ -229,7 +229,7 @@ class QdrantStore:
             tags = models.MatchAny(any=sorted(set(languages)))
             conditions.append(models.FieldCondition(key="language", match=tags))
         inside = models.Filter(must=conditions) if conditions else None
-        requests = [models.QueryRequest(query=query, using=using, limit=top, filter=inside) for query in queries]
+        requests = [models.QueryRequest(query=query, using=using, limit=top_k, filter=inside) for query in queries]
         answers = self._collection.call("query_batch_points", requests=requests) if requests else []
         found = []
         for answer in answers:

@@ -71,7 +71,7 @@ class Searcher:
         self,
         queries: Sequence[str],
         *,
-        top: int = 10,
+        top_k: int = 10,
         languages: Collection[str] = (),
         hybrid: bool = False,
         expand: bool = False,
@@ -83,22 +83,22 @@ class Searcher:
 
         Args:
             queries: in any language that the encoder knows.
-            top: how many are wanted for each.
+            top_k: how many are wanted for each.
             languages: of the passages, as tags in any case; by default all.
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.searcher`).
             balance: measure each score from the best score in the passage's language
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
-            rerank: passages of each query, at least `top`, that the cross-encoder reads; the score of a hit is then the
-                raw score of the cross-encoder. 0 reranks none.
+            rerank: passages of each query, at least `top_k`, that the cross-encoder reads; the score of a hit is then
+                the raw score of the cross-encoder. 0 reranks none.
             where: conditions on further fields; hits meet all of them: `["price<10", "topic=news"]`, or a mapping for
                 equal values, `{"topic": "news"}` (`metasearch.config.index`).
 
         Raises:
-            ConfigError: no passage is in one of the languages or has one of the fields, a condition is wrong, `top` is
-                below 1, the index cannot be expanded, or there is no reranker or it would read fewer passages than are
-                wanted.
+            ConfigError: no passage is in one of the languages or has one of the fields, a condition is wrong, `top_k`
+                is below 1, the index cannot be expanded, or there is no reranker or it would read fewer passages than
+                are wanted.
             RunFolderError: a passage of the index is damaged.
         """
         if not queries:
@@ -107,10 +107,10 @@ class Searcher:
             if self.reranker is None:
                 message = "there is no reranker; name a cross-encoder with --rerank MODEL"
                 raise SearchError("rerank", "cannot_rerank", message)
-            if rerank < top:
-                message = f"{top} hits are asked of {rerank} reranked passages; rerank {top} or more"
+            if rerank < top_k:
+                message = f"{top_k} hits are asked of {rerank} reranked passages; rerank {top_k} or more"
                 raise SearchError("rerank", "cannot_rerank", message)
-        depth = rerank or top
+        depth = rerank or top_k
         languages = [normalise_tag(language) for language in languages]
         try:
             conditions = list_conditions(where)
@@ -131,7 +131,7 @@ class Searcher:
             ranked = [fuse([near, worded], depth) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
         hits = [self._hits(*own) for own in ranked]
         if rerank:
-            hits = [self._rerank(query, own)[:top] for query, own in zip(queries, hits, strict=True)]
+            hits = [self._rerank(query, own)[:top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
 
     def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:

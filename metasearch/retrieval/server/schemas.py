@@ -107,7 +107,7 @@ class SearchRequest(Body, RankingSettings):
 
     query: str | None = None
     queries: Texts | None = None
-    top: Annotated[int, Field(ge=1)] | None = None
+    top_k: Annotated[int, Field(ge=1)] | None = None
     languages: Texts = []
     rerank: bool | Annotated[int, Field(ge=1)] = False
     where: Annotated[
@@ -175,11 +175,11 @@ class SearchAnswer(BaseModel):
 
 
 class IndexFacts(BaseModel):
-    """The answer to `GET /index`. `top` is the largest number of hits for a query."""
+    """The answer to `GET /index`. `max_hits` is the largest number of hits for a query."""
 
     model: str
     dimensions: int
-    top: int
+    max_hits: int
     passages: int
     languages: dict[str, int]
 

@@ -26,7 +26,7 @@ from metasearch.retrieval.server.schemas import EmbeddingsRequest, Limits, Searc
 
 log = logging.getLogger(__name__)
 
-_DEFAULT_TOP = 10
+_DEFAULT_TOP_K = 10
 """Hits of a query that does not ask for a number, unless `--max-hits` is less."""
 
 
@@ -68,7 +68,7 @@ class Service:
     def warm_up(self) -> None:
         """Encode and search once, to load everything that plain requests need."""
         self._work(EmbeddingWork("candidate"), ["warm"])
-        self._work(SearchSettings(top=1, rerank=1 if self.searcher.reranker else 0), ["warm"])
+        self._work(SearchSettings(top_k=1, rerank=1 if self.searcher.reranker else 0), ["warm"])
 
     async def reload(self) -> None:
         """Look for a changed index again and again, and serve it; until cancelled."""
@@ -112,17 +112,17 @@ class Service:
 
     async def search(self, request: Request, body: SearchRequest) -> schemas.SearchAnswer:
         """Passages for one query or several."""
-        top = min(_DEFAULT_TOP, self.limits.hits) if body.top is None else body.top
+        top_k = min(_DEFAULT_TOP_K, self.limits.hits) if body.top_k is None else body.top_k
         rerank = self.rerank_top if body.rerank is True else int(body.rerank)
         for name, value, most, flag in (
-            ("top", top, self.limits.hits, "--max-hits"),
+            ("top_k", top_k, self.limits.hits, "--max-hits"),
             ("rerank", rerank, self.rerank_top, "--rerank-top"),
         ):
             if value > most:
                 message = f"{name}: {value}; choose a number from 1 to {most} ({flag})"
                 raise RequestError(422, f"invalid_{name}", message, name)
         asked = {name: getattr(body, name) for name in ("languages", "where", *RankingSettings.model_fields)}
-        work = SearchSettings(**{**asked, "top": top, "rerank": rerank})
+        work = SearchSettings(**{**asked, "top_k": top_k, "rerank": rerank})
         results, truncated, limit = await self._ask(request, work, "queries", body.texts, body.truncate)
         return schemas.SearchAnswer(
             results=[
@@ -148,7 +148,7 @@ class Service:
         return schemas.IndexFacts(
             model=self.name,
             dimensions=self.searcher.encoder.dimension(),
-            top=self.limits.hits,
+            max_hits=self.limits.hits,
             passages=sum(self.searcher.languages.values()),
             languages=self.searcher.languages,
         )

@@ -50,7 +50,7 @@ def test_the_copy_finds_what_the_index_finds(tmp_path, client, expanded):
     assert (result.passages, result.sent, result.deleted) == (60, 60, 0)
     remote = QdrantStore(ADDRESS, client)
     assert (remote.kind, remote.languages, len(remote)) == (local.kind, local.languages, len(local))
-    asked = {"top": 7, "groups": [["de"], ["el", "tr"]], "expanded": expanded}
+    asked = {"top_k": 7, "groups": [["de"], ["el", "tr"]], "expanded": expanded}
     for (texts, scores), (found, found_scores) in zip(
         texts_and_scores(local, queries(), **asked), texts_and_scores(remote, queries(), **asked), strict=True
     ):

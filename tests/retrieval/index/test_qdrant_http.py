@@ -110,7 +110,7 @@ def test_the_calls_of_a_copy_and_of_a_search(server, address, index):
     assert said["PATCH", "/collections/help"]["metadata"]["contents"] == index.contents
     assert {key for *_, key in server.heard} == {"secret"}
 
-    ((rows, scores),) = QdrantStore(address).search(queries()[:1], top=4, groups=[["el", "de"]])
+    ((rows, scores),) = QdrantStore(address).search(queries()[:1], top_k=4, groups=[["el", "de"]])
     assert (rows.tolist(), scores.tolist()) == ([[7]], [[0.5]])
     (asked,) = server.heard[-1][2]["searches"]
     assert (asked["using"], asked["limit"]) == ("dense", 4)

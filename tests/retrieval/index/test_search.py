@@ -92,7 +92,7 @@ def test_of_equal_scores_the_first_place_is_first(tmp_path):
     ("languages", "top", "message"),
     [
         (["dee"], 5, "no passage is in language 'dee'. Did you mean 'de'? Known: de, el, tr."),
-        ([], 0, "top 0: expected 1 or more"),
+        ([], 0, "top_k 0: expected 1 or more"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(store, languages, top, message):

@@ -38,7 +38,7 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
         for query, ranking in enumerate(found_by(found.store, asked, 60, expanded=True)):
             plain[query, [where[text] for text, _ in ranking]] = [score for _, score in ranking]
     for hits, wanted in zip(
-        found.search(texts, top=9, expand=expand, balance=True), balanced(plain, tags), strict=True
+        found.search(texts, top_k=9, expand=expand, balance=True), balanced(plain, tags), strict=True
     ):
         assert [hit.score for hit in hits] == pytest.approx(np.sort(wanted)[::-1][:9], abs=4e-4)  # queries are rounded
         assert [hit.passage.text for hit in hits] == [content.passages[i].text for i in np.argsort(-wanted)[:9]]
@@ -47,11 +47,11 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
 def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
     content, asked = made(60), queries()
     found = searcher(tmp_path / "index", content, asked)
-    both = found.search(["0"], top=60, languages=["de", "tr"], balance=True)[0]
+    both = found.search(["0"], top_k=60, languages=["de", "tr"], balance=True)[0]
     assert {hit.passage.language for hit in both} == {"de", "tr"}
-    plain = {hit.passage.text: hit.score for hit in found.search(["0"], top=60)[0]}
+    plain = {hit.passage.text: hit.score for hit in found.search(["0"], top_k=60)[0]}
     assert [hit.score for hit in both] != [plain[hit.passage.text] for hit in both]
-    whole = [hit for hit in found.search(["0"], top=60, balance=True)[0] if hit.passage.language != "el"]
+    whole = [hit for hit in found.search(["0"], top_k=60, balance=True)[0] if hit.passage.language != "el"]
     assert [(hit.passage.text, hit.score) for hit in both] == [(hit.passage.text, hit.score) for hit in whole]
 
 

@@ -189,7 +189,7 @@ def shop(tmp_path_factory):
 def test_hits_of_every_door_meet_the_conditions_and_have_the_fields(shop):
     searcher = open_searcher(shop / "index")
     for how in ({}, {"hybrid": True}, {"balance": True}):
-        (hits,) = searcher.search(["rain coat"], top=2, where=["price>=30", "id!=c4"], **how)
+        (hits,) = searcher.search(["rain coat"], top_k=2, where=["price>=30", "id!=c4"], **how)
         assert {(hit.passage.fields["id"], hit.passage.fields["price"]) for hit in hits} == {("c3", 30), ("c5", 50)}
     said = metasearch("search", str(shop / "index"), "rain coat", "--where=price<=10", "--where", "id=c1", "--json")
     (hit,) = json.loads(said.stdout)["hits"]

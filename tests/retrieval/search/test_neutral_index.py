@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_map_of_its_own_passages_on_both_sides(docs, enc
         for tag, texts in TEXTS.items()
         for text, vector in zip(texts, neutral(vectors[tag]), strict=True)
     }
-    hits = Searcher(LocalStore.open(docs / "index"), encoder).search(["house number 7"], top=50)[0]
+    hits = Searcher(LocalStore.open(docs / "index"), encoder).search(["house number 7"], top_k=50)[0]
     assert len(hits) == 50
     assert max(abs(hit.score - expected[hit.passage.text]) for hit in hits) < 0.02
 

@@ -40,8 +40,8 @@ def store(request, tmp_path):
 def test_the_best_passages_are_ordered_by_the_reranker(store):
     reranker = LastDigit()
     searcher = Searcher(store, Given(queries()), reranker)
-    first = searcher.search(["0", "1"], top=12, languages=["de", "tr"])
-    found = searcher.search(["0", "1"], top=5, languages=["de", "tr"], rerank=12)
+    first = searcher.search(["0", "1"], top_k=12, languages=["de", "tr"])
+    found = searcher.search(["0", "1"], top_k=5, languages=["de", "tr"], rerank=12)
     assert reranker.read == [12, 12]
     for hits, before in zip(found, first, strict=True):
         expected = sorted(before, key=lambda hit: -int(hit.passage.text[-1]))[:5]
@@ -54,4 +54,4 @@ def test_reranking_needs_a_reranker_and_as_many_passages_as_hits(tmp_path):
     with pytest.raises(ConfigError, match="no reranker; name a cross-encoder with --rerank"):
         Searcher(store, Given(queries())).search(["0"], rerank=10)
     with pytest.raises(ConfigError, match="10 hits are asked of 9 reranked passages"):
-        Searcher(store, Given(queries()), LastDigit()).search(["0"], top=10, rerank=9)
+        Searcher(store, Given(queries()), LastDigit()).search(["0"], top_k=10, rerank=9)

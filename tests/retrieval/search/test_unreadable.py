@@ -38,7 +38,7 @@ def index(*paths, **how):
 def texts(tmp_path):
     """Return the texts that the index has, with their files."""
     found = LocalStore.open(tmp_path / "one")
-    ((rows, _),) = found.search(encoder().encode(["key"], "question"), top=100)
+    ((rows, _),) = found.search(encoder().encode(["key"], "question"), top_k=100)
     return sorted((passage.file, passage.text) for passage, _ in found.passages(rows[0]))
 
 

@@ -47,13 +47,13 @@ def searcher(docs, name="one"):
 
 
 def found(docs, query, name="one", **asked):
-    hits = searcher(docs, name).search([query], top=20, **asked)[0]
+    hits = searcher(docs, name).search([query], top_k=20, **asked)[0]
     return [(hit.passage.language, hit.passage.file, hit.passage.line, hit.passage.text) for hit in hits]
 
 
 def everything(docs, name="one"):
     """All that a search gives, scores to three digits: their last bits depend on which texts are encoded together."""
-    hits = searcher(docs, name).search(list(DE + EN), top=20)
+    hits = searcher(docs, name).search(list(DE + EN), top_k=20)
     return [{(hit.passage, hit.places, round(hit.score, 3)) for hit in each} for each in hits]
 
 
@@ -66,7 +66,7 @@ def test_a_passage_is_found_with_its_language_file_and_line(docs):
 
 def test_scores_are_those_of_the_encoders_vectors_but_for_the_rounding_to_eight_bits(docs):
     index(docs)
-    scores = {hit.passage.text: hit.score for hit in searcher(docs).search([EN[1]], top=5)[0]}
+    scores = {hit.passage.text: hit.score for hit in searcher(docs).search([EN[1]], top_k=5)[0]}
     (query,) = encoder().encode([EN[1]], "question")
     for text, vector in zip(DE + EN, encoder().encode(list(DE + EN), "candidate"), strict=True):
         assert abs(scores[text] - query @ vector) < 0.02
@@ -130,7 +130,7 @@ def test_another_encoder_is_refused_to_write_and_to_search(docs):
 def test_no_passage_has_more_tokens_than_was_asked(docs):
     (docs / "long.en.txt").write_text(" ".join(f"Word {n} and then one more." for n in range(100)), encoding="utf-8")
     index(docs, length=12)
-    texts = [hit.passage.text for hit in searcher(docs).search(["word"], top=200)[0]]
+    texts = [hit.passage.text for hit in searcher(docs).search(["word"], top_k=200)[0]]
     lengths = encoder().lengths(texts, "candidate")
     assert len(texts) > 20
     assert lengths.max() <= 12 < lengths.sum()

@@ -113,17 +113,17 @@ class TestSearching:
         answered(hits, lambda: hits.page.get_by_role("checkbox", name="Thai").check())
         answered(hits, lambda: hits.page.get_by_role("checkbox", name="German").check())
         assert set(hits.page.locator("#hits .tag").all_text_contents()) == {"de", "th"}
-        answered(hits, lambda: hits.page.locator("#top").select_option("20"))
+        answered(hits, lambda: hits.page.locator("#top_k").select_option("20"))
         assert hits.page.locator("#hits li").count() == 20
         answered(hits, lambda: hits.page.get_by_label("match words, too").check())
         assert {name: values for name, values in asked(hits).items() if name != "q"} == {
-            "language": ["de", "th"], "top": ["20"], "hybrid": ["1"],
+            "language": ["de", "th"], "top_k": ["20"], "hybrid": ["1"],
         }  # fmt: skip
 
 
 class TestTheAddress:
     def test_is_a_search_that_can_be_linked(self, browser, site):
-        with visited(browser, site.address, f"{BEES}&language=ar&language=el&top=5", 1200) as found:
+        with visited(browser, site.address, f"{BEES}&language=ar&language=el&top_k=5", 1200) as found:
             found.page.locator("#hits li").first.wait_for()
             assert found.page.locator("#query").input_value() == "How do bees tell each other where the flowers are?"
             assert found.page.get_by_role("checkbox", name="Greek").is_checked()
@@ -131,9 +131,9 @@ class TestTheAddress:
             assert set(found.page.locator("#hits .tag").all_text_contents()) <= {"ar", "el"}
 
     def test_with_a_number_that_the_server_refuses_shows_its_words(self, browser, site):
-        with visited(browser, site.address, f"{BEES}&top=5000", 1200) as found:
+        with visited(browser, site.address, f"{BEES}&top_k=5000", 1200) as found:
             found.page.locator("#problem").wait_for()
-            assert "top: 5000; choose a number from 1 to 100" in found.page.get_by_role("alert").text_content()
+            assert "top_k: 5000; choose a number from 1 to 100" in found.page.get_by_role("alert").text_content()
 
 
 class TestTheKeyboard:

@@ -8,9 +8,9 @@ from metasearch.retrieval.search import searcher as search_module
 
 def test_hits_are_those_of_the_searcher_best_first(served, searcher):
     queries = ["Where do keepers live?", "Wer tanzt auf der Wabe?"]
-    status, answer = served.post("/search", {"queries": queries, "top": 4})
+    status, answer = served.post("/search", {"queries": queries, "top_k": 4})
     assert status == 200
-    for query, found, expected in zip(queries, answer["results"], searcher.search(queries, top=4), strict=True):
+    for query, found, expected in zip(queries, answer["results"], searcher.search(queries, top_k=4), strict=True):
         assert found["query"] == query
         assert [hit["text"] for hit in found["hits"]] == [hit.passage.text for hit in expected]
         assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected], abs=2e-6)
@@ -20,7 +20,7 @@ def test_hits_are_those_of_the_searcher_best_first(served, searcher):
 
 def test_a_hit_says_where_it_stands(served):
     passage = demo_passages("en")[5]
-    _, answer = served.post("/search", {"query": passage.text, "top": 1})
+    _, answer = served.post("/search", {"query": passage.text, "top_k": 1})
     (hit,) = answer["results"][0]["hits"]
     assert (hit["file"], hit["line"], hit["language"]) == (passage.file, passage.line, passage.language) == (
         "en.jsonl", 2, "en",
@@ -29,18 +29,18 @@ def test_a_hit_says_where_it_stands(served):
 
 def test_hybrid_ranks_by_words_too(served, searcher):
     query = "Pharos"
-    expected = [hit.passage.text for hit in searcher.search([query], top=3, hybrid=True)[0]]
-    _, plain = served.post("/search", {"query": query, "top": 3})
-    _, hybrid = served.post("/search", {"query": query, "top": 3, "hybrid": True})
+    expected = [hit.passage.text for hit in searcher.search([query], top_k=3, hybrid=True)[0]]
+    _, plain = served.post("/search", {"query": query, "top_k": 3})
+    _, hybrid = served.post("/search", {"query": query, "top_k": 3, "hybrid": True})
     assert [hit["text"] for hit in hybrid["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
 
 
 def test_expand_scores_passages_with_their_like_in_other_languages(served, searcher, monkeypatch):
     query = "Where do keepers live?"
-    expected = [hit.passage.text for hit in searcher.search([query], top=9, expand=True)[0]]
-    _, plain = served.post("/search", {"query": query, "top": 9})
-    _, moved = served.post("/search", {"query": query, "top": 9, "expand": True})
+    expected = [hit.passage.text for hit in searcher.search([query], top_k=9, expand=True)[0]]
+    _, plain = served.post("/search", {"query": query, "top_k": 9})
+    _, moved = served.post("/search", {"query": query, "top_k": 9, "expand": True})
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
     monkeypatch.setattr(search_module, "MOST_EXPANDED", 1)
@@ -58,16 +58,22 @@ def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
 def test_the_index_is_described(served):
     assert served.get("/index") == (
         200,
-        {"model": "mini", "dimensions": 384, "top": 20, "passages": 60, "languages": {"ar": 20, "de": 20, "en": 20}},
+        {
+            "model": "mini",
+            "dimensions": 384,
+            "max_hits": 20,
+            "passages": 60,
+            "languages": {"ar": 20, "de": 20, "en": 20},
+        },
     )
 
 
 @pytest.mark.parametrize(("most", "hits"), [(4, 4), (20, 10)])
-def test_without_top_there_are_ten_hits_or_as_many_as_may_be(searcher, most, hits):
+def test_without_top_k_there_are_ten_hits_or_as_many_as_may_be(searcher, most, hits):
     with running(searcher, hits=most) as server:
         _, answer = server.post("/search", {"query": "bees"})
         assert len(answer["results"][0]["hits"]) == hits
-        assert server.post("/search", {"query": "bees", "top": most + 1})[0] == 422
+        assert server.post("/search", {"query": "bees", "top_k": most + 1})[0] == 422
 
 
 @pytest.mark.parametrize(

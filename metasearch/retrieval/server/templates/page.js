@@ -82,7 +82,7 @@
     const found = new URLSearchParams();
     found.set("q", query.value.trim());
     for (const tag of languages()) found.append("language", tag);
-    if (at("top").value !== "10") found.set("top", at("top").value);
+    if (at("top_k").value !== "10") found.set("top_k", at("top_k").value);
     if (at("hybrid").checked) found.set("hybrid", "1");
     return `?${found}`;
   };
@@ -93,10 +93,10 @@
     query.value = found.get("q") ?? "";
     const wanted = found.getAll("language");
     for (const box of boxes()) box.checked = wanted.includes(box.value);
-    const top = found.get("top") ?? String(Math.min(10, about.top));
-    const known = [...at("top").options].map((each) => each.value);
-    if (!known.includes(top)) at("top").append(element("option", {}, top)); // the server says what is wrong with it
-    at("top").value = top;
+    const topK = found.get("top_k") ?? String(Math.min(10, about.max_hits));
+    const known = [...at("top_k").options].map((each) => each.value);
+    if (!known.includes(topK)) at("top_k").append(element("option", {}, topK)); // the server says what is wrong with it
+    at("top_k").value = topK;
     at("hybrid").checked = found.get("hybrid") === "1";
     const unknown = wanted.filter((tag) => !(tag in about.languages));
     return unknown.length ? `No passage is in ${unknown.join(", ")}: that is left out of the languages.` : "";
@@ -164,7 +164,7 @@
     complain(note);
     document.title = text ? `${text} – metasearch` : "metasearch";
     if (!text) return clear();
-    const content = { query: text, top: numberOr(at("top").value), languages: languages(), hybrid: at("hybrid").checked };
+    const content = { query: text, top_k: numberOr(at("top_k").value), languages: languages(), hybrid: at("hybrid").checked };
     const headers = { "content-type": "application/json" };
     const began = performance.now();
     at("results").classList.add("busy");
@@ -221,7 +221,7 @@
     event.preventDefault();
     ask();
   });
-  for (const id of ["languages", "top", "hybrid"]) at(id).addEventListener("change", () => query.value.trim() && ask());
+  for (const id of ["languages", "top_k", "hybrid"]) at(id).addEventListener("change", () => query.value.trim() && ask());
   at("unlock").addEventListener("submit", (event) => {
     event.preventDefault();
     kept("sessionStorage", "token", at("token").value.trim());
@@ -241,8 +241,8 @@
       }),
     );
     at("filter").hidden = tags.length < 2;
-    const tops = TOPS.filter((top) => top <= about.top);
-    at("top").replaceChildren(...(tops.length ? tops : [about.top]).map((top) => element("option", {}, String(top))));
+    const tops = TOPS.filter((topK) => topK <= about.max_hits);
+    at("top_k").replaceChildren(...(tops.length ? tops : [about.max_hits]).map((topK) => element("option", {}, String(topK))));
     at("facts").textContent = `${plural(about.passages, "passage")} in ${plural(tags.length, "language")}, model ${about.model}`;
   };
   const begin = async () => {
