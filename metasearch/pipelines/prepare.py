@@ -13,14 +13,14 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from multiprocessing import connection, get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,6 @@ from metasearch.data.parallel.saved import COLUMNS, REPORT, write_table
 from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write, require_room
 from metasearch.runs.callbacks import SILENT, Callback
-
-if TYPE_CHECKING:
-    from multiprocessing.sharedctypes import Synchronized
 
 LINES = 2**14
 """Lines of a block."""
@@ -292,10 +289,10 @@ def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
 # Processes that clean parts; they never import torch.
 
 _cleaner: Cleaner
-_read: "Synchronized[int]"
+_read: MutableSequence[int]
 
 
-def _begin(cleaner: Cleaner, read: "Synchronized[int]") -> None:
+def _begin(cleaner: Cleaner, read: MutableSequence[int]) -> None:
     """Make this process a worker that ends with its parent, however that ends."""
     global _cleaner, _read
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
@@ -312,36 +309,38 @@ def _end_with(sentinel: Any) -> None:
 
 
 def _clean_part(number: int, part: Part, folder: Path) -> Report:
-    return _cleaner.clean_part(number, part, folder, partial(_add, _read))
+    def count(lines: int) -> None:
+        _read[number] += lines
 
-
-def _add(read: "Synchronized[int]", lines: int) -> None:
-    with read.get_lock():
-        read.value += lines
+    return _cleaner.clean_part(number, part, folder, count)
 
 
 def _clean_parts(
     cleaner: Cleaner, parts: Sequence[Part], folder: Path, processes: int, progress: Callable[[int], None]
 ) -> list[Report]:
     """Return the counts of each part; with one process, all are cleaned in this one. `progress` gets the lines read."""
-    # Spawned: a fork of a process with threads, as tokenizers have, may wait forever.
-    context = get_context("spawn")
-    read = context.Value("q", 0)
     if processes == 1:
+        done = 0
 
         def count(lines: int) -> None:
-            _add(read, lines)
-            progress(read.value)
+            nonlocal done
+            done += lines
+            progress(done)
 
         return [cleaner.clean_part(number, part, folder, count) for number, part in enumerate(parts)]
+    # Spawned: a fork of a process with threads, as tokenizers have, may wait forever.
+    context = get_context("spawn")
+    # The lines of each part, written by one process each: a lock would be held for ever by a process that is killed.
+    read = context.RawArray("q", len(parts))
     with ProcessPoolExecutor(processes, context, _begin, (cleaner, read)) as pool:
         try:
             calls = [pool.submit(_clean_part, number, part, folder) for number, part in enumerate(parts)]
             reports = []
             for call in calls:
                 while wait([call], _EVERY_SECONDS).not_done:
-                    progress(read.value)
+                    progress(sum(read))
                 reports.append(call.result())
+            progress(sum(read))
             return reports
         except BrokenProcessPool:
             raise RunFolderError(
