@@ -159,6 +159,19 @@ def test_a_translation_with_a_text_of_test_is_refused():
         drop_leaked([leaked], held, drop=False)
 
 
+def test_a_question_of_test_is_not_translated_where_a_reader_puts_its_id_in_two_articles(translator):
+    data = corpus(*POOL[:3])
+    again = replace(data.questions[2], text=POOL[3], group="train")
+    answer = replace(data.candidates[2], id="again", text=POOL[4], group="train")
+    for changed in (
+        replace(data, questions=(*data.questions, again)),
+        replace(data, candidates=(*data.candidates, answer)),
+    ):
+        parts = split(changed, Folds(method="given"), 0)
+        with pytest.raises(DataError, match="cannot be added to train: question 'q-test' is in test, too"):
+            add_translations(parts, task_of(overlap="drop"), translator)
+
+
 def test_rows_keep_id_article_and_answers_and_only_answers_are_translated(translator):
     data = corpus(*POOL[:3])
     other = Candidate("c-other", "en", POOL[20], "train")

@@ -140,12 +140,18 @@ def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -
             yield TranslatedRow(pair, origins[pair.group])
 
 
-# Leakage. Folds already separate ids and articles.
+# Leakage. Folds already separate articles, and ids if a reader puts all that has an id in one article.
 
 
 def held_out(parts: Mapping[str, Data]) -> dict[Key, str]:
-    """Return what each row of some parts by name, `dev` and `test`, is called in a message, by its key."""
-    return {_key(row): f"{_called(row)} of {name}" for name, data in parts.items() for row in rows_of(data)}
+    """Return what each row of some parts by name, `dev` and `test`, is called in a message, by its key and its id."""
+    held = {}
+    for name, data in parts.items():
+        for row in rows_of(data):
+            held[_key(row)] = f"{_called(row)} of {name}"
+            if isinstance(row, Question):
+                held[(row.id,)] = name
+    return held
 
 
 def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bool) -> tuple[list[TranslatedRow], int]:
@@ -153,6 +159,10 @@ def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bo
     kept: list[TranslatedRow] = []
     left = 0
     for added in rows:
+        refused = f"translate: {_called(added.row)} cannot be added to train:"
+        for uid in _asked(added.row):
+            if (uid,) in held:
+                raise DataError(f"{refused} question '{uid}' is in {held[(uid,)]}, too; it must be in one article")
         which, where = "source", held.get(_key(added.origin))
         if where is None:
             which, where = "translation", held.get(_key(added.row))
@@ -161,11 +171,15 @@ def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bo
         elif drop:
             left += 1
         else:
-            raise DataError(
-                f"translate: {_called(added.row)} cannot be added to train: its {which} has the text of {where}; use "
-                "overlap: drop to remove such rows"
-            )
+            raise DataError(f"{refused} its {which} has the text of {where}; use overlap: drop to remove such rows")
     return kept, left
+
+
+def _asked(row: Row) -> tuple[str, ...]:
+    """Return the ids of the questions that a row is or answers."""
+    if isinstance(row, Question):
+        return (row.id,)
+    return row.answers
 
 
 def _called(row: Row) -> str:
