@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError
 @click.argument("encoder", shell_complete=_options.complete("encoders"))
 @click.option(
     "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
-    help="Files named by their language, de.txt or en-de.tsv, folders of them, or a prepared corpus; repeatable.",
+    help="Files named by their language, de.txt or en-de.tsv, folders of them, or a parallel corpus; repeatable.",
 )  # fmt: skip
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
 @_options.settings(NeutralSettings, first=("languages",))

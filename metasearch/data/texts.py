@@ -5,6 +5,7 @@
 | `de.txt`, `zh-CN.txt.gz` | lines | from the name |
 | `en-de.tsv` and other TSV files | the first two columns of lines | one for each column |
 | `WikiMatrix.de-en.de`, a side of a parallel corpus | lines | from the name |
+| `en-de.parquet` and other tables of a parallel corpus, hub names | both columns | from the name |
 | a folder of `metasearch prepare` | both sides | from its columns |
 
 Names of parallel corpora are described in `metasearch.data.parallel.files`.
@@ -15,11 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import text_lines, unpacked
-from metasearch.data.parallel.files import recognise, walk
+from metasearch.data.formats.text_files import require_readable, text_lines, unpacked
+from metasearch.data.locate import fetch, is_hub_name
+from metasearch.data.parallel.files import Part, clean, read_sides, recognise, walk
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.data.records import Data, TranslationData, texts_of
 from metasearch.errors import DataError, nearest
@@ -52,9 +55,13 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
 def text_files(paths: Iterable[Path]) -> list[Path]:
     """Return the given files, and the text files in given folders, at any depth, by name.
 
-    The log names some of the other files. `DataError` where a path is missing, or a folder has no text file.
+    The log names some of the other files. `DataError` where a path is missing, a folder has no text file, or a text is
+    in a compression that cannot be read.
     """
-    return _find(paths, _is_text, "are not texts and are skipped", _KINDS)
+    files = _find(paths, _is_text, "are not texts and are skipped", _KINDS)
+    for path in files:
+        require_readable(path)
+    return files
 
 
 def _is_text(path: Path) -> bool:
@@ -69,7 +76,7 @@ def _find(paths: Iterable[Path], known: Callable[[Path], object], others: str, e
     files: dict[Path, None] = {}
     for path in paths:
         inside = sorted(walk(path))
-        found = [below for below in inside if below == path or known(below)]
+        found = [below for below in inside if known(below) or (below == path and not path.is_dir())]
         if not found:
             raise DataError(f"{path}: {expected}")
         files |= dict.fromkeys(found)
@@ -143,25 +150,36 @@ def _table_texts(table: SavedTable, language: str) -> Iterator[str]:
 
 
 def _file_sources(path: Path) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield each language of a file or folder with the texts of one of its files."""
-    for below in _find([path], _sides, "without a language are skipped", f"no file name has a language; {_NAMES}"):
+    """Yield each language of a file, a folder or a hub name with the texts of one of its files."""
+    place = fetch(path.as_posix()) if is_hub_name(path.as_posix()) else path
+    for below in _find([place], _sides, "without a language are skipped", f"no file name has a language; {_NAMES}"):
         sides = _sides(below)
         if not sides:
             raise DataError(f"{below}: unknown language; {_NAMES}")
-        yield from ((language, _texts(below, columns)) for language, columns in sides)
+        yield from sides
 
 
-def _sides(path: Path) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the languages in a file's name, each with its column in a TSV file; empty if it has none."""
+def _sides(path: Path) -> list[tuple[str, Iterator[str]]]:
+    """Return the languages in a file's name, each with its texts; empty if it has none."""
     name = unpacked(path.name)
     part = recognise(path)
-    if part and not part.columns:
-        if len(part.paths) == 1:
-            return [(language, (column,)) for column, language in enumerate(part.languages)]
-        return [(part.language if name == part.path.name else part.pivot, ())]
+    if part and part.columns:
+        return [(language, _cells(part, side)) for side, language in enumerate((part.pivot, part.language))]
+    if part and len(part.paths) == 1:
+        return [(language, _texts(path, (column,))) for column, language in enumerate(part.languages)]
+    if part:
+        return [(part.language if name == part.path.name else part.pivot, _texts(path))]
     stem, _, suffix = name.rpartition(".")
     tag = parse_name(stem) if suffix == "txt" else ""
-    return [(tag, ())] if tag else []
+    return [(tag, _texts(path))] if tag else []
+
+
+def _cells(part: Part, side: int) -> Iterator[str]:
+    """Yield the texts of one side of a table, from rows that have both."""
+    for row in read_sides(part):
+        texts = clean(row, CorpusSettings())
+        if not isinstance(texts, str):
+            yield texts[side]
 
 
 def _require(languages: Sequence[str], known: Iterable[str], what: str) -> None:

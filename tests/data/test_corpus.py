@@ -109,10 +109,11 @@ def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
     tsv(tmp_path / "TED2020-en-de-train.tsv", ONE_TWO)
     dev = tsv(tmp_path / "TED2020-en-de-dev.tsv", [("three", "drei")])
     readme = put(tmp_path / "README", ["about"])
+    other = put(tmp_path / "en-de.", ["one\teins"])
     corpus = read(tmp_path)
     assert pairs_of(corpus) == ONE_TWO
-    assert corpus.report.ignored == (str(readme), str(dev))
-    assert corpus.report.describe() == "2 lines read, 2 kept; skipped: README, TED2020-en-de-dev.tsv"
+    assert corpus.report.ignored == (str(readme), str(dev), str(other))
+    assert corpus.report.describe() == "2 lines read, 2 kept; skipped: README, TED2020-en-de-dev.tsv, en-de."
     assert pairs_of(read(dev)) == [("three", "drei")]
 
 

@@ -102,6 +102,7 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
             "query,document,relevance\na,x,yes\n",
             r"labels\.csv:2: relevance: .* a valid number, .*got 'yes'",
         ),
+        ("query,document,relevance\na,x,\n", r"labels\.csv:2: relevance: .* a valid number, got nothing"),
         ("query,document,relevance\na,x,-1\n", r"labels\.csv:2: relevance: .* greater than or equal to 0, got '-1'"),
         (
             "query,document,relevance\na,x,nan\n",

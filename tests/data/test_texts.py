@@ -2,12 +2,14 @@
 
 import gzip
 import logging
+from pathlib import Path
 
 import pytest
 
 from helpers.prepared import prepared, write_lines
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.texts import read_tagged, tagged_of
+from metasearch.data.texts import read_tagged, tagged_of, text_files
+from metasearch.errors import DataError
 
 
 def texts(tagged):
@@ -54,6 +56,31 @@ def test_a_prepared_corpus_gives_the_texts_of_its_columns(tmp_path):
     found = texts(read_tagged([tmp_path / "prepared"], 3))
     own = {code: [f"{code} {'long ' * (3 * i)}{i}" for i in range(3)] for code in ("de", "fr")}
     assert found == {**own, "en": ["one 0", "two 1", "three 2"]}
+
+
+def test_tables_of_parallel_text_and_data_sets_of_the_hub_give_the_texts_of_both_columns(tmp_path, monkeypatch):
+    write_table = pytest.importorskip("pyarrow.parquet").write_table
+    arrow = pytest.importorskip("pyarrow")
+    place = tmp_path / "snapshot" / "en-de"
+    place.mkdir(parents=True)
+    table = arrow.table({"english": ["one", "two", "three"], "non_english": ["eins", None, "drei"]})
+    write_table(table, place / "train-00000-of-00001.parquet")
+    expected = {"de": ["eins", "drei"], "en": ["one", "three"]}
+    assert texts(read_tagged([tmp_path / "snapshot"], 10)) == expected
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *name, **_: str(tmp_path / "snapshot"))
+    assert texts(read_tagged([Path("hub:sentence-transformers/talks")], 10)) == expected
+
+
+@pytest.mark.parametrize("read", [text_files, lambda paths: read_tagged(paths, 10)])
+def test_text_that_cannot_be_read_and_a_folder_of_another_table_are_errors(read, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "de.txt.zst").write_bytes(b"packed")
+    with pytest.raises(DataError, match=r"de\.txt\.zst: \.zst files cannot be read; decompress it"):
+        read([tmp_path / "texts"])
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "state.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"saved: no file "):
+        read([tmp_path / "saved"])
 
 
 def test_the_train_part_gives_questions_and_candidates_of_each_language_evenly_spread():

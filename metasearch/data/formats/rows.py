@@ -223,14 +223,20 @@ def read_batches(path: Path) -> Iterator[Any]:
         if suffix_of(path) == ".parquet":
             parquet = import_extra("pyarrow.parquet", "corpora", f"{path}", DataError)
             with parquet.ParquetFile(path) as file:
-                yield from file.iter_batches(_BATCH)
+                yield from map(_validated, file.iter_batches(_BATCH))
         else:
             # Not through a memory map, so that memory stays flat.
             with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as batches:
-                yield from batches
+                yield from map(_validated, batches)
     except (arrow.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise DataError(f"{path}: damaged or unreadable: {reason}") from None
+
+
+def _validated(batch: Any) -> Any:
+    """Return a batch whose texts can be read: of a damaged one, that might end the process."""
+    batch.validate(full=True)
+    return batch
 
 
 def _saved_table(folder: Path) -> Path:

@@ -92,8 +92,10 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part 
             split, stem, folder = stem, folder.name, folder.parent
         elif match := _NAME.fullmatch(stem):
             stem, split = match["pair"], match["split"] or "train"
-    else:
+    elif kind:
         side = kind
+    else:
+        return None
     pair = _read_pair(stem, side, pivot, path)
     if pair is None:
         return None

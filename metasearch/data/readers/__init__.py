@@ -72,5 +72,6 @@ def checked(model: type[Model], values: object, place: str) -> Model:
             raise DataError(f"{place}: {field}: unknown field.{hint}") from None
         # Errors of this project name the value themselves.
         message, ours = first["msg"].removeprefix("Value error, "), first["type"] == "value_error"
-        got = "" if ours or isinstance(first["input"], dict | list | None) else f", got '{str(first['input'])[:40]}'"
+        value = "nothing" if first["input"] is None else f"'{str(first['input'])[:40]}'"
+        got = "" if ours or isinstance(first["input"], dict | list) else f", got {value}"
         raise DataError(f"{place}: {field or 'top level'}: {message[:1].lower()}{message[1:]}{got}") from None

@@ -23,6 +23,7 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import DEFAULT_ENCODER, ComputeConfig, Device, TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.read import read
+from metasearch.data.locate import is_hub_name
 from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.data.texts import read_tagged, tagged_of
@@ -365,7 +366,7 @@ def tune(
             `Benchmark`, whose first folds and whose pools are then used.
         output: folder of the result.
         documents: files and folders to index.
-        translations: files and folders of translations to align the encoder on first.
+        translations: files, folders and hub names of translations to align the encoder on first.
         encoder: built-in name, local folder or hub name.
         columns: name of a value → its column, such as `{"query": "question"}`.
         learners: further learners to try, such as `maml`.
@@ -418,7 +419,7 @@ def _open_tuning(config: TuneConfig, folder: Path, labels: Given | None, limit: 
 
 def _absolute(paths: Paths) -> tuple[str, ...]:
     listed = [paths] if isinstance(paths, str | Path) else paths
-    return tuple(str(Path(path).resolve()) for path in listed)
+    return tuple(path if is_hub_name(path) else str(Path(path).resolve()) for path in map(str, listed))
 
 
 def _absolute_name(name: str) -> str:

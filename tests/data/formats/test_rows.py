@@ -140,6 +140,17 @@ def test_damage_names_file_line_and_value(name, text, message, tmp_path):
         list(read_rows(tmp_path / name))
 
 
+def test_a_damaged_text_of_a_table_is_an_error(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    content = arrow.table({"x": ["text", "ä"]})
+    with arrow.OSFile(str(tmp_path / "a.arrow"), "wb") as file, arrow.ipc.new_stream(file, content.schema) as writer:
+        writer.write_table(content)
+    whole = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "a.arrow").write_bytes(whole.replace("ä".encode(), b"\xff\xff"))
+    with pytest.raises(DataError, match=r"a\.arrow: damaged or unreadable: .*UTF8"):
+        list(read_rows(tmp_path / "a.arrow"))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
