@@ -26,7 +26,8 @@ class Translate(FrozenConfig):
         into: languages to translate into; arrangements may name them.
         own: rows of train in these languages: `drop` them, or `keep` them and translate only what has none. It must be
             set if there are any.
-        overlap: a row whose text is also in dev or test is an error (`refuse`) or dropped and counted (`drop`).
+        overlap: a row whose text is also in dev or test is an error (`refuse`) or dropped and counted (`drop`). A row
+            whose id is there is always an error.
         options: the translator's own.
     """
 
