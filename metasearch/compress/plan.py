@@ -96,6 +96,8 @@ class Plan(Settings):
             raise ConfigError(f"{name} {written}: name texts to fit on with --texts")
         if self.texts and not self.fits and self.static is None and not self.weighs_words:
             raise ConfigError("--texts needs --merge, --feed-forward, --static, or --bottleneck with --init svd")
+        if self.repeats is not None and self.recurrent is None:
+            raise ConfigError(f"repeats {self.repeats}: needs the number of recurrent layers")
         check_initial(self.initial, self.bottleneck)
 
     def _check_static(self) -> None:

@@ -199,6 +199,9 @@ def _type(place: int, every: int) -> str:
 
 # Which numbers a compressed encoder can have: columns of its word table, and layers that run.
 
+DEEPER = 4
+"""Layers may run so many times as often as the encoder is deep; more is taken for a typing error."""
+
 
 def check_fewer(name: str, value: int, present: int, size: str) -> None:
     """Raise `ConfigError` unless a value is from 1 to one less than the present number."""
@@ -210,7 +213,7 @@ def check_fewer(name: str, value: int, present: int, size: str) -> None:
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
     """Return how often M layers run: the given number, or L/M so that the depth L stays; None where all layers stay.
 
-    `ConfigError` if there are fewer than M layers, L is no multiple of M, or they run less than once.
+    `ConfigError` if there are fewer than M layers, L is no multiple of M, or more than 4·L layers would run.
     """
     if recurrent is None:
         if repeats is not None:
@@ -223,8 +226,12 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
         raise ConfigError(
             f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, or set repeats"
         )
-    if repeats is not None and repeats < 1:
-        raise ConfigError(f"repeats {repeats}: expected 1 or more")
+    most = DEEPER * depth // recurrent
+    if repeats is not None and not 1 <= repeats <= most:
+        raise ConfigError(
+            f"repeats {repeats}: the encoder has {depth} layers, and at most {DEEPER} times as many may run; with "
+            f"{recurrent} recurrent ones choose a number from 1 to {most}"
+        )
     return depth // recurrent if repeats is None else repeats
 
 
@@ -267,6 +274,9 @@ class CompressedConfig(LoadableConfig):
         self.backbone = backbone_config(backbone)
         # The path of the assistant is no property of the student; equal students have equal files.
         self.backbone._name_or_path = ""
+        for name, value in (("bottleneck", bottleneck), ("recurrent", recurrent), ("repeats", repeats)):
+            if value is not None and type(value) is not int:  # in Python, or in a file that was edited
+                raise ConfigError(f"{name} {value!r}: expected a whole number")
         if bottleneck is not None:
             width = width_of(self.backbone)
             check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")

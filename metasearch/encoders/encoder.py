@@ -24,7 +24,7 @@ from metasearch.encoders.inputs import Output as Output
 from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.saved_layout import write_older_layout
-from metasearch.errors import EncoderError
+from metasearch.errors import EncoderError, require_known
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,8 @@ class Encoder:
         return fingerprint(self.model)
 
     def dimension(self, output: Output = "sentence") -> int:
-        """Return an output's width; `EncoderError` if the encoder does not have it."""
+        """Return an output's width; `EncoderError` if the encoder does not have it, `ConfigError` if none has."""
+        require_known("output", output, get_args(Output))
         if output in ("sentence", "pooled"):
             return int(self.model.get_embedding_dimension())
         return self.input.width

@@ -10,7 +10,7 @@ from metasearch.compress.merging import merge, thin
 from metasearch.compress.student import make_student
 from metasearch.encoders.compressed import CompressedConfig, FactorisedEmbedding
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import EncoderError
+from metasearch.errors import ConfigError, EncoderError
 
 WORDS, WIDTH = 20, 6
 
@@ -121,6 +121,22 @@ def test_a_student_is_not_compressed_again(student):
 def test_a_kind_that_cannot_be_compressed_is_named_with_those_that_can():
     with pytest.raises(EncoderError, match=r"kind 'vit' cannot be compressed; supported are bert, .*xlm-roberta"):
         CompressedConfig(backbone=ViTConfig())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ({"recurrent": 3, "repeats": 9}, "repeats 9: .*at most 4 times as many may run; .*a number from 1 to 8"),
+        ({"recurrent": 3, "repeats": 0}, "repeats 0: .*a number from 1 to 8"),
+        ({"repeats": 2}, "repeats 2: needs the number of recurrent layers"),
+        ({"bottleneck": "4"}, "bottleneck '4': expected a whole number"),
+        ({"recurrent": 3.0}, "recurrent 3.0: expected a whole number"),
+        ({"recurrent": True}, "recurrent True: expected a whole number"),
+    ],
+)
+def test_a_size_that_does_not_fit_is_refused_with_those_that_do(assistant, sizes, says):
+    with pytest.raises(ConfigError, match=f"^{says}$"):
+        make_student(assistant, **sizes)
 
 
 def test_a_damaged_configuration_of_a_student_is_refused_with_its_reason(student, tmp_path):

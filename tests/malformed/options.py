@@ -82,6 +82,8 @@ VALUES = [
     ),
     ("compress tiny -o TMP/out", "--bottleneck|nothing"),
     ("compress tiny --recurrent 9 -o TMP/out", "recurrent.*9|9 layers"),
+    ("compress tiny --recurrent 1 --repeats 9 -o TMP/out", "repeats 9: .*choose a number from 1 to 4"),
+    ("compress TMP/nowhere --repeats 2 -o TMP/out", "repeats 2: needs the number of recurrent layers"),
     ("compress tiny --layers a -o TMP/out", "'--layers'"),
     ("compress tiny --layers 0,9 -o TMP/out", "layer"),
     ("compress tiny --static word -o TMP/out", "'--static': unknown choice 'word'"),
