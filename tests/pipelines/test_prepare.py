@@ -225,9 +225,10 @@ def test_wrong_requests_are_refused(files, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["en-de.tsv"]
     prepared([files], tmp_path / "prepared")
     for asked, message in (
-        ({"languages": ("it",)}, "no parallel text of language 'it'"),
+        ({"languages": ("it",)}, "prepared: no parallel text of language 'it'"),
         ({"only": ("file",)}, r"no parallel text of corpus 'file'\. Did you mean 'files'"),
         ({"pivot": "de"}, "no parallel text of pivot 'de'"),
+        ({"max_chars": 1}, r"prepared: no line of \d+ is a pair: \d+ over 1 characters"),
     ):
         with pytest.raises(DataError, match=message):
             read(tmp_path / "prepared", **asked)

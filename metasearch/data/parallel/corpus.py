@@ -222,7 +222,7 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
     parts = tuple(Part((folder,), corpus, target, source) for corpus, source, target in origins)
     chosen = list(parts)
     for key, values in (("corpus", settings.only), ("language", settings.languages), ("pivot", (settings.pivot,))):
-        chosen = choose(chosen, key, values)
+        chosen = choose(chosen, key, values, str(folder))
     rows = np.flatnonzero(np.array([part in chosen for part in parts])[numbers])
     corpus = Corpus(table, rows, numbers[rows], parts, Report(read=len(rows)))
     if settings.max_chars:
@@ -232,6 +232,7 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
         for number in range(len(parts)):
             later[np.flatnonzero(corpus.part == number)[settings.max_lines :]] = True
         corpus = corpus.drop(later, f"after the first {settings.max_lines} pairs of a file")
+    corpus.report.require_pairs(folder)
     return corpus
 
 

@@ -180,19 +180,19 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
                 ignored.append(str(below))
                 continue
             parts.append(_complete(part, below) if _is_wanted(part, settings) else part)
+    where = ", ".join(map(str, paths)) or "no path"
     if not parts:
-        where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
-    parts = _merge(choose(parts, "corpus", settings.only))
+    parts = _merge(choose(parts, "corpus", settings.only, where))
     for part in parts:
         if part.pivot != settings.pivot:
             have = " and ".join(part.languages)
             raise DataError(
                 f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
             )
-    return choose(parts, "language", settings.languages), tuple(ignored)
+    return choose(parts, "language", settings.languages, where), tuple(ignored)
 
 
 def _is_wanted(part: Part, settings: CorpusSettings) -> bool:
@@ -219,12 +219,12 @@ def _complete(part: Part, path: Path) -> Part:
     return replace(part, paths=tuple(found)) if found else part
 
 
-def choose(parts: list[Part], key: str, values: Sequence[str]) -> list[Part]:
-    """Return the parts with these values of an attribute; all parts for no values."""
+def choose(parts: list[Part], key: str, values: Sequence[str], where: str) -> list[Part]:
+    """Return the parts with these values of an attribute; all parts for no values; `where` they are, for the error."""
     known = {getattr(part, key) for part in parts}
     for value in values:
         if value not in known:
-            raise DataError(f"no parallel text of {key} '{value}'.{nearest(value, known)}")
+            raise DataError(f"{where}: no parallel text of {key} '{value}'.{nearest(value, known)}")
     return [part for part in parts if not values or getattr(part, key) in values]
 
 
