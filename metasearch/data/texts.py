@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name
 from metasearch.config.recipe import Role
@@ -35,6 +38,8 @@ _KINDS = (
     f"no file in it ends in {', '.join(SUFFIXES)}, or in one of these and .gz, or is named as a side of a parallel "
     "corpus, such as WikiMatrix.de-en.de"
 )
+_ROWS = 1024
+"""Rows of a table that are looked up at a time."""
 _NAMES = "expected names that tell the language, such as de.txt, en-de.tsv or WikiMatrix.de-en.de"
 
 log = logging.getLogger(__name__)
@@ -134,19 +139,17 @@ def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
 
 
 def _table_sources(folder: Path) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield the languages of a prepared corpus, each with its texts."""
+    """Yield each language of a prepared corpus with the texts of one of the files that it was made of."""
     table = SavedTable(folder)
-    _, origins = table.origins()
-    for language in sorted({language for _, *sides in origins for language in sides}):
-        yield language, _table_texts(table, language)
+    numbers, origins = table.origins()
+    for number, (_, *languages) in enumerate(origins):
+        rows = np.flatnonzero(numbers == number)
+        yield from ((language, _column(table, rows, side)) for side, language in enumerate(languages))
 
 
-def _table_texts(table: SavedTable, language: str) -> Iterator[str]:
-    for source, source_languages, target, target_languages in table.columns(
-        "source", "source_language", "target", "target_language"
-    ):
-        both = chain(zip(source_languages, source, strict=True), zip(target_languages, target, strict=True))
-        yield from (text for found, text in both if found == language)
+def _column(table: SavedTable, rows: NDArray[np.intp], side: int) -> Iterator[str]:
+    for start in range(0, len(rows), _ROWS):
+        yield from (texts[side] for texts in table.texts(rows[start : start + _ROWS]))
 
 
 def _file_sources(path: Path) -> Iterator[tuple[str, Iterator[str]]]:

@@ -49,13 +49,15 @@ def test_texts_are_limited_distinct_and_every_other_one_is_a_question(corpus):
     }
 
 
-def test_a_prepared_corpus_gives_the_texts_of_its_columns(tmp_path):
+def test_a_prepared_corpus_gives_the_texts_of_its_files(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
-    files = write_lines(tmp_path / "corpus", 10)
+    monkeypatch.setattr("metasearch.data.texts._ROWS", 7)
+    files = write_lines(tmp_path / "corpus", 30)
     prepared([files], tmp_path / "prepared")
-    found = texts(read_tagged([tmp_path / "prepared"], 3))
-    own = {code: [f"{code} {'long ' * (3 * i)}{i}" for i in range(3)] for code in ("de", "fr")}
-    assert found == {**own, "en": ["one 0", "two 1", "three 2"]}
+    found = read_tagged([tmp_path / "prepared"], 20)
+    assert found == read_tagged([files], 20)
+    assert texts(found)["en"][:2] == ["one 0", "two 1"]
+    assert [len(own) for own in found.values()] == [20, 20, 20]
 
 
 def test_tables_of_parallel_text_and_data_sets_of_the_hub_give_the_texts_of_both_columns(tmp_path, monkeypatch):
