@@ -82,6 +82,8 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     elif files.finished and kind != "score" and not find_study(folder):
         yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
     yield check("files", partial(_files, files))
+    if files.finished and not (folder / SUMS).is_file():
+        yield Finding(SUMS, "missing: what was changed or deleted is not noticed", "note")
     if not files.finished:
         yield Finding("report.md", f"not finished; continue with: {to_resume(folder)}", "note")
 
@@ -89,7 +91,7 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 def _files(files: RunFolder) -> str:
     """Return the number of scores of a run whose files are there and unchanged."""
     require_unchanged(files.path)
-    for name in (SUMS, *read_checksums(files.path / SUMS)) if files.finished else ():
+    for name in read_checksums(files.path / SUMS) if files.finished else ():
         if not (files.path / name).is_file():
             raise RunFolderError(f"{files.path / name} is missing, though the run is finished")
     return f"{len(files.results())} scores"

@@ -164,7 +164,6 @@ DAMAGED = [
     ("finished", spoil("facts.json", "{}"), "files", 5, "facts.json: checksum mismatch"),
     ("finished", spoil("report.md", "# Other\n"), "files", 5, "report.md: checksum mismatch"),
     ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "files", 5, "SHA256SUMS:1: expected a SHA-256"),
-    ("finished", spoil("SHA256SUMS", None), "files", 5, "SHA256SUMS is missing, though the run is finished"),
     ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("results.jsonl", lambda text: text[:-20]), "files", 3, "not JSON"),
@@ -183,6 +182,16 @@ def test_a_problem_is_one_line_with_its_code(copied, name, change, about, code, 
     found = findings(tree, str(folder))[about]["found"]
     assert says in found
     assert "\n" not in found
+
+
+def test_a_file_that_was_changed_on_purpose_is_no_problem_once_the_hashes_are_deleted(copied):
+    folder = copied("finished")
+    spoil("config.yaml", lambda text: f"# mine\n{text}")(folder)
+    assert "or delete SHA256SUMS" in findings(doctor(folder, code=5), str(folder))["files"]["found"]
+    (folder / "SHA256SUMS").unlink()
+    found = findings(doctor(folder), str(folder))["SHA256SUMS"]
+    assert found["state"] == "note"
+    assert found["found"].startswith("missing")
 
 
 def test_the_text_marks_a_problem_and_ends_with_how_many_there_are(copied):
