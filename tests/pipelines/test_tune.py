@@ -166,6 +166,8 @@ def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
     shorter = plan.within(60)
     assert (shorter.steps, shorter.folds, shorter.seconds) == ((base, tuned), 3, 3 * 10 + 10)
     assert "dropped the step 'maml'" in caplog.text
+    assert plan.within(-150).steps == (base,)  # the encoding took longer than the limit
+    assert "the shortest plan ends about 2 min 30 s after the limit" in caplog.text
 
 
 class Stopping(Callback):

@@ -180,8 +180,10 @@ class TuneRun(Run[TuneConfig]):
         aligned = self._align(callback) if done or any(step.aligned for step in plan.steps) else None
         self.steps = {str(step): step for step in steps}
         self.workshop = Workshop(self.config, self.encoder, vectors, languages, aligned)
+        start = self.seconds
         for benchmark in benchmarks[: plan.folds]:
-            if benchmark.fold >= LEAST_FOLDS and self._late(plan, benchmark.fold):
+            fold = benchmark.fold
+            if fold >= LEAST_FOLDS and self._late(plan, fold, (self.seconds - start) / fold):
                 break
             self._score_fold(plan, benchmark, callback)
         return read_choice(self.files)
@@ -205,9 +207,8 @@ class TuneRun(Run[TuneConfig]):
             shown = ", ".join(f"{pool} {100 * found.mean(benchmark.task.monitor, pool):.1f}" for pool in ranked)
             log.info("%s: %s %s", what, benchmark.task.monitor, shown)
 
-    def _late(self, plan: Plan, fold: int) -> bool:
-        """Whether another fold and the training on all labels would take longer than the limit."""
-        each = self.seconds / fold
+    def _late(self, plan: Plan, fold: int, each: float) -> bool:
+        """Whether another fold and the training on all labels, of `each` seconds, would take longer than the limit."""
         if self.limit is None or self.seconds + 2 * each <= self.limit:
             return False
         log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))

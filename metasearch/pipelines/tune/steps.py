@@ -268,7 +268,7 @@ class Plan:
             plan = replace(plan, steps=tuple(step for step in plan.steps if step != dropped))
             log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
         if plan.seconds > limit:
-            log.warning("time: the shortest plan takes about %s", duration(plan.seconds))
+            log.warning("time: the shortest plan ends about %s after the limit", duration(plan.seconds - limit))
         return plan
 
     def __str__(self) -> str:
