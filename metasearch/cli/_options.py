@@ -255,7 +255,7 @@ def _parse_prompts(ctx: click.Context, param: click.Parameter, written: Sequence
         if role not in ROLE_NAMES.values():
             raise click.BadParameter(f"'{each}': no role '{name}'.{nearest(name, ROLE_NAMES)}", ctx, param)
         if role in found:
-            raise click.BadParameter(f"'{each}': the role has the prompt '{found[role]}'", ctx, param)
+            raise click.BadParameter(f"'{each}': the role already has the prompt '{found[role]}'", ctx, param)
         found[role] = text
     return found
 

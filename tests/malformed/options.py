@@ -32,7 +32,7 @@ VALUES = [
         "budget.epochs is part of budget; omit",
     ),
     ("evaluate --task demo --prompt 'text=query: '", "--prompt text=…: task 'demo' has no such role; it has query"),
-    ("evaluate --prompt query=a --prompt question=b", "'question=b': the role has the prompt 'a'"),
+    ("evaluate --prompt query=a --prompt question=b", "'question=b': the role already has the prompt 'a'"),
     ("train --mode mono-bi --max-steps 0", "'--max-steps': 0 is not in the range x>=1"),
     ("train --mode mono-bi --max-steps 1.5", "'--max-steps': '1.5' is not a valid integer range"),
     ("train --mode mono-bi --epochs -1", "'--epochs': -1 is not in the range x>=1"),
