@@ -95,6 +95,14 @@ def key_words(keys: Keys) -> NDArray[np.bytes_]:
     return words
 
 
+def find_sorted(words: NDArray[Any], numbers: Rows, wanted: NDArray[Any]) -> Rows:
+    """Return the number of each wanted word, -1 where it is not among the words, which are ascending."""
+    if not len(words):
+        return np.full(len(wanted), -1, np.int64)
+    place = np.minimum(np.searchsorted(words, wanted), len(words) - 1)
+    return np.where(words[place] == wanted, numbers[place], -1)
+
+
 def fields_to_json(fields: Mapping[str, Any]) -> str:
     """Return further fields as JSON, names in alphabetical order; the empty text for no fields."""
     return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if fields else ""

@@ -11,7 +11,7 @@ import sqlite3
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -202,7 +202,8 @@ def exists(folder: Path) -> bool:
 
 def read_state(folder: Path) -> dict[str, Any]:
     """Return an index's current facts on disk; empty if a writer died before its first transaction."""
-    return Database(folder).state()
+    with closing(Database(folder)) as database:
+        return database.state()
 
 
 def _require_index(folder: Path) -> None:

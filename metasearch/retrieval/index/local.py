@@ -15,7 +15,7 @@ from safetensors.numpy import load
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, SourceFile
+from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, SourceFile, find_sorted
 from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
@@ -58,10 +58,7 @@ class Contents:
 
     def rows_of(self, ids: Rows) -> Rows:
         """Return each passage's row, -1 without a place."""
-        if not len(self.sorted):
-            return np.full(len(ids), -1, np.int64)
-        place = np.minimum(np.searchsorted(self.sorted, ids), len(self.sorted) - 1)
-        return np.where(self.sorted[place] == ids, self.rows[place], -1)
+        return find_sorted(self.sorted, self.rows, ids)
 
 
 class LocalStore:
@@ -89,14 +86,18 @@ class LocalStore:
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
         """Open an index for searching, in its current state; all scored data is read and checked."""
         database = Database(folder)
-        state = database.state()
-        if state.get("files") is None:
-            raise RunFolderError(
-                f"{database.path}: the index is incomplete; run metasearch index with its documents again"
-            )
-        store = cls(folder, database, state, threads)
-        assert store.quantised
-        return store
+        try:
+            state = database.state()
+            if state.get("files") is None:
+                raise RunFolderError(
+                    f"{database.path}: the index is incomplete; run metasearch index with its documents again"
+                )
+            store = cls(folder, database, state, threads)
+            assert store.quantised
+            return store
+        except BaseException:
+            database.close()
+            raise
 
     # Reading.
 

@@ -20,7 +20,16 @@ from safetensors.numpy import save
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import held, taken
-from metasearch.retrieval.index.base import KEY_BYTES, FilePlaces, Keys, Kind, Rows, fields_to_json, key_words
+from metasearch.retrieval.index.base import (
+    KEY_BYTES,
+    FilePlaces,
+    Keys,
+    Kind,
+    Rows,
+    fields_to_json,
+    find_sorted,
+    key_words,
+)
 from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, ROW, SCHEMA, Block, Database, exists
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
@@ -126,7 +135,7 @@ class IndexWriter(LocalStore):
         state = {**self.state, "files": len(files), "contents": content.hexdigest()}
         blocks = dict(self._blocks)
         with self._database.transaction():
-            self._database.delete("file", range(self.state["files"] or 0))
+            self._database.delete("file", range(len(files), self.state["files"] or 0))
             self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
             self._compact(blocks, ids)
             self._database.write_state(state)
@@ -134,15 +143,21 @@ class IndexWriter(LocalStore):
         return LocalStore(self.folder, self._database, state)
 
     @cached_property
-    def _numbers(self) -> dict[bytes, int]:
-        """The number of each passage, by its key."""
+    def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
+        """Keys of the passages when the index was opened, ascending; their numbers; and the numbers of later keys."""
         blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
         live = blocks[blocks["id"] >= 0]
-        return dict(zip(key_words(live["key"]).tolist(), live["id"].tolist(), strict=True))
+        words = key_words(live["key"])
+        order = np.argsort(words)
+        return words[order], live["id"][order], {}
 
     def _find(self, keys: Keys) -> Rows:
         """Return each key's passage number, or -1."""
-        return np.array([self._numbers.get(key, -1) for key in key_words(keys).tolist()], np.int64)
+        words, numbers, later = self._known
+        found = find_sorted(words, numbers, key_words(keys))
+        lacking = np.flatnonzero(found < 0).tolist()
+        found[lacking] = [later.get(keys[i].tobytes(), -1) for i in lacking]
+        return found
 
     def _add(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> None:
         tags = list(dict.fromkeys([*self.state["languages"], *(each.language for each in passages)]))
@@ -160,7 +175,7 @@ class IndexWriter(LocalStore):
         self.state = state
         self._blocks.update(blocks)
         self._next_id += len(block)
-        self._numbers.update(zip(key_words(keys).tolist(), ids, strict=True))
+        self._known[2].update(zip((key.tobytes() for key in keys), ids, strict=True))
 
     @cached_property
     def _next_id(self) -> int:

@@ -2,12 +2,14 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from helpers.indexes import hits_of, kind, made, queries
 from metasearch.errors import RunFolderError
+from metasearch.retrieval.index.database import read_state
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 
@@ -120,3 +122,16 @@ def test_a_damaged_list_of_documents_is_named(sound, tmp_path):
         answer(folder)
     with writing(folder, kind(4)) as store, pytest.raises(RunFolderError, match=r"the list of documents is damaged"):
         assert store.files
+
+
+@pytest.mark.parametrize(("read", "table"), [(LocalStore.open, "file"), (read_state, "state")])
+def test_an_index_that_cannot_be_read_is_closed(sound, tmp_path, read, table):
+    folder = tmp_path / "index"
+    shutil.copytree(sound, folder)
+    with closing(sqlite3.connect(folder / "index.sqlite")) as file, file:
+        file.execute(f"UPDATE {table} SET crc = crc + 1")
+    with pytest.raises(RunFolderError, match="is damaged") as caught:
+        read(folder)
+    # An open file has two more beside it, and the error refers to what opened it.
+    assert caught.tb
+    assert [path.name for path in folder.iterdir() if path.name.startswith("index")] == ["index.sqlite"]
