@@ -110,7 +110,8 @@ def parse_json(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_without_duplicates)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
-        raise ValueError(f"not JSON: {error.msg} at {line}column {error.colno}") from None
+        message = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
+        raise ValueError(f"not JSON: {message} at {line}column {error.colno}") from None
     except RecursionError:
         raise ValueError("not JSON: it nests too deep") from None
 

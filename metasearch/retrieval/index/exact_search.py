@@ -133,7 +133,7 @@ def search_int8(
 
     blocks = _blocks(groups, min(max(_CELLS // count, _LEAST_ROWS), _MOST_ROWS))
     shares = [blocks[i::threads] for i in range(min(threads, len(blocks)))]
-    if len(shares) == 1:
+    if len(shares) < 2:
         return work(blocks)
     with ThreadPoolExecutor(len(shares)) as workers:
         whole, *others = workers.map(work, shares)

@@ -26,6 +26,7 @@ def told(answer):
     [
         (EMBED, b"", 422, "the body is empty: expected a JSON object"),
         (EMBED, b'{"input": "a"', 400, "not JSON"),
+        (EMBED, b'{"input": "a\n"}', 400, "the body is not JSON: Invalid control character at column 13"),
         (EMBED, b'{"input": NaN}', 422, "input: input should be a valid list (got NaN)"),
         (EMBED, b'{"input": "a", "input": "b"}', 400, "the key 'input' is duplicated"),
         (EMBED, b'{"input": "\xff"}', 400, "can't decode byte 0xff in position 11"),
