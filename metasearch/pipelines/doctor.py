@@ -98,7 +98,12 @@ def _files(files: RunFolder) -> str:
 
 
 def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    study, cells = StudyFolder(folder), read_cells(folder)
+    study = StudyFolder(folder)
+    try:
+        cells = read_cells(folder)
+    except ConfigError:
+        study.stored()  # its error names line and key
+        raise
     unfinished = sum(not study.done(name) for name in cells)
     yield _settings(STUDY_FILE, study.stored, finished=not unfinished)
     for name in cells:

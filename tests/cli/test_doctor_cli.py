@@ -238,3 +238,6 @@ def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatc
     spoil("study.yaml", lambda text: text.partition("\n")[2])(study)
     found = findings(doctor(study), f"{study}: a study")
     assert f"1 of 2 runs unfinished; continue with: metasearch resume {study}" in found["report.md"]["found"]
+    spoil("study.yaml", lambda text: text.replace("cells:", "cels:"))(study)
+    found = findings(doctor(study, code=2), f"{study}: unreadable configuration")["study.yaml"]
+    assert "unknown key. Did you mean 'cells'?" in found["found"]
