@@ -172,7 +172,7 @@ class Task(FrozenConfig):
         if not self.evaluation_only and "arrangements" not in self.model_fields_set:
             raise Contradiction("missing key", "arrangements")
         if self.kind == "similarity" and not self.pairs:
-            raise Contradiction("missing key; list the language pairs, such as [ar-ar, ar-en]", "pairs")
+            raise Contradiction("a similarity task needs language pairs, such as [ar-ar, ar-en]", "pairs")
         own = {"partial": "translation", "groups": "translation", "candidates": "retrieval", "pairs": "similarity"}
         for key, kind in own.items():
             default = type(self).model_fields[key].get_default(call_default_factory=True)

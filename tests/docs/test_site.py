@@ -23,6 +23,7 @@ def test_the_navigation_has_every_page_once():
 
 def test_the_reference_has_the_public_names():
     blocks = re.findall(r"^### ms\.(\w+)\n\n::: metasearch\.(\S+)$", DOCUMENTS["docs/reference.md"], re.M)
-    homes = {name: metasearch._HOME[name] for name in metasearch.__all__}
-    ends = {name: home.replace(":", ".") if ":" in home else f"{home}.{name}" for name, home in homes.items()}
+    assert sorted(metasearch._HOME) == metasearch.__all__
+    homes = metasearch._HOME.items()
+    ends = {name: home.replace(":", ".") if ":" in home else f"{home}.{name}" for name, home in homes}
     assert dict(blocks) == {name: end.rstrip(".") for name, end in ends.items()}

@@ -125,7 +125,7 @@ TASKS = [
     ("a language twice", "[de, el]", "[de, de, el]", ":6: languages: 'de' is duplicated"),
     ("no language", "[de, el]", "[]", ":6: languages: "),
     ("a measure twice", "measures: [map]", "measures: [map, map]", ":8: measures: 'map' is duplicated"),
-    ("no language pairs", "kind: retrieval", "kind: similarity", ": pairs: missing key; list the language pairs"),
+    ("no language pairs", "kind: retrieval", "kind: similarity", ": pairs: a similarity task needs language pairs"),
     ("an unknown kind", "retrieval", "retreival", ":3: kind: .*retrieval"),
     ("an arrangement of another pattern", "de_de -> de_el", "de_de -> el_el", ":11: arrangements.*listed under"),
     ("an arrangement of a foreign language", "de_de -> de_el", "de_de -> de_fr", ":11: arrangements.*fr, not a lang"),
