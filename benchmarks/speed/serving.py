@@ -32,6 +32,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.runs.markdown import markdown
 
 TOP = 10
+"""Hits of a search that names no number."""
 
 
 class Case(NamedTuple):
@@ -44,7 +45,7 @@ class Case(NamedTuple):
     def body(self, texts: list[str]) -> dict[str, Any]:
         """Return the body of a request."""
         if self.path == "/search":
-            return {"query": texts[0], "top_k": TOP}
+            return {"query": texts[0]}
         return {"input": texts, "encoding_format": "base64"}
 
     def count(self, response: dict[str, Any]) -> int:
