@@ -164,8 +164,16 @@ class Distill(TextLearner):
         return [i for i in range(len(pairs)) if int((i + 1) * share) > int(i * share)]
 
     def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:
-        assert self.targets is not None, "distillation needs targets"
-        return torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
+        if self.targets is None:
+            raise ConfigError(
+                "learner 'distill' needs a frozen encoder to learn from; name it in the stage under `against`"
+            )
+        vectors = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
+        if vectors.shape[-1] != outputs.shape[-1]:
+            raise ConfigError(
+                f"the frozen encoder's vectors have {vectors.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
+            )
+        return vectors
 
 
 def contrast_of(options: DistillOptions) -> base.Loss | None:

@@ -17,6 +17,7 @@ from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError
 
 EXACT = 1e-10
 VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
@@ -233,3 +234,23 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     assert found.total.dtype == torch.float32
     assert found.total.item() == pytest.approx(exact.total.item(), rel=2**-7)
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
+
+
+class Wide:
+    """Targets that have 7 dimensions."""
+
+    def vectors(self, texts):
+        return np.zeros((len(texts), 7), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("targets", "says"),
+    [
+        (None, "learner 'distill' needs a frozen encoder to learn from; name it in the stage under `against`"),
+        (Wide(), f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"),
+    ],
+    ids=["none", "wide"],
+)
+def test_missing_targets_and_those_of_another_width_are_refused(encoder, targets, says):
+    with pytest.raises(ConfigError, match=says):
+        Distill(encoder, Loss(), Distill.Options(), targets).outer_loss([episode(*PAIRS)])
