@@ -128,9 +128,9 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
     """Return a task's folder and its parsed content."""
     try:
         reader = registry.load("readers", task.reader)
+        expected = reader.files(task)
     except ConfigError as error:
         raise ConfigError(f"{find_place(path, 'reader')}: reader: {error}") from None
-    expected = reader.files(task)
     if not expected and task.kind == "translation":
         raise ConfigError(f"{find_place(path, 'reader')}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
     folder = locate(task, path, expected, data)

@@ -6,11 +6,11 @@ import pytest
 
 from helpers.formats import FOLDER, FORMATS, copy, files, read, task, task_of
 from metasearch.config import registry
-from metasearch.config.library import Library
+from metasearch.config.library import Library, shipped
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, ScoredPair
-from metasearch.errors import DataError
+from metasearch.errors import ConfigError, DataError
 
 RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
 SIMILARITY = ("semeval2017", "sts-extended", "stsb-multi-mt", "jsonl-pairs", "csv-pairs")
@@ -285,3 +285,15 @@ def test_two_forms_of_an_id_in_one_file_are_the_same_id(tmp_path):
     (tmp_path / "de.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     with pytest.raises(DataError, match=r"de\.jsonl:2: duplicate id 'café', first in .*de\.jsonl:1"):
         registry.load("readers", "jsonl").read(tmp_path, task("jsonl", "de"))
+
+
+def test_settings_that_a_reader_refuses_are_named_by_file_and_line(tmp_path, monkeypatch):
+    def refuse(task):
+        raise ConfigError("needs two languages")
+
+    monkeypatch.setattr(registry.load("readers", "jsonl"), "files", refuse)
+    declared = (shipped() / "demo.yaml").read_text(encoding="utf-8")
+    line = declared.splitlines().index("reader: jsonl") + 1
+    (tmp_path / "mine.yaml").write_text(declared.replace("task: demo", "task: mine"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"mine\.yaml:{line}: reader: needs two languages$"):
+        load_benchmark("mine", include=[str(tmp_path)])
