@@ -35,7 +35,7 @@ def characters(text):
 
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(0, 900)), max_size=5), st.integers(1, 20), st.booleans())
 def test_enough_is_left_of_a_text_and_not_much_more(runs, limit, left):
-    """A text of runs of letters and of white space; what is left is a beginning or an end of it."""
+    """Words and gaps have random lengths. The shortened text is a prefix or suffix with more tokens than the limit."""
     text = "".join("x" * letters + " " * spaces for letters, spaces in runs)
     read = []
 

@@ -37,9 +37,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Row:
-    """A chart row: its label, a finite value with an interval of each series, where there is one, and a text at the
-    right end.
-    """
+    """A row of a chart: its label, a finite value, an interval for each series or None, and a text on the right."""
 
     label: str
     value: float

@@ -112,7 +112,7 @@ class _Page(HTMLParser):
         super().__init__()
         self._path, self._notes = path, notes
         self._languages: dict[str, str] = {}
-        """Attribute `lang` as it is written → its tag."""
+        """Value of a `lang` attribute → language tag, empty if it is not valid."""
         self._unclosed_tags = 0
         self.title = ""
         self.stretches: list[tuple[str, list[Piece]]] = []

@@ -63,8 +63,8 @@ def bias_table(study: Study) -> Table | None:
     if not biases:
         return None
     columns = {
-        "bias": f"the share of the question's language in the top {DEPTH} beyond that of a ranker with as many hits "
-        "that ignores languages, divided by the largest possible excess; 0 is no bias",
+        "bias": f"(observed − expected) / (maximum − expected) share of the question's language in the top {DEPTH}; "
+        "expected is a random order of candidates with the same relevance; 0 is no bias",
         "rank correlation": f"Spearman's, of the top {DEPTH} of a question in two languages, mean over pairs of "
         "translations; 100 for equal rankings, −86 for disjoint ones",
     }
