@@ -68,7 +68,7 @@ def command(
 
     searcher = open_searcher(index, device, encoder, trust_remote_code, reranking.model)
     for queries in [given] if given else _read_queries():
-        found = searcher.search(queries, **settings.model_dump())
+        found = searcher.answer(queries, settings)
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _format_hits(each, hits, titled=query is None))
         _say_cut(searcher, queries)

@@ -4,7 +4,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -23,7 +24,8 @@ _FORM = re.compile(r'([^=!<>"]*)(!=|<=|>=|=|<|>)(.*)', re.S)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
-class Condition(NamedTuple):
+@dataclass(frozen=True)
+class Condition:
     """A condition on a field: its name, an operator (`=`, `!=`, `<`, `<=`, `>` or `>=`) and the text of a value."""
 
     name: str
@@ -61,22 +63,20 @@ def read_number(text: str) -> int | float | None:
     return number if math.isfinite(number) else None
 
 
-def list_conditions(value: Any) -> Any:
-    """Return conditions as a tuple of texts, from a list of them or a mapping of names to equal values.
+def parse_conditions(value: Any) -> Any:
+    """Return conditions as values, from a list of their texts or a mapping of names to equal values.
 
     Example:
-        >>> list_conditions({"topic": "news", "year": 2024})
-        ('topic=news', 'year=2024')
+        >>> parse_conditions({"topic": "news", "year": 2024})
+        (Condition(name='topic', operator='=', value='news'), Condition(name='year', operator='=', value='2024'))
     """
     if isinstance(value, Mapping):
         value = [_equality(name, wanted) for name, wanted in value.items()]
-    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str | Condition) for each in value):
         raise ValueError('expected a list such as ["price<10"], or an object such as {"topic": "news"}')
     if len(value) > _MOST:
         raise ValueError(f"{len(value)} conditions; {_MOST} at most")
-    for each in value:
-        Condition.parse(each)
-    return tuple(value)
+    return tuple(each if isinstance(each, Condition) else Condition.parse(each) for each in value)
 
 
 def _equality(name: Any, value: Any) -> str:
@@ -166,5 +166,5 @@ class SearchSettings(RankingSettings):
         tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")
     ] = ()
     """Language of hits, such as de; repeatable."""
-    where: Annotated[tuple[str, ...], BeforeValidator(list_conditions), Flag(metavar="CONDITION")] = ()
+    where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""

@@ -19,9 +19,9 @@ from metasearch.pipelines import factory
 from metasearch.retrieval.index.base import Kind
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.qdrant import Address, QdrantCollection, QdrantStore, copy_to_qdrant, is_address
+from metasearch.retrieval.index.stores import database, open_store
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
-from metasearch.retrieval.search.searcher import Searcher, expand_store
+from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
 
@@ -44,7 +44,7 @@ def index_documents(
     expand: bool = False,
     vectors: Path | None = None,
 ) -> UpdateResult:
-    """Make an index of exactly these documents; then, if asked, copy it to Qdrant or to a file of vectors.
+    """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
 
     Args:
         paths: files and folders.
@@ -56,8 +56,8 @@ def index_documents(
         drop: remove documents of the index that still exist but were not named.
         strict: raise an error for a document, row or language that cannot be read, instead of a warning.
         callback: called after each document and encoded batch.
-        to: address of a collection of Qdrant, such as `qdrant://localhost:6333/help`.
-        expand: copy expanded vectors to the collection, too, for `metasearch search --expand`.
+        to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
+        expand: copy expanded vectors to the database, too, for `metasearch search --expand`.
         vectors: file that ends in `.parquet` (`metasearch.retrieval.index.vectors_file`).
 
     Raises:
@@ -70,9 +70,9 @@ def index_documents(
             server cannot be reached, or another program made the collection.
     """
     # What cannot be copied is an error before anything is encoded.
-    target = Address.parse(to) if to is not None else None
-    if target:
-        QdrantCollection(target).state()
+    target = database(to) if to is not None else None
+    if target and to:
+        target.check(to, expand)
     elif expand:
         raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
     if vectors:
@@ -90,10 +90,10 @@ def index_documents(
     if target or vectors:
         store = LocalStore.open(folder)
         if expand:
-            expand_store(store)
-        if target:
+            store.expand()
+        if target and to:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
-            result = replace(result, copied=copy_to_qdrant(store, target, words, expand, heard))
+            result = replace(result, copied=target.copy(store, to, words, expand, heard))
         if vectors:
             write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
     return result
@@ -120,7 +120,7 @@ def open_searcher(
         RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
-    store = QdrantStore(Address.parse(str(index))) if is_address(str(index)) else LocalStore.open(Path(index))
+    store = open_store(index)
     settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
     try:
         loaded = factory.load_encoder(

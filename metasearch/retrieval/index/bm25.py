@@ -5,7 +5,8 @@ BM25 finds names, numbers and rare words. Its weights are cached in the index's 
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,46 +14,44 @@ from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.arrays import derive
-from metasearch.retrieval.index.base import Rows, Scores
+from metasearch.retrieval.index.base import Ranking, Rows, Words
 from metasearch.retrieval.index.exact_search import Best
-from metasearch.retrieval.index.local import LocalStore
 
 FOLDER = "bm25"
-_AT_ONCE = 4096
-
-Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-"""Splits texts into numbered words; the tokenizer of an encoder does this for all of its languages."""
 
 
 class Bm25:
-    """BM25 over an index's rows, from its cache if possible; `name` stands for the function that splits texts."""
+    """BM25 over the texts of an index, from its cache if possible.
 
-    def __init__(self, store: LocalStore, words: Words, name: str) -> None:
-        key = hashlib.sha256(json.dumps([3, store.contents, name]).encode()).hexdigest()
-        parts = derive(store.folder / FOLDER, key, lambda: _count(store, words))
-        self.store = store
+    Args:
+        folder: of the index.
+        contents: names the texts and the function that splits them.
+        texts: of all rows, in parts; read only where there is no cache.
+        words: splits texts.
+    """
+
+    def __init__(self, folder: Path, contents: Sequence[str], texts: Iterable[Sequence[str]], words: Words) -> None:
+        key = hashlib.sha256(json.dumps([3, *contents]).encode()).hexdigest()
+        parts = derive(folder / FOLDER, key, lambda: _count(texts, words))
         self.words = words
         self._numbers = {word: i for i, word in enumerate(parts["words"].tolist())}
-        self._weights = _empty_model()
-        weights = {name: parts[name] for name in ("data", "indices", "indptr")}
-        self._weights.scores = {**weights, "num_docs": len(store)}
-        # Its own `load` sets this for the method.
-        self._weights.nonoccurrence_array = None
+        self._weights = {name: parts[name] for name in ("data", "indices", "indptr")}
 
-    def search(
-        self, queries: Sequence[str], top: int, languages: Collection[str] = (), where: Sequence[str] = ()
-    ) -> list[tuple[Rows, Scores]]:
+    def search(self, queries: Sequence[str], top: int, inside: NDArray[np.bool_]) -> list[Ranking]:
         """Return each query's best rows with any of its words, and their scores, best first, `(K,)` each.
 
-        Of equal scores the lower row comes first.
+        Of equal scores the lower row comes first. `inside` are the rows to rank, `(R,)`.
         """
+        model = _empty_model()
+        model.scores = {**self._weights, "num_docs": len(inside)}
+        # Its own `load` sets this for the method.
+        model.nonoccurrence_array = None
         found = []
-        inside = self.store.rows_in(languages, where)
         for ids in self.words(list(queries)):
             known = [self._numbers[word] for word in ids if word in self._numbers]
             best = Best(1, top)
-            if known and len(self.store):
-                scores = np.asarray(self._weights.get_scores_from_ids(known), np.float32)
+            if known and len(inside):
+                scores = np.asarray(model.get_scores_from_ids(known), np.float32)
                 rows = np.flatnonzero((scores > 0) & inside)
                 best.of_query(0, scores[rows], rows)
             found.append((best.rows[0], best.scores[0]))
@@ -63,14 +62,10 @@ def _empty_model() -> Any:
     return import_extra("bm25s", "search", "--hybrid").BM25(method="lucene")
 
 
-def _count(store: LocalStore, words: Words) -> dict[str, NDArray[Any]]:
-    """Return the weights for all words in an index's texts."""
+def _count(texts: Iterable[Sequence[str]], words: Words) -> dict[str, NDArray[Any]]:
+    """Return the weights for all words in the texts."""
     numbers: dict[int, int] = {}
-    ids: list[list[int]] = []
-    for start in range(0, len(store), _AT_ONCE):
-        some = store.passages(range(start, min(start + _AT_ONCE, len(store))))
-        for row in words([passage.text for passage, _ in some]):
-            ids.append([numbers.setdefault(int(word), len(numbers)) for word in row])
+    ids = [[numbers.setdefault(int(word), len(numbers)) for word in row] for some in texts for row in words(list(some))]
     found: dict[str, NDArray[Any]] = {
         "data": np.zeros(0, np.float32),
         "indices": np.zeros(0, np.int32),
@@ -89,7 +84,7 @@ CONSTANT = 60
 """k of the paper: how little the very first ranks count above those that follow."""
 
 
-def fuse(rankings: Sequence[Rows], top: int, constant: int = CONSTANT) -> tuple[Rows, Scores]:
+def fuse(rankings: Sequence[Rows], top: int, constant: int = CONSTANT) -> Ranking:
     """Return the best rows over several rankings and their scores, best first, `(K,)` each.
 
     A row has the score Σ 1 / (k + rank) over the rankings that have it, ranks counted from 1. Of equal scores the lower

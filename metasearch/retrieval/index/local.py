@@ -15,11 +15,27 @@ from safetensors.numpy import load
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, SourceFile, find_sorted
+from metasearch.retrieval.index.base import (
+    Keys,
+    Kind,
+    Ranking,
+    Rows,
+    SearchError,
+    SourceFile,
+    Store,
+    Words,
+    find_sorted,
+    require_languages,
+)
+from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
+from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import SHOWN, Column
 from metasearch.runs.versions import cores
+
+_AT_ONCE = 4096
+"""Passages whose words are counted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +77,8 @@ class Contents:
         return find_sorted(self.sorted, self.rows, ids)
 
 
-class LocalStore:
-    """An index in a folder; several threads may search at once. `open` gives one.
+class LocalStore(Store):
+    """An index in a folder. `open` gives one.
 
     Rows are numbered from 0 in the order of the documents. A row is a text in a language: what several places of the
     documents have is one row, at the first of them. By default a search has as many threads as there are processors.
@@ -70,6 +86,7 @@ class LocalStore:
 
     def __init__(self, folder: Path, database: Database, state: dict[str, Any], threads: int | None = None) -> None:
         self.folder = folder
+        self.name = str(folder)
         self.threads = threads or cores() or 1
         self._database = database
         self.state = state
@@ -80,7 +97,8 @@ class LocalStore:
             self.arrays = load(database.row("state", ARRAYS, "the index")[0])
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
         self.expanded: Quantised | None = None
-        """Second vectors of all rows, which `metasearch.retrieval.search.searcher` gives."""
+        """Second vectors of all rows, after `expand`."""
+        self._bm25: Bm25 | None = None
 
     @classmethod
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
@@ -157,19 +175,12 @@ class LocalStore:
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
         expanded: bool = False,
-        where: Sequence[str] = (),
-    ) -> list[tuple[Rows, Scores]]:
-        """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each group of languages the best rows and their scores, as `Store.search`.
 
         Exact, but for the rounding of vectors to eight bits. Of equal scores the lower row comes first. K is `top_k`,
         or fewer where there are fewer rows.
-
-        Args:
-            vectors: of queries, `(q, D)`.
-            top_k: how many rows are wanted for each.
-            groups: languages whose rows are ranked apart; an empty one has all languages.
-            expanded: whether the second vectors of the rows are searched.
-            where: conditions on further fields (`metasearch.config.index`); other rows are not ranked.
 
         Raises:
             ConfigError: no row is in one of the languages or has one of the fields, or `top_k` is below 1.
@@ -196,15 +207,38 @@ class LocalStore:
         found = search_int8(searched, chosen, vectors, wanted, self.threads)
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
+    def search_words(
+        self,
+        words: Words,
+        queries: Sequence[str],
+        top_k: int,
+        languages: Collection[str] = (),
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each query the best rows by BM25, as `Store.search_words`; `words` are those of the encoder."""
+        if self._bm25 is None:
+            parts = (range(start, min(start + _AT_ONCE, len(self))) for start in range(0, len(self), _AT_ONCE))
+            texts = ([passage.text for passage, _ in self.passages(rows)] for rows in parts)
+            self._bm25 = Bm25(self.folder, [self.contents, self.kind.fingerprint], texts, words)
+        return self._bm25.search(queries, top_k, self.rows_in(languages, where))
+
+    def expand(self) -> None:
+        """Compute the second vectors of all rows, from their cache if possible.
+
+        Raises:
+            SearchError: the index has too many passages, or passages of one language alone.
+        """
+        if self.expanded is None:
+            numbers = {tag: self.rows_in([tag]) for tag in self.languages}
+            self.expanded = expand_vectors(self.folder, self.contents, self.quantised, numbers)
+
     def groups(self, groups: Sequence[Collection[str]]) -> Groups:
         """Return the group number of each row's language, or -1, `(R,)`."""
         # Read once: another thread may search other groups meanwhile.
         key, last = tuple(map(frozenset, groups)), self._last
         if last and last[0] == key:
             return last[1]
-        for language in sorted({tag for languages in groups for tag in languages} - self.languages.keys()):
-            message = f"no passage is in language '{language}'.{nearest(language, self.languages)}"
-            raise SearchError("languages", "unknown_language", message)
+        require_languages([tag for languages in groups for tag in languages], self.languages)
         named = [tag for tags in groups for tag in set(tags or self.languages)]
         if len(set(named)) < len(named):
             raise ValueError(f"a language is in two groups {list(map(list, groups))}")
@@ -214,15 +248,14 @@ class LocalStore:
         self._last = key, found
         return found
 
-    def rows_in(self, languages: Collection[str], where: Sequence[str] = ()) -> NDArray[np.bool_]:
+    def rows_in(self, languages: Collection[str], where: Sequence[Condition] = ()) -> NDArray[np.bool_]:
         """Return which rows are in some languages and meet all conditions, `(R,)`."""
         inside = np.asarray(self.groups([languages]) >= 0)
         return inside & self._meets(where) if where else inside
 
-    def _meets(self, where: Sequence[str]) -> NDArray[np.bool_]:
+    def _meets(self, where: Sequence[Condition]) -> NDArray[np.bool_]:
         """Return which rows meet all conditions, `(R,)`."""
-        conditions = map(Condition.parse, where)
-        meets = [self._column(each.name).meets(each, len(self)) for each in conditions]
+        meets = [self._column(each.name).meets(each, len(self)) for each in where]
         return np.asarray(np.logical_and.reduce(meets), np.bool_)
 
     def _column(self, name: str) -> Column:

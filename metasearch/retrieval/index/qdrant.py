@@ -22,8 +22,17 @@ from metasearch.config.extras import import_extra
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError
-from metasearch.retrieval.index.bm25 import Words
+from metasearch.retrieval.index.base import (
+    CopyResult,
+    Keys,
+    Kind,
+    Ranking,
+    Rows,
+    SearchError,
+    Store,
+    Words,
+    require_languages,
+)
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
 
@@ -57,11 +66,6 @@ class Address:
             raise ConfigError(f"'{text}': expected qdrant://HOST:PORT/COLLECTION, such as qdrant://localhost:6333/help")
         scheme, host, port, collection = found.groups()
         return cls(f"{'https' if scheme == 'qdrants' else 'http'}://{host}:{port or 6333}", collection, text)
-
-
-def is_address(text: str) -> bool:
-    """Return whether a text names a collection rather than a folder."""
-    return text.startswith(("qdrant:", "qdrants:"))
 
 
 def connect(address: Address) -> Any:
@@ -134,7 +138,7 @@ def numbers_of_keys(keys: Keys) -> Rows:
     return numbers
 
 
-class QdrantStore:
+class QdrantStore(Store):
     """A collection that a `Searcher` searches as it does a local index.
 
     Rows are the numbers of points. Hits come from Qdrant's own index (HNSW), which is approximate, so that they can
@@ -142,7 +146,7 @@ class QdrantStore:
     """
 
     def __init__(self, address: Address, client: Any = None) -> None:
-        self.folder = address.shown
+        self.name = address.shown
         self._collection = QdrantCollection(address, client)
         state = self._collection.state()
         if not state or not state["contents"]:
@@ -154,6 +158,23 @@ class QdrantStore:
         self.kind = Kind(**state["kind"])
         packed = base64.b64decode(state["arrays"])
         self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
+
+    @classmethod
+    def check(cls, address: str, expanded: bool) -> None:
+        """Raise an error if an index cannot be copied to an address: it is wrong, or the collection is another's."""
+        QdrantCollection(Address.parse(address)).state()
+
+    @classmethod
+    def open(cls, address: str) -> "QdrantStore":
+        """Open the collection at an address."""
+        return cls(Address.parse(address))
+
+    @classmethod
+    def copy(
+        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
+    ) -> CopyResult:
+        """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
+        return copy_to_qdrant(index, Address.parse(address), words, expanded, on_sent)
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -180,14 +201,13 @@ class QdrantStore:
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
         expanded: bool = False,
-        where: Sequence[str] = (),
-    ) -> list[tuple[Rows, Scores]]:
-        """Return for each group of languages the best rows and their scores, as `LocalStore.search`; approximate."""
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         if not np.isfinite(vectors).all():
             raise NonFiniteError("the vector of a query is not finite")
-        if expanded and not self.state["expanded"]:
-            message = f"{self.folder} has no expanded vectors; call metasearch index --expand --to {self.folder}"
-            raise SearchError("expand", "cannot_expand", message)
+        if expanded:
+            self.expand()
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:
@@ -197,9 +217,20 @@ class QdrantStore:
             found.append((rows, np.array([each[: shape[1]] for _, each in ranked], np.float32).reshape(shape)))
         return found
 
+    def expand(self) -> None:
+        """Raise `SearchError` if the copy was made without expanded vectors."""
+        if not self.state["expanded"]:
+            message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
+            raise SearchError("expand", "cannot_expand", message)
+
     def search_words(
-        self, words: Words, queries: Sequence[str], top_k: int, languages: Collection[str], where: Sequence[str] = ()
-    ) -> list[tuple[Rows, Scores]]:
+        self,
+        words: Words,
+        queries: Sequence[str],
+        top_k: int,
+        languages: Collection[str] = (),
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         distinct = [np.unique(cut).tolist() for cut in words(list(queries))]
         vector = self._collection.models.SparseVector
@@ -212,19 +243,17 @@ class QdrantStore:
         found = self._collection.call("retrieve", ids=wanted, with_payload=True)
         payloads = {int(record.id): record.payload for record in found}
         if missing := [row for row in wanted if row not in payloads]:
-            raise RunFolderError(f"{self.folder}: {len(missing)} passages left the collection; search again")
+            raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
         names = ("text", "file", "line", "language", "fields")
         return [(Passage(*(payloads[row][name] for name in names)), int(payloads[row]["places"])) for row in wanted]
 
     def _ranked(
-        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[str]
-    ) -> list[tuple[Rows, Scores]]:
+        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]
+    ) -> list[Ranking]:
         if top_k < 1:
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        for language in sorted(set(languages) - self.languages.keys()):
-            message = f"no passage is in language '{language}'.{nearest(language, self.languages)}"
-            raise SearchError("languages", "unknown_language", message)
-        models, conditions = self._collection.models, [self._condition(Condition.parse(text)) for text in where]
+        require_languages(languages, self.languages)
+        models, conditions = self._collection.models, [self._condition(each) for each in where]
         if languages:
             tags = models.MatchAny(any=sorted(set(languages)))
             conditions.append(models.FieldCondition(key="language", match=tags))
@@ -260,15 +289,6 @@ class QdrantStore:
 
 
 # The copy of a local index: send new passages, delete old ones, keep the rest.
-
-
-@dataclass(frozen=True)
-class CopyResult:
-    """A collection's size, and the passages that were sent and deleted."""
-
-    passages: int
-    sent: int
-    deleted: int
 
 
 def copy_to_qdrant(
@@ -370,3 +390,10 @@ def _bm25(cut: Sequence[int], length: float, models: Any) -> Any:
 
 def _parts(rows: Sequence[int]) -> list[list[int]]:
     return [list(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
+
+
+STORE_QDRANT = QdrantStore
+"""A copy of an index in a collection of Qdrant: `qdrant://HOST:PORT/COLLECTION`."""
+
+STORE_QDRANTS = QdrantStore
+"""The same over TLS: `qdrants://HOST:PORT/COLLECTION`."""

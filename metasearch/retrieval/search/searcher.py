@@ -1,33 +1,22 @@
 """Answers queries from an index with the encoder that made it."""
 
-import hashlib
-import json
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.index import list_conditions
-from metasearch.config.languages import UNKNOWN, normalise_tag
+from metasearch.config import yaml
+from metasearch.config.index import SearchSettings
 from metasearch.config.recipe import Role
-from metasearch.data.formats.arrays import derive
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.pool_scores import ALPHA, expanded, merged
-from metasearch.errors import ConfigError
-from metasearch.retrieval.index.base import Hit, Rows, Scores, SearchError
-from metasearch.retrieval.index.bm25 import Bm25, fuse
-from metasearch.retrieval.index.exact_search import Quantised, to_int8
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.qdrant import QdrantStore
+from metasearch.encoders.pool_scores import merged
+from metasearch.retrieval.index.base import Hit, Rows, Scores, SearchError, Store
+from metasearch.retrieval.index.bm25 import fuse
 from metasearch.retrieval.search.passages import project
-
-EXPANSION_FOLDER = "expansion"
-MOST_EXPANDED = 2**18
-"""Passages of an index that can be expanded, each of which is compared with all of the others."""
 
 log = logging.getLogger(__name__)
 
@@ -45,25 +34,24 @@ class Searcher:
     `EncoderError` if the index has vectors of another encoder.
     """
 
-    def __init__(self, store: LocalStore | QdrantStore, encoder: Encoder, reranker: Reranker | None = None) -> None:
-        store.kind.require_encoder(store.folder, encoder.fingerprint, encoder.dimension(), encoder.name)
+    def __init__(self, store: Store, encoder: Encoder, reranker: Reranker | None = None) -> None:
+        store.kind.require_encoder(store.name, encoder.fingerprint, encoder.dimension(), encoder.name)
         self.store = store
         self.encoder = encoder
         self.reranker = reranker
         self.projected = project(encoder, store.arrays)
         """Gives the vectors of the index: of its encoder, through the projection of a neutral index."""
-        self._words: Bm25 | None = None
 
     def reopen(self) -> "Searcher | None":
         """Return a searcher for the index's current state; None if unchanged."""
         if not self.store.changed():
             return None
         found = Searcher(self.store.reopen(), self.encoder, self.reranker)
-        log.info("%s has changed: %d passages", found.store.folder, len(found.store))
+        log.info("%s has changed: %d passages", found.store.name, len(found.store))
         return found
 
     @property
-    def languages(self) -> dict[str, int]:
+    def languages(self) -> Mapping[str, int]:
         """Passages by language, most first."""
         return self.store.languages
 
@@ -101,38 +89,45 @@ class Searcher:
                 are wanted.
             RunFolderError: a passage of the index is damaged.
         """
+        asked = {
+            "top_k": top_k, "languages": tuple(languages), "hybrid": hybrid, "expand": expand, "balance": balance,
+            "rerank": rerank, "where": where,
+        }  # fmt: skip
+        return self.answer(queries, yaml.check(asked, SearchSettings, "search"))
+
+    def answer(self, queries: Sequence[str], asked: SearchSettings) -> list[list[Hit]]:
+        """Return each query's best passages by settings, as `search`."""
         if not queries:
             return []
-        if rerank:
-            if self.reranker is None:
-                message = "there is no reranker; name a cross-encoder with --rerank MODEL"
-                raise SearchError("rerank", "cannot_rerank", message)
-            if rerank < top_k:
-                message = f"{top_k} hits are asked of {rerank} reranked passages; rerank {top_k} or more"
-                raise SearchError("rerank", "cannot_rerank", message)
-        depth = rerank or top_k
-        languages = [normalise_tag(language) for language in languages]
-        try:
-            conditions = list_conditions(where)
-        except ValueError as error:
-            raise ConfigError(f"where: {error}") from None
-        wanted = max(_FUSED * depth, _FUSED_LEAST) if hybrid else depth
+        self._require_reranker(asked)
+        depth = asked.rerank or asked.top_k
+        wanted = max(_FUSED * depth, _FUSED_LEAST) if asked.hybrid else depth
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
-        if expand and isinstance(self.store, LocalStore):
-            expand_store(self.store)
-        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if balance else [languages]
-        near = self.store.search(vectors, wanted, groups, expand, conditions)
+        if asked.expand:
+            self.store.expand()
+        languages, where = asked.languages, asked.where
+        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if asked.balance else [languages]
+        near = self.store.search(vectors, wanted, groups, asked.expand, where)
         each = [list(zip(*found, strict=True)) for found in near]
-        ranked = [merged(found, wanted) for found in zip(*each, strict=True)] if balance else each[0]
-        if hybrid:
-            by_words = self._by_words(queries, wanted, languages, conditions)
+        ranked = [merged(found, wanted) for found in zip(*each, strict=True)] if asked.balance else each[0]
+        if asked.hybrid:
+            by_words = self.store.search_words(self.cut_words, queries, wanted, languages, where)
             ranked = [fuse([near, worded], depth) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
         hits = [self._hits(*own) for own in ranked]
-        if rerank:
-            hits = [self._rerank(query, own)[:top_k] for query, own in zip(queries, hits, strict=True)]
+        if asked.rerank:
+            hits = [self._rerank(query, own)[: asked.top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
+
+    def _require_reranker(self, asked: SearchSettings) -> None:
+        """Raise `SearchError` if there is no cross-encoder, or it would read fewer passages than are wanted."""
+        if asked.rerank and self.reranker is None:
+            message = "there is no reranker; name a cross-encoder with --rerank MODEL"
+            raise SearchError("rerank", "cannot_rerank", message)
+        if 0 < asked.rerank < asked.top_k:
+            message = f"{asked.top_k} hits are asked of {asked.rerank} reranked passages; rerank {asked.top_k} or more"
+            raise SearchError("rerank", "cannot_rerank", message)
 
     def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index.
@@ -151,56 +146,9 @@ class Searcher:
         found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
         return [Hit(score, passage, places) for score, (passage, places) in found]
 
-    def _by_words(
-        self, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str]
-    ) -> list[tuple[Rows, Scores]]:
-        if isinstance(self.store, QdrantStore):
-            return self.store.search_words(self.cut_words, queries, top, languages, where)
-        if self._words is None:
-            self._words = Bm25(self.store, self.cut_words, self.encoder.fingerprint)
-        return self._words.search(queries, top, languages, where)
-
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Return texts' word numbers: encoder tokens, which exist for every language."""
         found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
         # Words of every text do not distinguish any.
         special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
         return [[token for token in tokens if token not in special] for tokens in found]
-
-
-# Expansion: passages are searched by second vectors, moved towards other languages (`metasearch.encoders.pool_scores`).
-# They are computed at the first search that needs them, and cached in the index's folder.
-
-
-def expand_store(store: LocalStore) -> None:
-    """Give a store the second vectors of its passages, from their cache if possible.
-
-    Raises:
-        SearchError: the index has more than `MOST_EXPANDED` passages, or passages of one language alone.
-    """
-    if store.expanded:
-        return
-    if len(store) > MOST_EXPANDED:
-        most = f"expansion compares all passages with each other, at most {MOST_EXPANDED:,}"
-        raise SearchError("expand", "cannot_expand", f"{most}; the index has {len(store):,}")
-    known = [tag for tag in store.languages if tag != UNKNOWN]
-    if len(known) < 2:
-        there = f"here all are in {known[0]}" if known else "here none has a known language"
-        raise SearchError("expand", "cannot_expand", f"expansion needs passages in several languages; {there}")
-    if UNKNOWN in store.languages:
-        log.warning("not expanded, language unknown: %s passages", f"{store.languages[UNKNOWN]:,}")
-    key = hashlib.sha256(json.dumps([3, ALPHA, store.contents]).encode()).hexdigest()
-    store.expanded = Quantised(
-        **derive(store.folder / EXPANSION_FOLDER, key, lambda: _expanded(store, known)._asdict())
-    )
-
-
-def _expanded(store: LocalStore, known: list[str]) -> Quantised:
-    """Return all passages' vectors, expanded if their language is known."""
-    log.info("comparing %s passages with each other, once", f"{len(store):,}")
-    vectors, languages = store.quantised.take(slice(None)), np.full(len(store), -1, np.int64)
-    for number, tag in enumerate(known):
-        languages[store.rows_in([tag])] = number
-    there = languages >= 0
-    vectors[there] = expanded(vectors[there], languages[there])
-    return to_int8(vectors)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
-from metasearch.config.index import RankingSettings, RerankSettings, list_conditions
+from metasearch.config.index import Condition, RankingSettings, RerankSettings, parse_conditions
 from metasearch.config.recipe import ROLE_NAMES, Role
 from metasearch.errors import nearest
 
@@ -111,8 +111,8 @@ class SearchRequest(Body, RankingSettings):
     languages: Texts = []
     rerank: bool | Annotated[int, Field(ge=1)] = False
     where: Annotated[
-        tuple[str, ...],
-        BeforeValidator(list_conditions, json_schema_input_type=list[str] | dict[str, str | float | bool]),
+        tuple[Condition, ...],
+        BeforeValidator(parse_conditions, json_schema_input_type=list[str] | dict[str, str | float | bool]),
     ] = ()
     truncate: bool = True
 

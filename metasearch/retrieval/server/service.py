@@ -150,7 +150,7 @@ class Service:
             dimensions=self.searcher.encoder.dimension(),
             max_hits=self.limits.hits,
             passages=sum(self.searcher.languages.values()),
-            languages=self.searcher.languages,
+            languages=dict(self.searcher.languages),
         )
 
     def _work(self, work: EmbeddingWork | SearchSettings, texts: list[str]) -> list[Result]:
@@ -163,7 +163,7 @@ class Service:
             if isinstance(work, EmbeddingWork):
                 values = (searcher.projected if work.projected else encoder).encode(texts, role)
             else:
-                values = searcher.search(texts, **work.model_dump())
+                values = searcher.answer(texts, work)
             return list(map(Result, values, lengths, truncated))
         finally:
             encoder.forget()
