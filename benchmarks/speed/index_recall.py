@@ -30,7 +30,7 @@ from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.pipelines.factory import load_encoder
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile
-from metasearch.retrieval.index.bm25 import Bm25, fuse
+from metasearch.retrieval.index.bm25 import fuse
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
@@ -83,8 +83,9 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
         both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0][0].tolist(), strict=True)
         shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
         rows.append({"way": f"{kind}int8", "metric": f"recall@{TOP}", "value": round(shared, 4)})
-    bm25 = Bm25(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
-    words = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
+    asked = [question.text for question in data.questions]
+    ranked = index.search_words(lambda texts: [row[0].tolist() for row in encoder.tokens(texts, "text")], asked, DEPTH)
+    words = [found for found, _ in ranked]
     rankings = {way: found[:, :TOP].tolist() for way, found in near.items()}
     rankings["BM25"] = [found[:TOP].tolist() for found in words]
     for kind in ("int8", "neutral int8"):

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -15,6 +16,8 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, nearest
 
 KEY_BYTES = 16
+_SHOWN = 100
+"""Names of fields that an error lists."""
 
 Keys = NDArray[np.uint8]
 """Hashes of everything that a vector depends on, `(n, 16)`."""
@@ -177,6 +180,13 @@ def require_languages(asked: Collection[str], known: Mapping[str, int]) -> None:
     for language in sorted(set(asked) - known.keys()):
         message = f"no passage is in language '{language}'.{nearest(language, known)}"
         raise SearchError("languages", "unknown_language", message)
+
+
+def require_field(condition: Condition, known: Collection[str]) -> None:
+    """Raise `SearchError` for a condition on a field that no row has."""
+    if condition.name not in known:
+        message = f"no passage has the field '{condition.name}'.{nearest(condition.name, islice(known, _SHOWN))}"
+        raise SearchError("where", "unknown_field", message)
 
 
 def key_words(keys: Keys) -> NDArray[np.bytes_]:

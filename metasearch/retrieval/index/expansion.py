@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.data.formats.arrays import derive
-from metasearch.encoders.pool_scores import ALPHA, expanded
 from metasearch.retrieval.index.base import SearchError
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 
@@ -39,6 +38,8 @@ def expand_vectors(
     Raises:
         SearchError: there are more than `MOST` rows, or rows of one language alone.
     """
+    from metasearch.encoders.pool_scores import ALPHA, expanded  # loads torch
+
     count = len(quantised.codes)
     if count > MOST:
         most = f"expansion compares all passages with each other, at most {MOST:,}"

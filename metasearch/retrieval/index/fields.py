@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,6 @@ def scalars(value: Any) -> list[str | int | float]:
     items = value if isinstance(value, list) else [value]
     found = (json.dumps(each) if isinstance(each, bool) else each for each in items)
     return [each for each in found if isinstance(each, str | int | float)]
-
-
-SHOWN = 100
-"""Names of fields that an error lists."""
 
 
 class Column:
@@ -53,6 +49,12 @@ class Column:
         found = np.zeros(count, np.bool_)
         found[self._rows[np.asarray(values, np.bool_)[self._codes]]] = True
         return ~found if condition.operator == "!=" else found
+
+
+def meets(fields: Mapping[str, Any], where: Sequence[Condition]) -> bool:
+    """Return whether the fields of one passage meet all conditions."""
+    columns = ((each, Column([(0, fields[each.name])] if each.name in fields else [])) for each in where)
+    return all(column.meets(each, 1)[0] for each, column in columns)
 
 
 _ORDER: Mapping[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}

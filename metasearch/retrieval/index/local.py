@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from safetensors.numpy import load
 
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
+from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
     Keys,
     Kind,
@@ -25,13 +24,14 @@ from metasearch.retrieval.index.base import (
     Store,
     Words,
     find_sorted,
+    require_field,
     require_languages,
 )
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
-from metasearch.retrieval.index.fields import SHOWN, Column
+from metasearch.retrieval.index.fields import Column
 from metasearch.runs.versions import cores
 
 _AT_ONCE = 4096
@@ -215,7 +215,7 @@ class LocalStore(Store):
         languages: Collection[str] = (),
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
-        """Return for each query the best rows by BM25, as `Store.search_words`; `words` are those of the encoder."""
+        """Return for each query the best rows by BM25, as `Store.search_words`."""
         if self._bm25 is None:
             parts = (range(start, min(start + _AT_ONCE, len(self))) for start in range(0, len(self), _AT_ONCE))
             texts = ([passage.text for passage, _ in self.passages(rows)] for rows in parts)
@@ -255,12 +255,12 @@ class LocalStore(Store):
 
     def _meets(self, where: Sequence[Condition]) -> NDArray[np.bool_]:
         """Return which rows meet all conditions, `(R,)`."""
-        meets = [self._column(each.name).meets(each, len(self)) for each in where]
+        meets = [self._column(each).meets(each, len(self)) for each in where]
         return np.asarray(np.logical_and.reduce(meets), np.bool_)
 
-    def _column(self, name: str) -> Column:
-        """Return a field for all rows, read on first use."""
-        columns = self._columns
+    def _column(self, condition: Condition) -> Column:
+        """Return the field of a condition for all rows, read on first use."""
+        columns, name = self._columns, condition.name
         if columns.get(name) is None and (name in columns or not columns):
             found, names = [], set[str]()
             for number, values in self._database.rows("passage", "WHERE length(fields) > 0"):
@@ -274,10 +274,9 @@ class LocalStore(Store):
             rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
             if name in names:
                 columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
-        column = columns.get(name)
-        if column is None:
-            message = f"no passage has the field '{name}'.{nearest(name, islice(columns, SHOWN))}"
-            raise SearchError("where", "unknown_field", message)
+        require_field(condition, columns)
+        column = columns[name]
+        assert column is not None
         if not len(column):
             message = f"the field '{name}' has no text, number or boolean to filter by"
             raise SearchError("where", "unknown_field", message)

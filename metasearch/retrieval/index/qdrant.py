@@ -21,7 +21,7 @@ from safetensors.numpy import load, save
 from metasearch.config.extras import import_extra
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
+from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
     CopyResult,
     Keys,
@@ -31,6 +31,7 @@ from metasearch.retrieval.index.base import (
     SearchError,
     Store,
     Words,
+    require_field,
     require_languages,
 )
 from metasearch.retrieval.index.fields import numbers_in, scalars
@@ -270,9 +271,7 @@ class QdrantStore(Store):
 
     def _condition(self, condition: Condition) -> Any:
         """Return a condition as Qdrant takes it, with the meaning that it has in a local index (`Column`)."""
-        if condition.name not in self.state["fields"]:
-            near = nearest(condition.name, self.state["fields"])
-            raise SearchError("where", "unknown_field", f"no passage has the field '{condition.name}'.{near}")
+        require_field(condition, self.state["fields"])
         models, number = self._collection.models, condition.number
         if condition.operator in _BOUNDS:
             bound = models.Range(**{_BOUNDS[condition.operator]: number})

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from metasearch.config import registry
-from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import CopyResult, Store, Words
 from metasearch.retrieval.index.local import LocalStore
 
 
 class Database(Store, Protocol):
-    """A copy of a local index on a server, by its address `NAME://...`; NAME is that of the plug-in."""
+    """A copy of a local index on a server, by its address `NAME://...`; NAME is the plug-in."""
 
     @classmethod
     def check(cls, address: str, expanded: bool) -> None:
@@ -46,10 +45,7 @@ def is_address(index: str | Path) -> bool:
 
 def database(address: str) -> type[Database]:
     """Return the plug-in of an address; `ConfigError` names the nearest one."""
-    name, colon, _ = address.partition("://")
-    if not colon:
-        raise ConfigError(f"'{address}': expected a folder or an address such as qdrant://localhost:6333/help")
-    found: type[Database] = registry.load("stores", name).STORE
+    found: type[Database] = registry.load("stores", address.partition(":")[0]).STORE
     return found
 
 

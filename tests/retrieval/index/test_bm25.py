@@ -41,8 +41,17 @@ def weight(word, text):
     return idf * count / (count + 1.5 * (1 - 0.75 + 0.75 * length / mean))
 
 
+def bm25_of(index, name):
+    texts = [[passage.text for passage, _ in index.passages(range(len(index)))]]
+    return Bm25(index.folder, [index.contents, name], texts, words)
+
+
+def everywhere(index):
+    return index.rows_in([])
+
+
 def test_scores_are_those_of_the_formula(index):
-    ((rows, scores),) = Bm25(index, words, "w").search(["red fox"], 10)
+    ((rows, scores),) = bm25_of(index, "w").search(["red fox"], 10, everywhere(index))
     expected = [weight("red", text) + weight("fox", text) for text in TEXTS]
     assert rows.tolist() == sorted(np.flatnonzero(expected).tolist(), key=lambda row: -expected[row])
     np.testing.assert_allclose(scores, [expected[row] for row in rows], rtol=1e-5)
@@ -51,41 +60,40 @@ def test_scores_are_those_of_the_formula(index):
 def test_a_missing_package_is_named_with_its_extra(index, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(ConfigError, match=r"--hybrid needs the package bm25s: pip install '.*\[search\]'"):
-        Bm25(index, words, "w")
+        bm25_of(index, "w")
 
 
 def test_what_has_no_word_of_the_query_is_no_hit(index):
-    found = Bm25(index, words, "w").search(["cow", "bird cow", ""], 10)
+    found = bm25_of(index, "w").search(["cow", "bird cow", ""], 10, everywhere(index))
     assert [rows.tolist() for rows, _ in found] == [[], [4, 2], []]
 
 
 def test_languages_are_chosen_before_the_ranking(index):
-    found = Bm25(index, words, "w")
-    assert found.search(["bird"], 1, ["en"])[0][0].tolist() == [2]
+    assert index.search_words(words, ["bird"], 1, ["en"])[0][0].tolist() == [2]
     with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
-        found.search(["bird"], 1, ["fr"])
+        index.search_words(words, ["bird"], 1, ["fr"])
 
 
 def test_other_words_or_texts_are_counted_anew(index, monkeypatch):
-    Bm25(index, words, "w")
+    bm25_of(index, "w")
     calls = []
     count = bm25._count
     monkeypatch.setattr(bm25, "_count", lambda *given: calls.append(1) or count(*given))
-    Bm25(index, words, "other")
+    bm25_of(index, "other")
     assert len(calls) == 1
     # What was kept of the first is gone: one set is kept.
     assert len(list((index.folder / "bm25").glob("*/"))) == 1
-    Bm25(index, words, "w")
+    bm25_of(index, "w")
     assert len(calls) == 2
 
 
 def test_what_is_damaged_is_counted_anew(index):
-    first = Bm25(index, words, "w").search(["red fox"], 10)[0]
+    first = bm25_of(index, "w").search(["red fox"], 10, everywhere(index))[0]
     for path in list((index.folder / "bm25").glob("*/*")):
         content = path.read_bytes()
         for damage in (content[:-1], b"", content[: len(content) // 2] + b"x" + content[len(content) // 2 + 1 :]):
             path.write_bytes(damage)
-            again = Bm25(index, words, "w").search(["red fox"], 10)[0]
+            again = bm25_of(index, "w").search(["red fox"], 10, everywhere(index))[0]
             assert (again[0] == first[0]).all()
             assert (again[1] == first[1]).all()
 
@@ -98,10 +106,10 @@ def test_words_that_cannot_be_kept_are_counted_once_and_used(index, monkeypatch,
     monkeypatch.setattr(bm25, "_count", lambda *given: calls.append(1) or count(*given))
     with monkeypatch.context() as patch:
         patch.setattr("metasearch.io.os.fsync", full)
-        first, _ = Bm25(index, words, "w").search(["red fox"], 10)[0]
+        first, _ = bm25_of(index, "w").search(["red fox"], 10, everywhere(index))[0]
     assert len(calls) == 1
     assert "No space left on device" in caplog.text
-    again, _ = Bm25(index, words, "w").search(["red fox"], 10)[0]
+    again, _ = bm25_of(index, "w").search(["red fox"], 10, everywhere(index))[0]
     assert (again.tolist(), len(calls)) == (first.tolist(), 2)
 
 

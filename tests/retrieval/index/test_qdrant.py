@@ -6,8 +6,8 @@ import pytest
 from helpers.indexes import made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.qdrant import Address, QdrantStore, is_address, numbers_of_keys
-from metasearch.retrieval.search import searcher as search_module
+from metasearch.retrieval.index.qdrant import Address, QdrantStore, numbers_of_keys
+from metasearch.retrieval.index.stores import database, is_address, open_store
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
@@ -32,7 +32,7 @@ def client():
 def copied(client, folder, content, **keys):
     store = LocalStore.open(write_index(folder, content))
     if keys.get("expanded"):
-        search_module.expand_store(store)
+        store.expand()
     return store, copy_to_qdrant(store, ADDRESS, words, client=client, **keys)
 
 
@@ -136,8 +136,14 @@ def test_what_cannot_be_searched_is_named(tmp_path, client):
 )
 def test_an_address_that_is_none_is_refused(text):
     assert is_address(text)
-    with pytest.raises(ConfigError, match=r"expected qdrant://HOST:PORT/COLLECTION"):
-        Address.parse(text)
+    for refused in (open_store, lambda address: database(address).check(address, expanded=False)):
+        with pytest.raises(ConfigError, match=r"expected qdrant://HOST:PORT/COLLECTION"):
+            refused(text)
+
+
+def test_an_address_of_an_unknown_database_names_the_nearest():
+    with pytest.raises(ConfigError, match=r"unknown store 'qdrent'. Did you mean 'qdrant'"):
+        open_store("qdrent://localhost/help")
 
 
 def test_an_address_says_host_port_and_collection():

@@ -8,7 +8,6 @@ from metasearch.encoders.pool_scores import balance
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.search import searcher as search_module
 from metasearch.retrieval.search.searcher import Searcher
 
 
@@ -33,7 +32,7 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
     texts = [str(i) for i in range(len(asked))]
     plain = np.float32(asked @ (codes * steps[:, None]).T)
     if expand:
-        search_module.expand_store(found.store)
+        found.store.expand()
         where = {passage.text: i for i, passage in enumerate(content.passages)}
         for query, ranking in enumerate(found_by(found.store, asked, 60, expanded=True)):
             plain[query, [where[text] for text, _ in ranking]] = [score for _, score in ranking]

@@ -6,17 +6,18 @@ import pytest
 from helpers.indexes import LANGUAGES, Made, found_by, key_of, made, queries, write_index
 from metasearch.config.languages import UNKNOWN
 from metasearch.data.documents.passage import Passage
+from metasearch.encoders import pool_scores
 from metasearch.encoders.pool_scores import expanded
 from metasearch.errors import ConfigError
+from metasearch.retrieval.index import expansion
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.search import searcher as search_module
 
 
 def search(folder, content, asked, top=60, languages=(), **keys):
     """Return texts and scores by the second vectors of a new index of some content."""
     store = LocalStore.open(write_index(folder, content, **keys))
-    search_module.expand_store(store)
+    store.expand()
     return found_by(store, asked, top, languages, expanded=True)
 
 
@@ -56,16 +57,16 @@ def test_a_passage_that_is_found_in_one_language_was_moved_by_those_in_all(tmp_p
 
 
 def test_it_is_computed_once_for_the_same_passages(tmp_path, monkeypatch):
-    folder, calls, make = write_index(tmp_path / "index", made(30)), [], search_module._expanded
-    monkeypatch.setattr(search_module, "_expanded", lambda *given: calls.append(1) or make(*given))
+    folder, calls, make = write_index(tmp_path / "index", made(30)), [], pool_scores.expanded
+    monkeypatch.setattr(pool_scores, "expanded", lambda *given: calls.append(1) or make(*given))
     stores = [LocalStore.open(folder) for _ in range(3)]
     for store in stores[:2]:
-        search_module.expand_store(store)
+        store.expand()
     assert len(calls) == 1
     assert found_by(stores[0], queries(), 30, expanded=True) == found_by(stores[1], queries(), 30, expanded=True)
     for path in (folder / "expansion").glob("*/*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1] + b"x")  # damaged: computed again
-    search_module.expand_store(stores[2])
+    stores[2].expand()
     assert len(calls) == 2
 
 
@@ -83,6 +84,6 @@ def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
 
 
 def test_an_index_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(search_module, "MOST_EXPANDED", 8)
+    monkeypatch.setattr(expansion, "MOST", 8)
     with pytest.raises(ConfigError, match="all passages with each other, at most 8; the index has 9"):
         search(tmp_path / "index", made(9), queries())

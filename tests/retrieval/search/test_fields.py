@@ -12,7 +12,7 @@ from helpers.commands import metasearch
 from helpers.indexes import Made, expected, found_by, made, queries, write_index
 from helpers.passages import passages_of
 from helpers.serving import running
-from metasearch.config.index import Condition, list_conditions
+from metasearch.config.index import Condition, parse_conditions
 from metasearch.data.documents.read import read
 from metasearch.errors import ConfigError
 from metasearch.pipelines.search import index_documents, open_searcher
@@ -63,6 +63,10 @@ def store(content, tmp_path_factory):
     return LocalStore.open(write_index(tmp_path_factory.mktemp("fields") / "index", content, portions=3))
 
 
+def meets(*conditions):
+    return parse_conditions([*conditions])
+
+
 def part_with(content, chosen):
     return content.part([i for i in range(len(content.passages)) if i % 5 in chosen])
 
@@ -71,14 +75,14 @@ def part_with(content, chosen):
 def test_the_best_of_the_passages_that_meet_a_condition_are_found(content, store, where, chosen):
     asked, inside = queries(), part_with(content, chosen)
     for languages in ((), ("de", "tr")):
-        found = found_by(store, asked, 7, languages, where=[where])
+        found = found_by(store, asked, 7, languages, where=meets(where))
         for own, arithmetic in zip(found, expected(inside, asked, 7, languages), strict=True):
             assert [text for text, _ in own] == [text for text, _ in arithmetic]
-    assert store.rows_in([], [where]).tolist() == [i % 5 in chosen for i in range(50)]
+    assert store.rows_in([], meets(where)).tolist() == [i % 5 in chosen for i in range(50)]
 
 
 def test_all_conditions_hold_and_each_group_has_its_own_best(content, store):
-    groups = store.search(queries(), 4, [["de"], ["el"]], where=["price>=9", "topic!=news"])
+    groups = store.search(queries(), 4, [["de"], ["el"]], where=meets("price>=9", "topic!=news"))
     for tag, (rows, scores) in zip(("de", "el"), groups, strict=True):
         arithmetic = expected(part_with(content, {1, 2}), queries(), 4, [tag])
         for own, of, wanted in zip(rows, scores, arithmetic, strict=True):
@@ -90,9 +94,9 @@ def test_all_conditions_hold_and_each_group_has_its_own_best(content, store):
 
 def test_a_field_that_is_unknown_or_holds_objects_alone_is_named(store):
     with pytest.raises(ConfigError, match=r"no passage has the field 'prize'\. Did you mean 'price'\? Known: more,"):
-        store.search(queries(), where=["prize<3"])
+        store.search(queries(), where=meets("prize<3"))
     with pytest.raises(ConfigError, match="the field 'more' has no text, number or boolean to filter by"):
-        store.search(queries(), where=["more=1"])
+        store.search(queries(), where=meets("more=1"))
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
@@ -104,14 +108,14 @@ def test_a_collection_of_qdrant_gives_conditions_the_same_meaning(content, store
     copy_to_qdrant(store, address, lambda texts: [[1] for _ in texts], client=client)
     remote = QdrantStore(address, client)
     for where, chosen in CONDITIONS:
-        ((rows, _),) = remote.search(queries(1), 50, where=[where])
+        ((rows, _),) = remote.search(queries(1), 50, where=meets(where))
         found = [passage for passage, _ in remote.passages(rows[0])]
         assert {each.text for each in found} == {each.text for each in part_with(content, chosen).passages}, where
         assert all(each.fields in FIELDS for each in found)
-        ((words, _),) = remote.search_words(lambda texts: [[1] for _ in texts], ["x"], 50, ["de"], [where])
+        ((words, _),) = remote.search_words(lambda texts: [[1] for _ in texts], ["x"], 50, ["de"], meets(where))
         assert len(words) == sum(each.language == "de" for each in part_with(content, chosen).passages), where
     with pytest.raises(ConfigError, match=r"no passage has the field 'more'\. Known: new, price, tags, topic"):
-        remote.search(queries(1), where=["more=1"])
+        remote.search(queries(1), where=meets("more=1"))
 
 
 @pytest.mark.parametrize(
@@ -130,14 +134,15 @@ def test_a_collection_of_qdrant_gives_conditions_the_same_meaning(content, store
 )
 def test_what_is_no_condition_is_named(where, says):
     with pytest.raises(ValueError, match=r".") as caught:
-        list_conditions(where)
+        parse_conditions(where)
     assert says in str(caught.value)
 
 
 def test_a_mapping_names_values_that_are_equal():
-    assert list_conditions({"a": "x<=y", "b": 3, "c": 0.5, "d": True}) == ("a=x<=y", "b=3", "c=0.5", "d=true")
-    assert Condition.parse("a = x<=y ") == ("a", "=", "x<=y")
-    assert Condition.parse("id=1234567890123456789").number == 1234567890123456789
+    assert parse_conditions({"a": "x<=y", "b": 3, "c": 0.5, "d": True}) == meets("a=x<=y", "b=3", "c=0.5", "d=true")
+    assert meets("a = x<=y ") == (Condition("a", "=", "x<=y"),)
+    assert meets("id=1234567890123456789")[0].number == 1234567890123456789
+    assert parse_conditions(meets("a=b")) == meets("a=b")
 
 
 def test_what_columns_hold_is_kept_as_json_holds_it(tmp_path, caplog):
@@ -222,5 +227,5 @@ def test_a_row_whose_fields_change_is_a_new_passage(shop):
     (shop / "shop.jsonl").write_text(content, encoding="utf-8")
     assert index_documents([shop / "shop.jsonl"], shop / "index").encoded == 1
     store = open_searcher(shop / "index").store
-    assert [row for row in np.flatnonzero(store.rows_in([], ["price>20", "price<30"]))] == [2]
-    assert not store.rows_in([], ["price=20"]).any()
+    assert [row for row in np.flatnonzero(store.rows_in([], meets("price>20", "price<30")))] == [2]
+    assert not store.rows_in([], meets("price=20")).any()

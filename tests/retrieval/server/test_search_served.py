@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.serving import demo_passages, running
-from metasearch.retrieval.search import searcher as search_module
+from metasearch.retrieval.index import expansion
 
 
 def test_hits_are_those_of_the_searcher_best_first(served, searcher):
@@ -43,7 +43,7 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     _, moved = served.post("/search", {"query": query, "top_k": 9, "expand": True})
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
-    monkeypatch.setattr(search_module, "MOST_EXPANDED", 1)
+    monkeypatch.setattr(expansion, "MOST", 1)
     monkeypatch.setattr(searcher.store, "expanded", None)
     status, answer = served.post("/search", {"query": query, "expand": True})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (422, "cannot_expand", "expand")
