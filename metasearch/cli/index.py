@@ -19,7 +19,9 @@ from metasearch.errors import quoted
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
 @click.option(
-    "--to", metavar="ADDRESS", help="Copy the index into a collection of Qdrant: qdrant://HOST:PORT/COLLECTION."
+    "--to",
+    metavar="ADDRESS",
+    help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
 )
 @click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
 @click.option(

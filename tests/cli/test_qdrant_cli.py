@@ -54,7 +54,8 @@ def test_a_collection_is_searched_as_its_folder_is(run, tmp_path, monkeypatch):
 
 
 def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path, monkeypatch):
-    assert "expected qdrant://HOST:PORT/COLLECTION" in run("index", "help", "-o", "i", "--to", "localhost", code=2)
+    assert "expected an address such as qdrant://" in run("index", "help", "-o", "i", "--to", "localhost", code=2)
+    assert "Did you mean 'qdrant'?" in run("index", "help", "-o", "i", "--to", "quadrant://localhost/h", code=2)
     assert "--expand needs --to" in run("index", "help", "-o", "i", "--expand", code=2)
     assert "no such collection" in run("search", ADDRESS, "key", code=5)
     closed = "qdrant://127.0.0.1:1/help"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from metasearch.config import registry
+from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import CopyResult, Store, Words
 from metasearch.retrieval.index.local import LocalStore
 
@@ -45,7 +46,10 @@ def is_address(index: str | Path) -> bool:
 
 def database(address: str) -> type[Database]:
     """Return the plug-in of an address; `ConfigError` names the nearest one."""
-    found: type[Database] = registry.load("stores", address.partition(":")[0]).STORE
+    name, colon, _ = address.partition(":")
+    if not colon:
+        raise ConfigError(f"'{address}': expected an address such as qdrant://localhost:6333/help")
+    found: type[Database] = registry.load("stores", name).STORE
     return found
 
 
