@@ -3,7 +3,7 @@
 from malformed.row import Row
 
 DISTIL = "distill --recipe align --teacher tiny --student tiny --corpus TMP/corpus -o TMP/out"
-AUGMENT = "augment TMP/{} --encoder tiny --cross-encoder TMP/cross -o TMP/out-en.csv"
+SIMILARITY = "distill --recipe similarity --stages 2 --student tiny --scored TMP/{} -o TMP/out"
 GOOD = "Hello.\tHallo.\n"
 
 
@@ -12,7 +12,7 @@ def _corpus(what: str, name: str, content: str | bytes | None, says: str) -> Row
 
 
 def _scored(what: str, name: str, content: str | bytes | None, says: str) -> Row:
-    return Row(f"scored pairs, {what}", AUGMENT.format(name), 3, says, {name: content})
+    return Row(f"scored pairs, {what}", SIMILARITY.format(name), 3, says, {name: content})
 
 
 def _entailment(what: str, name: str, content: str | bytes | None, says: str) -> Row:
