@@ -6,6 +6,7 @@ optimiser, or reads files: `metasearch.training` does so, once for all learners.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from metasearch.algorithms.inner_loop import Fall, Model, Rates
 from metasearch.algorithms.losses.base import EmbeddedSet, fitting, losses_of
@@ -105,8 +107,12 @@ class Learner(ABC):
 
     @property
     def second_order(self) -> bool:
-        """Whether the outer gradient is taken through inner gradients; attention kernels depend on it."""
+        """Whether the outer gradient is taken through inner gradients."""
         return not getattr(self.options, "first_order", False)
+
+    def attention(self) -> AbstractContextManager[None]:
+        """Choose a kernel of attention that can be differentiated twice, if `second_order`."""
+        return sdpa_kernel(SDPBackend.MATH) if self.second_order else nullcontext()
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
@@ -167,9 +173,10 @@ class EpisodeLearner(Learner):
         """Return a meta-batch's outer loss on the encoder itself."""
         model = Model(self.encoder.embedder, self.inner_lr, first_order=not self.second_order)
         found: dict[str, list[Tensor]] = {}
-        for episode in episodes:
-            for name, loss in self.losses(model, [prepare(self.encoder, examples) for examples in episode.sets]):
-                found.setdefault(name, []).append(loss)
+        with self.attention():
+            for episode in episodes:
+                for name, loss in self.losses(model, [prepare(self.encoder, examples) for examples in episode.sets]):
+                    found.setdefault(name, []).append(loss)
         return self.combine({name: torch.stack(losses) for name, losses in found.items()}, episodes)
 
     def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
