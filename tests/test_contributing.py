@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -142,9 +141,9 @@ def test_a_package_of_ones_own_offers_a_metric(ended):
 
 
 def test_every_kind_of_plug_in_has_its_group_and_its_example():
-    for kind, (_, defines, _) in ((name, astuple(kind)) for name, kind in registry.KINDS.items()):
-        assert f"`metasearch.{kind}`" in TEXT
-        assert any(f"\n{defines}" in FILES[path] for path in MODULES), kind
+    for name, kind in registry.KINDS.items():
+        assert f"`metasearch.{name}`" in TEXT
+        assert any(kind.definition().search(FILES[path]) for path in MODULES), name
 
 
 @pytest.mark.parametrize("path", MODULES)

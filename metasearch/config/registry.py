@@ -28,7 +28,7 @@ class Kind:
 
     Attributes:
         folder: folder of the shipped modules, below the package.
-        defines: start of the line by which a module defines the plug-in; other modules are none.
+        defines: the name that a module assigns, or `def` and a name; other modules are no plug-ins.
         provides: names that a plug-in's module must have; dotted ones are attributes of what it defines.
     """
 
@@ -36,16 +36,20 @@ class Kind:
     defines: str
     provides: tuple[str, ...]
 
+    def definition(self, name: str = "") -> re.Pattern[str]:
+        """Match the line that defines the plug-in, or with a pattern for a name another one, at the top level."""
+        return re.compile(rf"^{name or self.defines}\s*(?:\(|(?::[^=\n]+)?=(?!=))", re.M)
+
 
 KINDS = {
-    "learners": Kind("algorithms", "LEARNER = ", ("LEARNER",)),
-    "losses": Kind("algorithms/losses", "LOSS = ", ("LOSS",)),
-    "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
-    "readers": Kind("data/readers", "def read(", ("files", "read")),
-    "translators": Kind("data/translators", "TRANSLATOR = ", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")),
-    "encoders": Kind("encoders/builtin", "def build(", ("build",)),
-    "sections": Kind("evaluation/report/sections", "def section(", ("ORDER", "section")),
-    "stores": Kind("retrieval/index", "STORE = ", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
+    "learners": Kind("algorithms", "LEARNER", ("LEARNER",)),
+    "losses": Kind("algorithms/losses", "LOSS", ("LOSS",)),
+    "metrics": Kind("evaluation/metrics", "METRIC", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
+    "readers": Kind("data/readers", "def read", ("files", "read")),
+    "translators": Kind("data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")),
+    "encoders": Kind("encoders/builtin", "def build", ("build",)),
+    "sections": Kind("evaluation/report/sections", "def section", ("ORDER", "section")),
+    "stores": Kind("retrieval/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
 }
 """Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
 
@@ -78,6 +82,9 @@ def load(kind: str, name: str) -> Any:
 
 def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
     """Raise `ConfigError` with the nearest plug-in for an unknown name; `also` are known too."""
+    file = _PACKAGE / KINDS[kind].folder / f"{name.replace('-', '_')}.py"
+    if name not in {*names(kind), *also} and re.fullmatch("[a-z][a-z0-9-]*", name) and file.is_file():
+        raise ConfigError(f"unknown {_singular(kind)} '{name}': {file} does not define `{KINDS[kind].defines}`")
     require_known(_singular(kind), name, [*names(kind), *also])
 
 
@@ -87,7 +94,8 @@ def summary(kind: str, name: str) -> str:
         path, member = _shipped(kind)[name]
         source = ast.parse(path.read_text(encoding="utf-8"))
         if member:  # the text after its assignment
-            starts = [i for i, node in enumerate(source.body) if ast.unparse(node).startswith(f"{member} = ")]
+            line = KINDS[kind].definition(re.escape(member))
+            starts = [i for i, node in enumerate(source.body) if line.match(ast.unparse(node))]
             source = ast.Module(source.body[starts[0] + 1 :], [])
         return (ast.get_docstring(source) or "").partition("\n")[0]
     entry = _offered(kind)[name]
@@ -97,13 +105,12 @@ def summary(kind: str, name: str) -> str:
 @cache
 def _shipped(kind: str) -> Mapping[str, tuple[Path, str]]:
     """Return a plug-in's file by name, and its name in that file for a member of a family."""
-    # Module-level definitions only; a line within a class is indented.
-    start = f"\n{KINDS[kind].defines}"
-    member = re.compile(rf"^({KINDS[kind].provides[0]}_([A-Z0-9_]+)) = ", re.M)
+    start = KINDS[kind].definition()
+    member = KINDS[kind].definition(rf"({KINDS[kind].provides[0]}_([A-Z0-9_]+))")
     found: dict[str, tuple[Path, str]] = {}
     for path in sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py")):
         text = path.read_text(encoding="utf-8")
-        if start in text:
+        if start.search(text):
             found[path.stem.replace("_", "-")] = path, ""
         found |= {name.lower().replace("_", "-"): (path, attribute) for attribute, name in member.findall(text)}
     return found

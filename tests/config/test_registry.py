@@ -28,6 +28,19 @@ def test_what_is_no_plug_in_is_not_loaded(name):
         registry.load("readers", name)
 
 
+@pytest.mark.parametrize("line", ["LEARNER = A", "LEARNER=A", "LEARNER: type[A] = A", "LEARNER  =  A"])
+def test_a_definition_may_be_written_in_any_way(tmp_path, monkeypatch, line):
+    monkeypatch.setattr(registry, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(registry, "_shipped", registry._shipped.__wrapped__)
+    (tmp_path / "algorithms").mkdir()
+    for name, text in {"my_own": line, "other": f"if LEARNER == 1:\n    {line}\nLEARNERS = 1"}.items():
+        (tmp_path / "algorithms" / f"{name}.py").write_text(f'"""A learner."""\n{text}\n', encoding="utf-8")
+    assert registry.names("learners") == ["my-own"]
+    assert registry.summary("learners", "my-own") == "A learner."
+    with pytest.raises(ConfigError, match=r"unknown learner 'other': .*other\.py does not define `LEARNER`"):
+        registry.require("learners", "other")
+
+
 def test_listing_and_summaries_import_no_plug_in():
     code = (
         "import sys; from metasearch.config import registry\n"
