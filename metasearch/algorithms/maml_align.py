@@ -59,9 +59,9 @@ class MAMLAlign(EpisodeLearner):
             detach_teacher: let L_kd teach the student only.
             distil: `loss-gap` is the paper's term; `scores` and `embeddings` are ours, see above.
             kd_temperature: τ of `scores`.
-            kd_share: in place of `kd_weight`, the share of L_task that λ L_kd has: λ is this share of ΣL_task / ΣL_kd
-                over the outer steps so far.
-            inner_fall: in place of `inner_lr`, by what share each inner step would lower the support loss if that were
+            kd_share: replaces `kd_weight`: λ L_kd is this share of L_task, as λ = kd_share · ΣL_task / ΣL_kd over the
+                outer steps so far.
+            inner_fall: replaces `inner_lr`: the share of the support loss that an inner step removes, if the loss is
                 linear in the weights; see `metasearch.algorithms.inner_loop.Fall`.
         """
 

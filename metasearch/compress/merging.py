@@ -1,9 +1,9 @@
 """Make an encoder shallower and narrower: merge successive layers and keep few neurons.
 
-A group of layers l … m becomes one layer, with the attention of one of them. Of the neurons of all their feed-forward
-blocks some stay. Their output weights and bias are chosen so that the layer gives what layer m gave in the whole
-encoder, nearest in the mean of squares over the tokens of some texts. Groups are made from the lowest on, each on the
-output of the new ones below, so that a layer corrects their errors. Training continues from there.
+A group of layers l … m becomes one layer with the attention of one of them and some of their feed-forward neurons.
+Least squares over the tokens of some texts fit the output weights and bias to the output of layer m in the whole
+encoder. Groups are made from the lowest on. Each reads the output of the new layers below, and so corrects their
+errors. Training continues from there.
 
 - New weights: the reconstruction of a layer's output from some of its channels by He, Zhang & Sun, "Channel Pruning for
   Accelerating Very Deep Neural Networks" (2017), equation 1.

@@ -186,7 +186,7 @@ def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
 
 
 def _random_rows(encoder: Encoder, count: int, longest: int) -> list[NDArray[np.int32]]:
-    """Return tokens `(columns, T)` of texts, of which the last is the longest: ids, a mask of ones and type 0."""
+    """Return the tokens of random texts, `(columns, T)` each, the longest last: ids, a mask of ones and type 0."""
     drawn = np.random.default_rng(0)
     rows = []
     for length in (*drawn.integers(2, longest + 1, count - 1), longest):

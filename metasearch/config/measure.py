@@ -10,10 +10,13 @@ from metasearch.errors import ConfigError, nearest
 
 RetrievalPool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced", "reranked"]
 Pool = RetrievalPool | Literal["pairs", "xx-en", "en-xx", "both"]
-"""Ranked candidates: of all languages together, of one other language, of the question's own, or of all in
-another order: after document expansion or by balanced scores (`metasearch.encoders.pool_scores`), or reranked by a
-cross-encoder (`metasearch.encoders.cross_encoder`); for similarity nothing; for translations the pivot language, from
-each other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
+"""What a measure ranks.
+
+Retrieval ranks the candidates of all languages (multilingual), of one other language (bilingual) or of the question's
+language (monolingual). Three pools order those of all languages anew: `expanded` and `balanced`
+(`metasearch.encoders.pool_scores`), and `reranked` (`metasearch.encoders.cross_encoder`). Translation ranks texts of
+the pivot language for each other language (`xx-en`), the reverse (`en-xx`), or takes the mean of `both`. Similarity
+has `pairs`."""
 
 MULTILINGUAL: Pool = "multilingual"
 EXPANDED: Pool = "expanded"

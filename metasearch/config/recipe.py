@@ -200,11 +200,10 @@ class Recipe(FrozenConfig):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how the language is taken out of the encoder's vectors.
-        translate: whether the translations that a task declares are trained on; else its own rows are, as though it
-            declared none.
-        labels: how many questions of each language have their answers in meta-train, or rows of each language pair
-            their scores; None is all. Episodes of meta-valid would read the labels of dev, and are not drawn then; dev
-            scores read them.
+        translate: train on the translations that the task declares; if False, on its own rows.
+        labels: labelled questions of each language in meta-train, or scored rows of each language pair; None is all.
+            With a number, no episode is drawn from meta-valid, since it would read the labels of dev. Dev scores still
+            read them.
     """
 
     recipe: str

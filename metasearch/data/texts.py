@@ -139,7 +139,7 @@ def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
 
 
 def _table_sources(folder: Path) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield each language of a prepared corpus with the texts of one of the files that it was made of."""
+    """Yield a prepared corpus, file by file: each language with its texts."""
     table = SavedTable(folder)
     numbers, origins = table.origins()
     for number, (_, *languages) in enumerate(origins):

@@ -39,8 +39,8 @@ def own_lengths(saved: Mapping[Role, float | None]) -> MaxLength:
 def complete(declared: MaxLength | None, own: MaxLength) -> MaxLength:
     """Return every role's length, from the task's lengths and the checkpoint's.
 
-    A role that is not declared has the longest declared length of the other kind of task, so that no text is read
-    further than in training. Where that kind is not declared either, it has the checkpoint's own length.
+    There are two kinds of tasks, each with its roles. A role without a declared length gets the longest declared length
+    of the other kind, because training read no more. If the task declares none, it gets the checkpoint's.
     """
     given = declared.model_dump(exclude_none=True) if declared else {}
     found: dict[str, int] = {}

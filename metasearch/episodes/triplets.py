@@ -96,11 +96,11 @@ class NearestCandidates:
 class TripletSampler:
     """Draw triplets from one split's questions.
 
-    A set of `count` triplets has as few questions as give that many: each question is paired with its answer in every
-    candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut at `count`
-    keeps questions and languages balanced. A negative is the answer to another question, in a language drawn evenly
-    from the candidate languages, and never has the text of an answer to the question. The negatives of a question have
-    different texts; `mined` ones may be any candidates. Candidates labelled as no answers (`grades` of 0) come first.
+    A set of `count` triplets uses as few questions as possible. Each question is paired with its answer in every
+    candidate language, and each pair with `n_neg` negatives. The order of triplets keeps questions and languages
+    balanced when a set is cut at `count`. A negative answers another question, in a language drawn evenly from the
+    candidate languages. It never has the text of an answer to the question, and all negatives of a question differ;
+    `mined` ones may be any candidates. Candidates labelled as wrong (`grades` of 0) come first.
 
     Args:
         data: data of the split to draw from.

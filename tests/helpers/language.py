@@ -18,6 +18,7 @@ REFUSED = (
     "held apart", "by trial", "is called so",
 )  # fmt: skip
 """Turns that a reader has to translate; each has a plainer form."""
+CLAUSES = {"which", "that", "what", "whose"}
 OPENERS = {
     "of", "for", "with", "in", "on", "at", "by", "from", "to", "into", "as", "over", "under", "beside", "between",
     "without", "per", "it", "they", "this", "that", "these", "those", "what", "which", "who", "whose", "where", "when",
@@ -75,9 +76,14 @@ def rates(text: str) -> Rates:
     """Measure a Markdown text."""
     parts = sentences(text)
     found = [word.lower() for part in parts for word in words(part)]
-    clauses = sum(word in ("which", "that", "what", "whose") for word in found)
+    clauses = sum(map(CLAUSES.__contains__, found))
     most = max(len(found), 1)
     return Rates(len(found), len(found) / max(len(parts), 1), 1000 * found.count("of") / most, 1000 * clauses / most)
+
+
+def turns(sentence: str) -> int:
+    """Return how often a sentence has `of` or begins a relative clause."""
+    return sum(word.lower() in {"of", *CLAUSES} for word in words(sentence))
 
 
 def long_sentences(text: str) -> list[str]:

@@ -68,7 +68,7 @@ def retrieval_rows(
         asked = {q.id for q in train.questions if q.language == language} if keep else set()
         answered = {q for q, found in train.answers.items() if language in found} if keep else set()
         questions = [q for q in train.questions if q.language == source and q.id not in asked]
-        # What answers a question is translated with all that it answers, so that it is no wrong answer to the others.
+        # A candidate is translated with all of its questions, as it would be a wrong answer to the others.
         wanted = [c for c in train.candidates if c.language == source and not answered.issuperset(c.answers)]
         table = translate([*(q.text for q in questions), *(text for c in wanted for text in _texts(c))], language)
         for question in questions:

@@ -15,9 +15,9 @@ random:
 - bias[a] = (o[a, a] − e[a, a]) / (m[a, a] − e[a, a]): 0 if the ranker ignores language, 1 if it takes the question's
   language wherever it can, negative if it avoids it.
 
-The excess o − e is divided by m − e, not by 1 − e: the translations of an answer that a ranker finds leave less room
-for its own language, so with 1 − e a better ranker would look less biased. A ranker that always prefers one language
-has no such bias: o − e of a question sums to 0. That preference shows in the matrix o − e.
+The excess o − e is divided by m − e, not by 1 − e. Right answers in other languages leave less room for the question's
+language, so with 1 − e a better ranker would look less biased. A ranker that always prefers one language has no such
+bias, because o − e of a question sums to 0; the matrix o − e shows this preference.
 
 Rank correlation. Yang, Jiang & Baldwin (arXiv:2509.06195): the correlation RC of a question in languages a and b is
 Spearman's, of the two rankings of the documents; its mean over the other languages b, and then over questions and

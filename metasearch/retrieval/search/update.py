@@ -285,9 +285,8 @@ def _require_named(store: IndexWriter, documents: Sequence[Source], named: Set[s
         known = {file.sha256 for file in store.files.values()}
         if not any(_digest(source) in known for source in documents):
             raise ConfigError(
-                f"of the {len(others):,} documents of {store.folder}, such as '{others[0]}', none was named, under "
-                f"this name or another, and none is there as seen from {Path.cwd()}: call this in the folder that "
-                "their names begin in, or allow to --prune them"
+                f"{store.folder}: none of its {len(others):,} documents, such as '{others[0]}', was named or exists "
+                f"below {Path.cwd()}. Call this in the folder where the index was made, or --prune them"
             )
 
 
