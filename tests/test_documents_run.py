@@ -36,6 +36,7 @@ PRINTED = {
     'index_documents(["docs/example': r"(0\.\d\d (de|es|en) docs/example/help-pages/exchange\.\2\.txt:1\n){3}",
     # One question by two answers, of which the first is right.
     "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* +0\.[0-4]\d*\]\]\n",
+    "print(data.describe())": re.escape(blocks("docs/nouns.md", "")[0]),
     "ms.meta_train(": r"trained: map@20 \d+\.\d\d\n",
     "ms.tune(": r"None\n",  # too few labels to compare anything
     "test.candidates}": r"",
