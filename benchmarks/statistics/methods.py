@@ -1,7 +1,7 @@
 """Ways to ask whether two learners differ, each on the per-question differences of a study, `(F, S, A, Q, L)`.
 
 Each returns whether a true null would be rejected at 5 %. `over_training` and `papers` call what `metasearch compare`
-calls; `these_models` and `hierarchical` are the bootstraps on whole arrays.
+calls, and `these_models` the formulas that it uses; `hierarchical` is a bootstrap on whole arrays.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.evaluation.statistics.bootstrap import LEVEL, interval
 from metasearch.evaluation.statistics.folds import FoldDifference, training_interval
+from metasearch.evaluation.statistics.jackknife import LEVEL, Stratum, spread
 from metasearch.evaluation.statistics.paired import paired_test
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ def over_training(study: Array, random: np.random.Generator) -> bool:
     articles = study.mean(axis=(1, 3, 4))  # of equal size, so that the variance of their mean is known in closed form
     count = articles.shape[1]
     folds = [
-        FoldDifference(tuple(seeds), float(own.var(ddof=1) / count), count)
+        FoldDifference(tuple(seeds), float(own.var(ddof=1) / count), count - 1)
         for seeds, own in zip(by_seed, articles, strict=True)
     ]
     found = training_interval(folds, LEVEL)
@@ -31,11 +31,18 @@ def over_training(study: Array, random: np.random.Generator) -> bool:
 
 
 def these_models(study: Array, random: np.random.Generator) -> bool:
-    """Return whether the interval of these models excludes 0: articles resampled within folds, percentiles."""
+    """Return whether the interval of fixed models excludes 0: Student's over articles, each left out in turn."""
     articles = study.mean(axis=(1, 3, 4))
-    folds, count = articles.shape
-    drawn = random.integers(0, count, (_RESAMPLES, folds, count))
-    return interval(articles[np.arange(folds)[:, None], drawn].mean(axis=(1, 2))).excludes(0.0)
+    strata = [fold_of(own, np.full(len(own), study.shape[3])) for own in articles]
+    (found,) = spread(strata).intervals(np.mean([each.values for each in strata], axis=0))
+    return found.excludes(0.0)
+
+
+def fold_of(means: Array, sizes: NDArray[np.int64]) -> Stratum:
+    """Return the mean over the questions of a fold, from the mean and the number of questions of each article."""
+    sums, total = means * sizes, sizes.sum()
+    without = (sums.sum() - sums) / (total - sizes)
+    return Stratum(np.array([sums.sum() / total]), without[:, None], (sizes / total)[:, None], int(total))
 
 
 def hierarchical(study: Array, random: np.random.Generator) -> bool:
@@ -47,7 +54,8 @@ def hierarchical(study: Array, random: np.random.Generator) -> bool:
     seed = random.integers(0, s, (b, f, s, 1, 1))
     article = random.integers(0, a, (b, f, 1, a, 1))
     question = random.integers(0, q, (b, f, 1, a, q))
-    return interval(values[fold, seed, article, question].mean(axis=(1, 2, 3, 4))).excludes(0.0)
+    low, high = np.quantile(values[fold, seed, article, question].mean(axis=(1, 2, 3, 4)), [0.025, 0.975])
+    return not low <= 0 <= high
 
 
 def papers(study: Array, random: np.random.Generator) -> bool:

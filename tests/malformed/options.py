@@ -105,7 +105,6 @@ VALUES = [
     ("augment TMP/en.csv --encoder tiny -o TMP/out", "Missing option '--cross-encoder'"),
     ("compare TMP/run --confidence 1", "level"),
     ("compare TMP/run --confidence nan", "level"),
-    ("compare TMP/run --resamples 99", "resamples"),
     ("compare TMP/run --format htm", "'--format': unknown choice 'htm'"),
     ("compare TMP/run --format csv --json", "--format: --json replaces it"),
     ("compare", "Missing argument 'STUDY_OR_RUN...'"),

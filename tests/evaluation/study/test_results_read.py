@@ -56,7 +56,7 @@ def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
     for label in labels(found):
         assert where(found, label) == [(fold, seed) for fold in (0, 1) for seed in (1, 2)]
     assert (found.measures, found.pools[0], found.languages) == (("map@20", "map"), "multilingual", ("ar", "el"))
-    assert found.baseline == found.arm("zero-shot")
+    assert found.baseline_of(found.arm("maml")) == found.arm("zero-shot")
     assert len(found.runs) == 2 * 2 * 2
 
 
@@ -113,7 +113,7 @@ def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_
     found = read_study([path])
     assert (found.task, labels(found)) == ("demo", ["assistant, before", "1 assistant", "4 contrast"])
     assert all(scored.questions.ranking is not None for scored in found.scored)
-    assert found.baseline.label == "assistant, before"
+    assert [arm and arm.label for arm in map(found.baseline_of, found.arms)] == [None, *["assistant, before"] * 2]
 
 
 def test_one_of_several_tasks_is_chosen(tmp_path):
