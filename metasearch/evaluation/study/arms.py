@@ -140,6 +140,12 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
     if not 0 < len(keys) <= _NAMED_SETTINGS:
         return hashed
     return {
-        value: ", ".join(f"{key.removeprefix('recipe.')}={known[value].get(key, 'none')}" for key in keys)
+        value: ", ".join(f"{key.removeprefix('recipe.')}={_shown(known[value].get(key, '[]'))}" for key in keys)
         for value in hashed
     }
+
+
+def _shown(value: str) -> str:
+    """Return a setting as a label has it: a list without brackets, and `none` for nothing."""
+    items = json.loads(value) if value.startswith("[") and value.endswith("]") else [value]
+    return ",".join(map(str, items)) or "none"

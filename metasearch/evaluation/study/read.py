@@ -109,7 +109,7 @@ def _require_equal_scores(one: ArmRows, other: ArmRows) -> None:
         {tuple(row.get(key) for key in _CELL): row["value"] for row in rows if row["split"] == "test"}
         for _, rows in (one, other)
     )
-    for cell in first.keys() & second.keys():
+    for cell in filter(second.__contains__, first):
         if not abs(first[cell] - second[cell]) <= _SAME_SCORE:
             (run, (row, *_)), (again, _) = one, other
             raise ConfigError(

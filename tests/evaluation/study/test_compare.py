@@ -2,15 +2,17 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from helpers.studies import write_study
+from helpers.studies import elsewhere, write_study
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
+from metasearch.runs.per_query_results import load, query_results_path
 
 ARMS = {"zero-shot": 0.5, "maml": 1.5}
 
@@ -142,6 +144,68 @@ def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
     found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2, 3))]))
     assert found.training.over == "seeds and questions"
     assert found.training.low < found.interval.low < found.interval.high < found.training.high
+
+
+def systems(folder, seeds=(0,)):
+    """Return a study on three folds of zero-shot, MAML and two systems that were made elsewhere."""
+    ways = {"zero-shot": 0.5, "maml": 1.5, "bm25": 0.9, "student": 1.0}
+    write_study(folder, ways, seeds=seeds)
+    for name in ("bm25", "student"):
+        for run in (folder / "cells" / name).iterdir():
+            elsewhere(run)
+    return read_study([folder])
+
+
+def test_systems_that_were_made_elsewhere_have_the_main_interval_and_leave_others_theirs(tmp_path):
+    study = systems(tmp_path / "s")
+    found = compare(study, study.arm("bm25"))
+    for label, over in (("student", "questions"), ("zero-shot", "questions"), ("maml", "folds")):
+        by_fold = (fold_language(study, label) - fold_language(study, "bm25")).mean(axis=1)
+        training = found.of(study.arm(label)).training
+        assert (training.low, training.high) == pytest.approx(student(by_fold))
+        assert training.over == over
+
+
+def test_a_student_of_several_seeds_adds_the_variance_of_its_seeds(tmp_path):
+    study = systems(tmp_path / "s", seeds=(1, 2, 3))
+    found = compare(study, study.arm("student")).of(study.arm("maml")).training
+    by_fold = (fold_language(study, "maml") - fold_language(study, "student")).mean(axis=1)
+    rows = rows_of(study, "student")
+    by_seed = [np.mean([list(rows[fold][seed].values()) for fold in study.folds]) for seed in (1, 2, 3)]
+    assert found.over == "folds and seeds"
+    assert found.se**2 == pytest.approx(np.var(by_fold, ddof=1) / 3 + np.var(by_seed, ddof=1) / 3)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7])
+def test_equal_scores_of_other_numbers_of_seeds_are_no_difference(value, tmp_path):
+    """The mean of three equal numbers is not that of two, to the last bit."""
+    study = systems(tmp_path / "s", seeds=(1, 2, 3))
+    folder = without_seed(tmp_path / "s", value)
+    study = read_study([folder])
+    for each in compare(study).arms:
+        assert (each.difference, each.mark, each.interval.excludes(0.0)) == (pytest.approx(0, abs=1e-15), "", False)
+        assert each.training.p == 1.0
+
+
+def without_seed(folder, value):
+    """Set every score to a value, and take the third seed of the baseline out of a study."""
+    for path in folder.glob("cells/*/*"):
+        drop = path.parent.name == "zero-shot" and path.name.endswith("seed-3")
+        rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+        rows = [row | {"value": value} for row in rows if path.parent.name == row["learner"]]
+        (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        kept = query_results_path(path, "demo", path.parent.name, "test")
+        results, facts = load(kept)
+        columns = {key: np.full(len(own), value) for key, own in results.columns.items()}
+        replace(results, columns=columns).save(kept, facts)
+        if drop:
+            shutil.rmtree(path)
+    return folder
+
+
+def test_a_comparison_names_the_arms_that_differ_on_few_articles(tmp_path):
+    found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), questions=12, articles=4)]))
+    assert found.differing == 4
 
 
 @pytest.mark.parametrize("measure", ["pearson", "spearman"])
