@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.evaluation.statistics.folds import FoldDifference, training_interval
-from metasearch.evaluation.statistics.jackknife import LEVEL, Stratum, spread
+from metasearch.evaluation.statistics.jackknife import LEVEL, Interval, Stratum, spread
 from metasearch.evaluation.statistics.paired import paired_test
 
 Array = NDArray[np.float64]
@@ -33,16 +33,30 @@ def over_training(study: Array, random: np.random.Generator) -> bool:
 def these_models(study: Array, random: np.random.Generator) -> bool:
     """Return whether the interval of fixed models excludes 0: Student's over articles, each left out in turn."""
     articles = study.mean(axis=(1, 3, 4))
-    strata = [fold_of(own, np.full(len(own), study.shape[3])) for own in articles]
-    (found,) = spread(strata).intervals(np.mean([each.values for each in strata], axis=0))
-    return found.excludes(0.0)
+    return left_out(articles, np.full(articles.shape, study.shape[3])).excludes(0.0)
 
 
-def fold_of(means: Array, sizes: NDArray[np.int64]) -> Stratum:
-    """Return the mean over the questions of a fold, from the mean and the number of questions of each article."""
-    sums, total = means * sizes, sizes.sum()
-    without = (sums.sum() - sums) / (total - sizes)
-    return Stratum(np.array([sums.sum() / total]), without[:, None], (sizes / total)[:, None], int(total))
+def left_out(means: Array, sizes: NDArray[np.int64]) -> Interval:
+    """Return the interval of the mean over folds and questions with each article left out.
+
+    `means` is the mean of each article's questions, and `sizes` the number of them, `(F, A)`.
+    """
+    strata = []
+    for own, questions in zip(means * sizes, sizes, strict=True):
+        total = questions.sum()
+        without = (own.sum() - own) / (total - questions)
+        shares = questions / total
+        strata.append(Stratum(own.sum(keepdims=True) / total, without[:, None], shares[:, None], int(total)))
+    return spread(strata).intervals(np.mean([each.values for each in strata], axis=0))[0]
+
+
+def bootstrapped(means: Array, sizes: NDArray[np.int64], random: np.random.Generator) -> Interval:
+    """Return the percentiles of a bootstrap over articles within folds, likewise."""
+    folds, count = means.shape
+    drawn = random.integers(0, count, (_RESAMPLES, folds, count))
+    own, rows = np.arange(folds)[:, None], sizes.astype(np.float64)
+    figures = ((means * rows)[own, drawn].sum(axis=2) / rows[own, drawn].sum(axis=2)).mean(axis=1)
+    return Interval(*np.quantile(figures, [0.025, 0.975]).tolist())
 
 
 def hierarchical(study: Array, random: np.random.Generator) -> bool:

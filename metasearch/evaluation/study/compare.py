@@ -24,7 +24,7 @@ from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, join_numbers, pair
 from metasearch.evaluation.study.study import ScoreSelection, Study, abridged
 
-FEW_ARTICLES = 10
+FEW_ARTICLES = 20
 """Articles on which two arms must differ for an interval of fixed models that can be trusted near scores of 0 or 1."""
 
 # An arm beside its baseline: its difference, the intervals and tests of it, and what they are worth.
