@@ -39,7 +39,7 @@ class Tested:
 
     @property
     def main(self) -> Interval | TrainingInterval:
-        """The interval over training again, or that of fixed models where nothing was trained twice."""
+        """The interval over training again, or for fixed models where nothing was trained twice."""
         return self.training or self.interval
 
     @property

@@ -66,13 +66,13 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
     articles, one_article = _articles(ids, results[0].articles)
     made = Sample(
-        cells, ids, *left_out(results, cells, measure, articles), len(articles), one_article, str(first.run.path)
+        cells, ids, *omitted(results, cells, measure, articles), len(articles), one_article, str(first.run.path)
     )
     _require_reported(runs, made, selection)
     return made
 
 
-def left_out(
+def omitted(
     results: Sequence[QueryResults], cells: Sequence[Cell], measure: str, articles: Mapping[str, int]
 ) -> tuple[Array, Array, Array, Array]:
     """Return `values`, `without`, `sums` and `shares` as in `Sample`.
