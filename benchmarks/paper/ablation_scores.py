@@ -1,55 +1,54 @@
-"""Scores an encoder on the tests of the ablations, keeps what it got for each test item, and resamples them.
+"""Scores an encoder on the tests of the ablations, and keeps what it got for each test item.
 
 Tatoeba in eleven languages, STS 2017 and LAReQA, fold 0, whose candidates are sentences without their paragraphs: that
 is a third of the tokens, and so the arms can train for longer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from benchmarks.paper.ablation_arms import INCLUDE, TESTS, Test
-from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
-from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.statistics.jackknife import Interval, Stratum, spread
+from metasearch.evaluation.statistics.paired import subtract
+from metasearch.evaluation.study.paired import omitted
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.per_query_results import Cell, QueryResults, load, query_results_path
-
-Array = NDArray[np.float64]
+from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A score on a test: its value, and its values on B resamples of the test items, `(B,)`.
+    """A score on a test, whole and without each test item; `data` is the fingerprint of the task's data."""
 
-    Equal tests have equal resamples; `data` is the fingerprint of the task's data.
-    """
-
-    value: float
-    resampled: Array
+    stratum: Stratum
     data: str
 
-    def interval(self) -> bootstrap.Interval:
+    @property
+    def value(self) -> float:
+        """The score."""
+        return float(self.stratum.values[0])
+
+    def interval(self) -> Interval:
         """Return the 95% interval over test items."""
-        return bootstrap.interval(self.resampled)
+        return spread([self.stratum]).intervals(self.stratum.values)[0]
 
     def above(self, other: "Figure") -> "Figure":
-        """Return by how much it is higher than another, of the same resamples.
+        """Return by how much it is higher than another.
 
         Raises:
             DataError: the two are not of the same test items.
         """
-        if (self.data, self.resampled.shape) != (other.data, other.resampled.shape):
+        one, two = self.stratum, other.stratum
+        if (self.data, one.without.shape) != (other.data, two.without.shape):
             raise DataError(f"figures of other test data cannot be compared: {self.data} and {other.data}")
-        return Figure(self.value - other.value, self.resampled - other.resampled, self.data)
+        values, without = subtract(one.values, two.values), subtract(one.without, two.without)
+        return Figure(Stratum(values, without, one.shares, one.questions), self.data)
 
 
 def benchmarks(data: str, tests: Mapping[str, Test] = TESTS) -> list[Benchmark]:
@@ -85,46 +84,20 @@ def sizes(encoder: Encoder) -> dict[str, float]:
     return {"parameters": weights, "float32_mib": 4 * weights / 2**20, "int8_mib": stored / 2**20}
 
 
-def figures(folder: Path, label: str, resamples: int, tests: Mapping[str, Test] = TESTS) -> dict[str, Figure]:
+def figures(folder: Path, label: str, tests: Mapping[str, Test] = TESTS) -> dict[str, Figure]:
     """Return the scores of an encoder on each test."""
     files, by_test = RunFolder(folder), {}
     for name, test in tests.items():
         kept, facts = load(query_results_path(files.path, test.task, label, "test"))
-        by_test[name] = figure(kept, test, str(facts["data"]), resamples)
+        by_test[name] = figure(kept, test, str(facts["data"]))
     return by_test
 
 
-def figure(kept: QueryResults, test: Test, data: str, resamples: int) -> Figure:
-    """Return a test's value as observed and on resamples of its items; an item is drawn with its translations."""
+def figure(kept: QueryResults, test: Test, data: str) -> Figure:
+    """Return a test's value, whole and without each of its items; an item is left out with its translations."""
     cells = sorted(cell for cell in kept.units if cell[0] == test.pool)
     units = {unit: i for i, unit in enumerate(sorted({unit for cell in cells for unit in kept.units[cell]}))}
-    rows = [np.array([units[unit] for unit in kept.units[cell]]) for cell in cells]
-    observed = _means(kept, test.measure, cells, rows, np.ones((1, len(units))))
-    random = stream(0, "ablations", test.task)
-    blocks = bootstrap.draws(np.arange(len(units)), resamples, random)
-    resampled = np.concatenate([_means(kept, test.measure, cells, rows, counts) for counts in blocks])
-    return Figure(float(observed[0]), resampled, data)
-
-
-def _means(
-    kept: QueryResults, measure: str, cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], counts: Array
-) -> Array:
-    """Return the mean over cells on each resample, `(B,)`.
-
-    Args:
-        kept: result of each item.
-        measure: column, or `spearman`.
-        cells: languages or language pairs.
-        rows: unit of each item of a cell.
-        counts: how often each resample has each unit, `(B, U)`.
-    """
-    means = []
-    for cell, row in zip(cells, rows, strict=True):
-        weights = counts[:, row]
-        if measure == "spearman":
-            means.append(bootstrap.spearman(weights, kept.columns["predicted", *cell], kept.columns["gold", *cell]))
-        else:
-            column = kept.columns[measure, *cell][:, None]
-            means.append(bootstrap.means(weights, column, np.ones_like(column))[:, 0])
-    mean: Array = np.mean(means, axis=0)
-    return mean
+    values, without, _, shares = (
+        part.mean(axis=-1, keepdims=True) for part in omitted([kept], cells, test.measure, units)
+    )
+    return Figure(Stratum(values, without, shares, len(units)), data)

@@ -63,7 +63,6 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 @click.option("--embedding-steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of stage 2.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of sentences per second.")
 @click.option("--rounds", type=click.IntRange(min=0), default=3, show_default=True, help="Of sentences per second.")
-@click.option("--resamples", type=click.IntRange(min=100), default=2000, show_default=True, help="Of test items.")
 @click.option("--table", "only_table", is_flag=True, help="Print the table of finished runs; run nothing.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "mini_ablations.jsonl")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the runs.")
@@ -79,7 +78,6 @@ def main(
     embedding_steps: int,
     threads: int,
     rounds: int,
-    resamples: int,
     only_table: bool,
     results: Path,
     output: Path,
@@ -98,7 +96,7 @@ def main(
         begin(output / "settings.json", facts)
         new = run(names, steps, precision, places)
         new = (bool(rounds) and measure(names, places, rounds, threads)) or new
-    table(names, places, resamples, results, facts if new else None)
+    table(names, places, results, facts if new else None)
 
 
 def checked(only: Sequence[str], teacher: str) -> Sequence[str]:
@@ -177,11 +175,11 @@ def shape_of(name: str) -> str:
     return SAME_SHAPE.get(name, name)
 
 
-def table(names: Sequence[str], places: Places, resamples: int, results: Path, facts: Row | None) -> None:
+def table(names: Sequence[str], places: Places, results: Path, facts: Row | None) -> None:
     """Print the table of the arms that are finished; with facts of a new run, keep the rows, too."""
     there = [name for name in names if finished(name, places)]
     study = places.study
-    got = {name: figures(places.folder(name) / "scores", name, resamples, study.tests) for name in there}
+    got = {name: figures(places.folder(name) / "scores", name, study.tests) for name in there}
     path = places.out / "rates.json"
     measured = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     known = {}

@@ -23,6 +23,7 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from benchmarks.paper import cells, strong_tables
+from benchmarks.paper.study_rows import first_before
 from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import ConfigError
@@ -196,7 +197,7 @@ def _keep(folder: Path, results: Path, aligned: Aligned | None) -> None:
     if not any(folder.glob("cells/*/*/report.md")):
         return
     study = ms.read_study([folder])
-    encoder = study.baseline.encoder
+    encoder = first_before(study).encoder
     named: tuple[str, str | None] = cells.ENCODER, None
     if aligned and Path(encoder).resolve() == Path(aligned.path).resolve():
         named = cells.ALIGNED, aligned.weights

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
 
+import numpy as np
+
 from benchmarks.common.rows import Row
 from benchmarks.paper.maml_align_paper import MAIN_ARMS
 from metasearch.config.library import Library
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
-from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.statistics.jackknife import spread
 from metasearch.evaluation.study.arms import Arm, digest, select_settings
 from metasearch.evaluation.study.bias import measure_arm_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
@@ -19,20 +21,17 @@ from metasearch.evaluation.study.study import Study
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
 
 
-def study_rows(
-    study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES, references: Sequence[Arm] | None = None
-) -> list[Row]:
+def study_rows(study: Study, encoder: str, references: Sequence[Arm] | None = None) -> list[Row]:
     """Return a row of each arm, the baseline first.
 
     Args:
         study: the study.
         encoder: name of the encoder in the rows.
-        resamples: resamples of the bootstrap.
         references: baselines of all arms; by default zero-shot and the rows of Table 1.
     """
     measure, pool, _ = study.select()
     groups = groups_of(Library().task(study.task), study.languages)
-    compared = {arm.label: _against(study, arm, groups, resamples) for arm in references or _references(study)}
+    compared = {arm.label: _against(study, arm, groups) for arm in references or _references(study)}
     bias = bias_by_arm(study)
     shared = {
         "task": study.task,
@@ -71,9 +70,14 @@ def groups_of(task: Task, languages: Sequence[str]) -> dict[str, list[str]]:
     return {FEW_SHOT: few, ZERO_SHOT: zero} if few and zero else {}
 
 
+def first_before(study: Study) -> Arm:
+    """Return the first encoder before training, or the first arm of a study without one."""
+    return next((arm for arm in study.arms if arm.zero_shot), study.arms[0])
+
+
 def _references(study: Study) -> list[Arm]:
     main = MAIN_ARMS.get(study.task, ())
-    return [study.baseline, *(arm for arm in study.arms if (arm.learner, arm.mode) in main)]
+    return [first_before(study), *(arm for arm in study.arms if (arm.learner, arm.mode) in main)]
 
 
 def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]], encoder: str) -> Row:
@@ -90,7 +94,7 @@ def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]], encoder
     dev_runs = list(study.by_fold(arm, dev).values())
     return {
         "label": arm.label,
-        "trained": encoder if arm.encoder == study.baseline.encoder else arm.encoder,
+        "trained": encoder if arm.encoder == first_before(study).encoder else arm.encoder,
         "recipe": arm.recipe,
         "languages": languages,
         "mean": total.mean,
@@ -100,9 +104,9 @@ def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]], encoder
     }
 
 
-def _against(study: Study, baseline: Arm, groups: Mapping[str, Sequence[str]], resamples: int) -> dict[str, Row]:
+def _against(study: Study, baseline: Arm, groups: Mapping[str, Sequence[str]]) -> dict[str, Row]:
     """Return label → what an arm has more than a baseline, of all other arms."""
-    comparison = compare(study, baseline, resamples=resamples)
+    comparison = compare(study, baseline)
     return {
         each.arm.label: {**_tested(each), "groups": _of_groups(study, comparison, each, groups)}
         for each in comparison.arms
@@ -120,21 +124,19 @@ def _tested(each: ArmComparison) -> Row:
 
 
 def _of_groups(study: Study, comparison: Comparison, each: ArmComparison, groups: Mapping[str, Sequence[str]]) -> Row:
-    """Return group → difference with its interval, on the resamples of the comparison itself."""
+    """Return group → difference with its interval, as the comparison has them."""
     if not groups:
         return {}
     selection = study.select(comparison.measure, comparison.pool)
-    pairs = list(pair(study, each.arm, comparison.baseline, selection).runs.values())
-    resampled_figures = figures(
-        (runs for both in pairs for runs in both),
-        study.languages, selection, comparison.resamples, comparison.seed,
-    )  # fmt: skip
-    own, other, resampled = difference(pairs, resampled_figures)
+    pairs = list(pair(study, each.arm, each.against, selection).runs.values())
+    known = figures((runs for both in pairs for runs in both), study.languages, selection)
     rows = {}
     for name, codes in groups.items():
         at = [study.languages.index(code) for code in codes]
-        interval = bootstrap.interval(resampled[:, at].mean(axis=1), comparison.level)
-        rows[name] = {"difference": float((own - other)[at].mean()), "low": interval.low, "high": interval.high}
+        strata = [difference(known[own].over(at), known[other].over(at)) for own, other in pairs]
+        value = np.mean([each.values for each in strata], axis=0)
+        (interval,) = spread(strata).intervals(value, comparison.level)
+        rows[name] = {"difference": float(value[0]), "low": interval.low, "high": interval.high}
     return rows
 
 

@@ -25,8 +25,10 @@ ROWS = RESULTS / "calibration.jsonl"
 
 def rejected(design: Design, count: int, seed: int, methods: tuple[str, ...] = tuple(METHODS)) -> dict[str, float]:
     """Return the share of studies without a difference in which each test finds one."""
-    random = np.random.default_rng(seed)
-    found = [[METHODS[name](study, random) for name in methods] for study in studies(design, count, random)]
+    drawn = studies(design, count, np.random.default_rng(seed))
+    # A method that draws does not change the studies of the others.
+    random = {name: np.random.default_rng(seed) for name in methods}
+    found = [[METHODS[name](study, random[name]) for name in methods] for study in drawn]
     return dict(zip(methods, np.mean(found, axis=0).tolist(), strict=True))
 
 

@@ -1,7 +1,7 @@
 """Ways to ask whether two learners differ, each on the per-question differences of a study, `(F, S, A, Q, L)`.
 
 Each returns whether a true null would be rejected at 5 %. `over_training` and `papers` call what `metasearch compare`
-calls; `these_models` and `hierarchical` are the bootstraps on whole arrays.
+calls, and `these_models` the formulas that it uses; `hierarchical` is a bootstrap on whole arrays.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.evaluation.statistics.bootstrap import LEVEL, interval
 from metasearch.evaluation.statistics.folds import FoldDifference, training_interval
+from metasearch.evaluation.statistics.jackknife import LEVEL, Interval, Stratum, spread
 from metasearch.evaluation.statistics.paired import paired_test
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ def over_training(study: Array, random: np.random.Generator) -> bool:
     articles = study.mean(axis=(1, 3, 4))  # of equal size, so that the variance of their mean is known in closed form
     count = articles.shape[1]
     folds = [
-        FoldDifference(tuple(seeds), float(own.var(ddof=1) / count), count)
+        FoldDifference(tuple(seeds), float(own.var(ddof=1) / count), count - 1)
         for seeds, own in zip(by_seed, articles, strict=True)
     ]
     found = training_interval(folds, LEVEL)
@@ -31,11 +31,32 @@ def over_training(study: Array, random: np.random.Generator) -> bool:
 
 
 def these_models(study: Array, random: np.random.Generator) -> bool:
-    """Return whether the interval of these models excludes 0: articles resampled within folds, percentiles."""
+    """Return whether the interval of fixed models excludes 0: Student's over articles, each left out in turn."""
     articles = study.mean(axis=(1, 3, 4))
-    folds, count = articles.shape
+    return omitted(articles, np.full(articles.shape, study.shape[3])).excludes(0.0)
+
+
+def omitted(means: Array, sizes: NDArray[np.int64]) -> Interval:
+    """Return the interval of the mean over folds and questions with each article left out.
+
+    `means` is the mean of each article's questions, and `sizes` the number of them, `(F, A)`.
+    """
+    strata = []
+    for own, questions in zip(means * sizes, sizes, strict=True):
+        total = questions.sum()
+        without = (own.sum() - own) / (total - questions)
+        shares = questions / total
+        strata.append(Stratum(own.sum(keepdims=True) / total, without[:, None], shares[:, None], int(total)))
+    return spread(strata).intervals(np.mean([each.values for each in strata], axis=0))[0]
+
+
+def bootstrapped(means: Array, sizes: NDArray[np.int64], random: np.random.Generator) -> Interval:
+    """Return the percentiles of a bootstrap over articles within folds, likewise."""
+    folds, count = means.shape
     drawn = random.integers(0, count, (_RESAMPLES, folds, count))
-    return interval(articles[np.arange(folds)[:, None], drawn].mean(axis=(1, 2))).excludes(0.0)
+    own, rows = np.arange(folds)[:, None], sizes.astype(np.float64)
+    figures = ((means * rows)[own, drawn].sum(axis=2) / rows[own, drawn].sum(axis=2)).mean(axis=1)
+    return Interval(*np.quantile(figures, [0.025, 0.975]).tolist())
 
 
 def hierarchical(study: Array, random: np.random.Generator) -> bool:
@@ -47,7 +68,8 @@ def hierarchical(study: Array, random: np.random.Generator) -> bool:
     seed = random.integers(0, s, (b, f, s, 1, 1))
     article = random.integers(0, a, (b, f, 1, a, 1))
     question = random.integers(0, q, (b, f, 1, a, q))
-    return interval(values[fold, seed, article, question].mean(axis=(1, 2, 3, 4))).excludes(0.0)
+    low, high = np.quantile(values[fold, seed, article, question].mean(axis=(1, 2, 3, 4)), [0.025, 0.975])
+    return not low <= 0 <= high
 
 
 def papers(study: Array, random: np.random.Generator) -> bool:

@@ -1,6 +1,7 @@
 """`metasearch compare` and `metasearch report`: differences from a baseline."""
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,22 +17,24 @@ if TYPE_CHECKING:
     from metasearch.evaluation.study.arms import Arm
     from metasearch.evaluation.study.study import Study
 
+log = logging.getLogger(__name__)
+
 FORMATS = ("markdown", "latex", "csv", "json")
 
 _compared = _options.options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
-    click.option("--baseline", metavar="LABEL", help="Learner to compare with; by default zero-shot."),
+    click.option("--baseline", metavar="LABEL", help="Learner to compare with; by default each one's zero-shot."),
     click.option("--measure", metavar="MEASURE", help="Measure, such as map@20; by default the task's first."),
     _options.task("Task, if the runs have scores on several; required for TREC run files.", metavar="TASK"),
     click.option(
         "--confidence", "level", type=float, default=0.95, show_default=True,
         help="Confidence level of intervals; α of tests is 1 - confidence.",
     ),
-    click.option("--resamples", type=int, default=10_000, show_default=True, help="Bootstrap resamples, at least 100."),
+    click.option("--resamples", type=int, hidden=True),
     _options.data,
     _options.include,
     _options.fold_seed,
-    _options.seed("Random seed of the resamples; the same seed gives the same intervals."),
+    click.option("--seed", type=int, hidden=True),
     click.option("--allow-mixed-versions", "any_version", is_flag=True, help="Allow runs of different versions."),
 )  # fmt: skip
 
@@ -55,8 +58,9 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
       difference    difference of the means over languages and folds
       95% from, to  interval for retraining on other folds, seeds and questions
                     (Student's t over folds); * if it excludes 0
-      fixed models  interval for fixed models on other questions (paired
-                    bootstrap); ° if it excludes 0 and nothing was trained twice
+      fixed models  interval for fixed models on other questions (Student's t
+                    over articles); ° if it excludes 0 and nothing was trained
+                    twice
       p, p (Holm)   p-value of the first interval; corrected for the number of
                     learners, and † if below 1 - confidence
 
@@ -127,10 +131,12 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
 
 def _read(paths: Sequence[Path], compared: dict[str, Any]) -> "tuple[Study, Arm | None]":
     """Return the runs and the baseline; `compared` keeps only the arguments of the comparison."""
-    from metasearch.evaluation.statistics.bootstrap import check
+    from metasearch.evaluation.statistics.jackknife import check
     from metasearch.evaluation.study.read import read_study
 
-    check(compared["level"], compared["resamples"])  # reading takes longer
+    check(compared["level"])  # reading takes longer
+    if (compared.pop("resamples"), compared.pop("seed")) != (None, None):
+        log.warning("--resamples and --seed have no effect: no interval is resampled")
     task, any_version, baseline = (compared.pop(name) for name in ("task", "any_version", "baseline"))
     where = {name: compared.pop(name) for name in ("data", "include", "fold_seed")}
     data = DataConfig(task=task, **where) if task and any(path.is_file() for path in paths) else None

@@ -16,7 +16,7 @@ from metasearch.encoders.pool_scores import balance, expanded
 from metasearch.encoders.protocols import TextEncoder, TextReranker
 from metasearch.errors import ConfigError, DataError, MetasearchError, NonFiniteError, require_known
 from metasearch.evaluation.metrics.base import load_function
-from metasearch.evaluation.metrics.pairs import first_equal
+from metasearch.evaluation.metrics.pairs import first_equal, text_numbers
 from metasearch.evaluation.scores import (
     Evaluation,
     Indices,
@@ -140,12 +140,14 @@ def evaluate_translation(encoder: TextEncoder, data: TranslationData, measures: 
     units: dict[Cell, tuple[str, ...]] = {}
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
     for language, pairs in data.by_language.items():
-        sources = pivot_vectors[[pivots[pair.source] for pair in pairs]]
-        targets = encoder.encode([pair.target for pair in pairs], "text")
+        asked = np.array([pivots[pair.source] for pair in pairs])
+        answers = text_numbers(pair.target for pair in pairs)
+        sources, targets = pivot_vectors[asked], encoder.encode([pair.target for pair in pairs], "text")
         for measure, function in functions.items():
             try:
                 # `xx-en` asks with the translations and searches the pivot texts; `en-xx` is the reverse.
-                into, out = function(targets, sources), function(sources, targets)
+                into = function(targets, sources, answers, asked)
+                out = function(sources, targets, asked, answers)
             except MetasearchError as error:
                 raise type(error)(f"language {language}: {error}") from None
             directions: list[tuple[Pool, str, NDArray[np.float64]]] = [

@@ -105,17 +105,18 @@ class Judgements:
 
     @classmethod
     def of(cls, relevant: Sequence[Sequence[int]]) -> "Judgements":
-        """Return the judgements that list the ascending indices of each question."""
-        offsets = np.cumsum([0, *map(len, relevant)], dtype=np.int64)
-        return cls(np.array([column for columns in relevant for column in columns], np.int64), offsets)
+        """Return the judgements of the relevant indices of each question; a repeated index counts once."""
+        distinct = [sorted(set(columns)) for columns in relevant]
+        offsets = np.cumsum([0, *map(len, distinct)], dtype=np.int64)
+        return cls(np.array([column for columns in distinct for column in columns], np.int64), offsets)
 
     @classmethod
     def from_answers(cls, questions: Sequence[Question], data: RetrievalData) -> "Judgements":
-        """Return the judgements by which the candidates that answer a question are relevant to it."""
+        """Return the judgements by which the candidates that answer a question, with a grade above 0, are relevant."""
         # Translations of a question share its id, and with it the relevant candidates of all languages.
         answers: dict[str, list[int]] = {question.id: [] for question in questions}
         for column, candidate in enumerate(data.candidates):
-            for answered in candidate.answers:
+            for answered in _answered(candidate, data):
                 if answered in answers:
                     answers[answered].append(column)
         found = cls.of([answers[question.id] for question in questions])
@@ -162,6 +163,11 @@ class SearchResult:
         sizes = np.bincount(owners, minlength=questions.stop - questions.start)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return Ranks(ranks[order], offsets, None if gains is None else gains[chosen][order])
+
+
+def _answered(candidate: Candidate, data: RetrievalData) -> Iterable[str]:
+    """Return the ids of the questions that a candidate answers; a grade of 0 or less says that it does not."""
+    return (uid for uid in candidate.answers if data.grades.get((uid, candidate.id), 1.0) > 0)
 
 
 def questions_in_order(data: RetrievalData) -> list[Question]:
@@ -215,10 +221,10 @@ def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> li
 
 def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
     """Raise `DataError` naming the first question that nothing in a pool answers."""
-    answered: dict[str, set[str]] = {"all": set()}
+    answered: dict[str, set[str]] = {}
     for candidate in data.candidates:
-        answered["all"].update(candidate.answers)
-        answered.setdefault(candidate.language, set()).update(candidate.answers)
+        for inside in ("all", candidate.language):
+            answered.setdefault(inside, set()).update(_answered(candidate, data))
     for language, questions in data.questions_by_language.items():
         for _, inside in _pools(pools, language, sorted(data.languages)):
             ids = answered.get(inside, set())

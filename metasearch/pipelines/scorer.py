@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
+from metasearch.config.recipe import Role
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Data, texts_of
+from metasearch.data.records import Data, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
@@ -67,7 +68,7 @@ class Scorer:
         if reranker := retrieval.get("reranker"):
             about = {"reranker": reranker.name, "rerank_top": retrieval["rerank_top"]}
             rows = [{**row, **about} if row["pool"] == RERANKED else row for row in rows]
-        facts = self._row_facts(learner, encoder, benchmark, split)
+        facts = self._row_facts(learner, encoder, benchmark, split, data)
         if precision != "fp32":
             facts["precision"] = precision
         return Scored([{**facts, **row} for row in rows], questions)
@@ -98,18 +99,19 @@ class Scorer:
             what = f"{learner} on {split} of {task}"
             compute = partial(self._measure, what, encoder, data, benchmark, pools, vectors=vectors)
             rows, questions = _cached_scores(cache, encoder, data, benchmark, pools, compute) if cache else compute()
-            facts = self._row_facts(learner, encoder, benchmark, split)
+            facts = self._row_facts(learner, encoder, benchmark, split, data)
             if split == "test":
                 # Before the rows: a row in the results says that the results by question are there.
                 questions.save(query_results_path(files.path, task, learner, split), facts)
             files.add_results({**facts, **row} for row in rows)
 
-    def _row_facts(self, learner: str, encoder: Scorable, benchmark: Benchmark, split: str) -> Row:
+    def _row_facts(self, learner: str, encoder: Scorable, benchmark: Benchmark, split: str, data: Data) -> Row:
         of_task = {"task": benchmark.task.task, "encoder": encoder.name, "learner": learner, "fold": benchmark.fold}
         facts = {**of_task, **self.facts, "split": split}
         if encoder.origin:
             # Weights that are drawn from the seed of the row differ from seed to seed.
             facts |= {"weights": encoder.origin, **({"seeded": True} if encoder.seeded else {})}
+        facts["lengths"] = limits(encoder, data)
         return facts | {"data": benchmark.data.fingerprint, "versions": versions()}
 
     def _measure(
@@ -143,7 +145,7 @@ def _cached_scores(
     """Return scores from a cache, computed if no run with the same weights, data and versions has computed them."""
     about = {
         "weights": encoder.fingerprint,
-        "limits": [encoder.limit(role) for role in sorted({role for role, _, _ in texts_of(data)})],
+        "limits": [*limits(encoder, data).values()],
         "data": data.fingerprint,
         "fold": benchmark.fold,
         "measures": [*map(str, benchmark.measures), *pools],
@@ -159,6 +161,12 @@ def _cached_scores(
     folder = cached(key, make, cache)
     rows = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
     return Scored(rows, load(folder / "queries.npz")[0])
+
+
+def limits(encoder: Scorable, data: Data) -> dict[str, int]:
+    """Return role → tokens at which an encoder cuts texts, for the roles in a kind of data."""
+    roles: tuple[Role, ...] = ("candidate", "question") if isinstance(data, RetrievalData) else ("text",)
+    return {role: encoder.limit(role) for role in roles}
 
 
 def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:

@@ -80,13 +80,13 @@ def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them
         {cells[0]: ("a", "b", "c"), cells[1]: ("b", "c")},
         {("accuracy", *cells[0]): np.array([1.0, 0.0, 1.0]), ("accuracy", *cells[1]): np.array([1.0, 0.0])},
     )
-    found = ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "d", 100)
+    found = ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "d")
     assert found.value == pytest.approx((2 / 3 + 1 / 2) / 2)
-    again = ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "d", 100)
+    again = ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "d")
     zero = found.above(again)
     assert (zero.value, zero.interval().low, zero.interval().high) == (0, 0, 0)
     with pytest.raises(DataError, match="other test data"):
-        found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other", 100))
+        found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other"))
 
 
 def flat(tree, prefix=""):

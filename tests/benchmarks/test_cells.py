@@ -63,7 +63,7 @@ def test_values_are_those_of_every_question_to_four_digits(study, rows):
 
 def test_the_study_that_comes_back_has_the_same_differences(study, rows, tmp_path):
     back = restored(rows, str(shipped() / "demo"), tmp_path / "back")
-    before, after = compare(study, resamples=200), compare(back, resamples=200)
+    before, after = compare(study), compare(back)
     assert [each.arm.label for each in after.arms] == [each.arm.label for each in before.arms]
     for one, other in zip(before.arms, after.arms, strict=True):
         assert other.difference == pytest.approx(one.difference, abs=1 / DIGITS)

@@ -29,7 +29,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(study):
-    return study_rows(study, "mini", resamples=200)
+    return study_rows(study, "mini")
 
 
 def row(rows, learner, mode=None):
@@ -60,7 +60,7 @@ def test_a_row_has_the_differences_and_p_values_of_metasearch_compare(study, row
     found = row(rows, "maml-align", "mono-bi-multi")["against"]
     for label in ("zero-shot", "fine-tune", "maml (trans)"):
         arm = next(arm for arm in study.arms if arm.label == label)
-        compared = compare(study, arm, resamples=200).of(study.arm("maml-align"))
+        compared = compare(study, arm).of(study.arm("maml-align"))
         assert found[label]["difference"] == compared.difference
         assert (found[label]["low"], found[label]["high"]) == (compared.interval.low, compared.interval.high)
         assert found[label]["training"]["p"] == compared.training.p
@@ -79,7 +79,7 @@ def test_differences_of_groups_are_those_of_their_means(rows):
 def test_a_study_of_similarity_has_neither_bias_nor_groups(tmp_path):
     arms = {"zero-shot": 0.5, "maml-mono-bi": Made(1.0, learner="maml", mode="mono-bi")}
     folder = write_study(tmp_path / "s", arms, folds=(0, 1), task="demo-sts", kind="similarity", languages=("ar", "en"))
-    rows = study_rows(read_study([folder]), "tiny", resamples=200)
+    rows = study_rows(read_study([folder]), "tiny")
     assert [each.get("bias") for each in rows] == [None, None]
     assert rows[0]["groups"] == {}
     assert "bias" not in summary_table(rows)

@@ -10,8 +10,6 @@ import pytest
 from helpers.commands import metasearch
 from helpers.studies import Made, write_study
 
-FEW = "--resamples=200"
-
 
 def read(folder):
     """Return path → text of the files of a folder."""
@@ -33,7 +31,7 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(study):
     folder = study.parent / "report"
-    return folder, metasearch("report", study, "-o", folder, FEW)
+    return folder, metasearch("report", study, "-o", folder)
 
 
 @pytest.mark.slow
@@ -65,9 +63,9 @@ def test_the_page_has_its_sections_in_order_and_loads_nothing(report):
 
 def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(report, study, tmp_path):
     folder = tmp_path / "report"
-    metasearch("report", study, "-o", folder, FEW)
+    metasearch("report", study, "-o", folder)
     assert read(folder) == read(report[0])
-    metasearch("report", study / "cells" / "maml-trans" / "fold-0-seed-0", "-o", folder, FEW)
+    metasearch("report", study / "cells" / "maml-trans" / "fold-0-seed-0", "-o", folder)
     files = read(folder)
     assert "tables/comparison.csv" in files
     assert len(files) < len(read(report[0]))
@@ -76,12 +74,12 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
 
 def test_a_folder_with_something_else_is_left_alone(study, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    said = metasearch("report", study, "-o", tmp_path, FEW, code=5).output
+    said = metasearch("report", study, "-o", tmp_path, code=5).output
     assert f"{tmp_path} is not empty and holds no report; choose another folder with -o" in said
     assert read(tmp_path) == {"thesis.tex": "mine"}
-    assert "is a file" in metasearch("report", study, "-o", tmp_path / "thesis.tex", FEW, code=5).output
+    assert "is a file" in metasearch("report", study, "-o", tmp_path / "thesis.tex", code=5).output
     run = study / "cells" / "maml-trans" / "fold-0-seed-0"
-    assert "holds no report" in metasearch("report", study, "-o", run, FEW, code=5).output
+    assert "holds no report" in metasearch("report", study, "-o", run, code=5).output
 
 
 @pytest.fixture
@@ -104,10 +102,10 @@ def full(monkeypatch):
 
 def test_a_full_disk_leaves_the_former_report_as_it_was(study, tmp_path, full):
     folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
-    metasearch("report", run, "-o", folder, FEW)
+    metasearch("report", run, "-o", folder)
     before = read(folder)
     full(after=5)
-    said = metasearch("report", study, "-o", folder, FEW, code=5).output
+    said = metasearch("report", study, "-o", folder, code=5).output
     assert re.search(rf"{folder}/tables/\S+ cannot be written: No space left on device", said)
     assert read(folder) == before
 
@@ -116,5 +114,5 @@ def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tm
     folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
     (folder / "tables").mkdir(parents=True)
     (folder / "tables" / "gone.csv.new").write_text("Lear")
-    metasearch("report", run, "-o", folder, FEW)
+    metasearch("report", run, "-o", folder)
     assert not [name for name in read(folder) if name.endswith(".new")]

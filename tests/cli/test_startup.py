@@ -26,7 +26,7 @@ LOOKING_UP = [
 def test_looking_things_up_and_reporting_import_no_torch(tmp_path):
     """One process does everything; what it has loaded by then is listed after each command."""
     run = write_run(tmp_path / "run", Made(1.0, learner="maml"))
-    report = ["report", str(run), "-o", str(tmp_path / "report"), "--resamples=200"]
+    report = ["report", str(run), "-o", str(tmp_path / "report")]
     commands = [*LOOKING_UP, report]
     code = (
         "import sys, metasearch\n"

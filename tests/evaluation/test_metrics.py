@@ -1,6 +1,7 @@
 """Metrics of retrieval by hand, and against trec_eval; every one of them is a function of the ranks."""
 
 import doctest
+from dataclasses import replace
 from importlib import import_module
 from math import log2
 from pathlib import Path
@@ -11,13 +12,15 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.corpus import FakeEncoder, retrieval, similarity
+from helpers.corpus import FakeEncoder, at_angle, retrieval, similarity
 from helpers.rankings import ranks_by, ranks_of
+from metasearch.config import registry
 from metasearch.config.measure import Measure
+from metasearch.data.records import Candidate, Question, RetrievalData, Translation, TranslationData
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation import metrics
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.metrics.base import Metric
+from metasearch.evaluation.metrics.base import Metric, Ranks
 
 WITH_CUTOFF = ("complete", "map", "mrr", "ndcg", "precision", "recall")
 WHOLE = ("map", "mrr", "ndcg")
@@ -121,10 +124,79 @@ QUESTIONS = st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(so
 @settings(deadline=None)
 @given(QUESTIONS)
 @pytest.mark.parametrize("measure", [f"{name}@{k}" for name in WITH_CUTOFF for k in (1, 20)] + [*WHOLE])
-def test_values_are_from_0_to_1_and_do_not_depend_on_the_questions_beside_them_to_the_bit(measure, drawn):
-    together = values(measure, *drawn)
-    assert together == [values(measure, one)[0] for one in drawn]
-    assert all(0 <= value <= 1 for value in together)
+def test_values_do_not_depend_on_the_questions_beside_them_to_the_bit(measure, drawn):
+    assert values(measure, *drawn) == [values(measure, one)[0] for one in drawn]
+
+
+# Every registered metric, for any input.
+
+
+def registered(kind):
+    """Return all registered measures of a kind of task, with a cut-off where one may be."""
+    found = {name: Measure(name).load() for name in registry.names("metrics")}
+    own = {name: metric for name, metric in found.items() if metric.kind == kind}
+    whole = [Measure(name) for name, metric in own.items() if metric.cutoff != "required"]
+    return whole + [Measure(name, k) for name, metric in own.items() if metric.cutoff != "none" for k in (1, 3, 20)]
+
+
+GRADES = st.one_of(st.just(0.0), st.sampled_from([1.0, 2.0]), st.floats(5e-324, 1.7e308))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.integers(0, 2), min_size=6, max_size=6),
+    st.lists(st.sampled_from(["q0", "q1"]), max_size=4).flatmap(lambda ids: st.permutations(ids * 2)),
+    st.dictionaries(st.tuples(st.sampled_from(["q0", "q1"]), st.sampled_from(["c0", "c1", "c2"])), GRADES),
+)
+def test_every_retrieval_measure_is_from_0_to_1_for_repeated_judgements_ties_and_any_grade(angles, answers, grades):
+    """Each candidate lists its questions as often as they are drawn, and both have candidates of equal scores."""
+    given_to = [tuple(answers[i::3]) for i in range(3)]
+    pool = [Candidate(f"c{i}", "en", f"c{i}", "g", own) for i, own in enumerate(given_to)]
+    asked = [Question(f"q{i}", "en", f"q{i}", "g") for i in range(2)]
+    texts = ["q0", "q1", "c0", "c1", "c2"]
+    encoder = FakeEncoder({text: at_angle(angle) for text, angle in zip(texts, angles, strict=False)})
+    relevant = {uid for c in pool for uid in c.answers if grades.get((uid, c.id), 1) > 0}
+    measures = registered("retrieval")
+    data = RetrievalData(tuple(asked), tuple(pool), grades=grades)
+    if relevant != {"q0", "q1"}:
+        with pytest.raises(DataError, match=r"question 'q[01]' \(en\) has no relevant candidate"):
+            evaluate(encoder, data, measures)
+        return
+    found = [score.value for score in evaluate(encoder, data, measures).scores]
+    assert all(0 <= value <= 1 for value in found)
+    once = [replace(c, answers=tuple(sorted({u for u in c.answers if grades.get((u, c.id), 1) > 0}))) for c in pool]
+    assert found == [score.value for score in evaluate(encoder, replace(data, candidates=tuple(once)), measures).scores]
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=8))
+@pytest.mark.filterwarnings("ignore")
+def test_every_correlation_is_from_minus_1_to_1_or_an_error_where_a_side_is_constant(pairs):
+    predicted, gold = np.array(pairs).T
+    for measure in registered("similarity"):
+        if len(set(predicted)) < 2 or len(set(gold)) < 2:
+            with pytest.raises(DataError, match="constant"):
+                measure.load().function(predicted, gold)
+        else:
+            assert -1 <= measure.load().function(predicted, gold) <= 1
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(4, 7)), min_size=1, max_size=8), st.data())
+def test_every_translation_measure_is_from_0_to_1_also_with_repeated_texts(pairs, drawn):
+    data = TranslationData(tuple(Translation(f"t{a}", f"t{b}", ("en", "de")) for a, b in pairs))
+    angles = drawn.draw(st.lists(st.integers(0, 3), min_size=8, max_size=8))
+    encoder = FakeEncoder({f"t{i}": at_angle(angle) for i, angle in enumerate(angles)})
+    assert all(0 <= score.value <= 1 for score in evaluate(encoder, data, registered("translation")).scores)
+
+
+@pytest.mark.parametrize(("ranks", "gains"), [([1, 1], None), ([0, 2], None), ([2, 1], None), ([1, 2], [1.0, 0.0])])
+def test_ranks_that_no_ranking_has_are_refused(ranks, gains):
+    with pytest.raises(DataError, match=r"repeated, below 1 or out of order|expected a finite number above 0"):
+        Ranks(np.array(ranks), np.array([0, 2]), gains and np.array(gains))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
 
@@ -54,6 +54,24 @@ def test_of_equal_candidates_the_first_is_taken():
     for size in (2, 7, 65, 129):
         same = np.tile(np.random.default_rng(size).standard_normal(33), (size, 1)).astype(np.float32)
         assert pairs.accuracy(same, same).mean() == pytest.approx(1 / size)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(4, 7)), min_size=1, max_size=8))
+def test_a_perfect_encoder_has_1_however_texts_repeat(drawn):
+    """It finds a translation of each text, of which a repeated one has several."""
+    meaning = {}
+    for source, target in drawn:  # texts that any chain of pairs joins mean the same
+        old, new = meaning.setdefault(target, target), meaning.setdefault(source, source)
+        meaning = {text: new if own == old else own for text, own in meaning.items()}
+    # Of one meaning only one source or one target, else another translation of the meaning would be found.
+    sides = [
+        (len({s for s, _ in drawn if meaning[s] == m}), len({t for _, t in drawn if meaning[t] == m}))
+        for m in set(meaning.values())
+    ]
+    assume(all(1 in side for side in sides))
+    data = TranslationData(tuple(Translation(f"t{s}", f"t{t}", ("en", "de")) for s, t in drawn))
+    perfect = FakeEncoder({f"t{text}": at_angle(0.1 * own) for text, own in meaning.items()})
+    assert {score.value for score in evaluate(perfect, data, [ACCURACY]).scores} == {1.0}
 
 
 @settings(deadline=None)

@@ -45,6 +45,8 @@ class Made:
     recipe: str = ""
     encoder: str = "tiny"
     rate: float = 3e-4
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    trim: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -119,16 +121,25 @@ def write_run(path: Path, made: Made, fold: int = 0, seed: int = 0, start: Made 
     return path
 
 
+def elsewhere(path: Path) -> Path:
+    """Make a run one of an encoder that was made elsewhere, with its own scores alone; return its folder."""
+    rows = [json.loads(line) for line in (path / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [row | {"mode": None, "recipe": None} for row in rows if row["learner"] != ZERO_SHOT]
+    (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
 def _config(made: Made, fold: int, seed: int, shared: Setting) -> RunConfig | ScoreConfig:
     where: dict[str, Any] = {"task": shared.task, "fold": fold, "fold_seed": shared.fold_seed, "seed": seed}
     if made.learner == ZERO_SHOT:
-        return nested(ScoreConfig, encoder=made.encoder, **where)
+        return nested(ScoreConfig, encoder=made.encoder, prompts=made.prompts, trim=made.trim, **where)
     recipe = Recipe(
         recipe=made.recipe or f"{made.learner}-tiny",
         description="of a test",
         learner=made.learner,
         outer=Outer(lr=made.rate),
     )
+    where |= {"prompts": made.prompts, "trim": made.trim}
     return nested(RunConfig, mode=made.mode, encoder=made.encoder, recipe=recipe, max_steps=4, **where)
 
 

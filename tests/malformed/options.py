@@ -104,7 +104,6 @@ VALUES = [
     ("tokenizer --encoder tiny -o TMP/out", "Missing argument 'TEXTS...'"),
     ("compare TMP/run --confidence 1", "level"),
     ("compare TMP/run --confidence nan", "level"),
-    ("compare TMP/run --resamples 99", "resamples"),
     ("compare TMP/run --format htm", "'--format': unknown choice 'htm'"),
     ("compare TMP/run --format csv --json", "--format: --json replaces it"),
     ("compare", "Missing argument 'STUDY_OR_RUN...'"),

@@ -21,7 +21,6 @@ from metasearch.runs.rows import read_rows
 FLIPS = 3
 """Bits of each file that flip, one at a time."""
 DOCUMENTED = {2, 3, 4, 5, 6, 7, 8}
-FEW = ("--resamples=100",)
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
@@ -66,11 +65,11 @@ def scores(folder):
 
 
 def compared(folder):
-    return ("compare", "--json", *FEW, folder)
+    return ("compare", "--json", folder)
 
 
 def reported(folder):
-    return ("report", "--json", *FEW, folder, "-o", folder.parent / "report")
+    return ("report", "--json", folder, "-o", folder.parent / "report")
 
 
 def resumed(folder):

@@ -27,7 +27,9 @@ class Metric:
 
             - `retrieval`: `(ranks: Ranks, k: int | None) -> (N,)`, the value of each of N questions;
             - `similarity`: `(predicted (N,), gold (N,)) -> float`;
-            - `translation`: `(queries (N, D), translations (N, D)) -> (N,)`, the value of each query.
+            - `translation`: `(queries (N, D), translations (N, D), asked (N,), answers (N,)) -> (N,)`, the value of
+              each query. Equal texts have equal numbers in `asked` and in `answers`: a repeated text has several right
+              translations.
         function: the definition.
         cutoff: whether a measure may have a cut-off, as in `name@10`; `required` where the value for the whole ranking
             says nothing. Retrieval only.
@@ -58,12 +60,13 @@ class Ranks:
     """Ranks of the M relevant candidates for N questions.
 
     Attributes:
-        ranks: ranks from 1, ascending within each question, `(M,)`.
+        ranks: ranks from 1, ascending within each question, `(M,)`; two candidates never share one.
         offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
-        gains: relevance of each, above 0, `(M,)`; None where all have 1.
+        gains: relevance of each, above 0 and finite, `(M,)`; None where all have 1.
 
     Raises:
-        DataError: a question has no relevant candidate, so that no metric is defined.
+        DataError: a question has no relevant candidate, so that no metric is defined; or a rank is repeated, below 1 or
+            out of order; or a gain is not a finite number above 0.
     """
 
     ranks: NDArray[np.int64]
@@ -73,6 +76,12 @@ class Ranks:
     def __post_init__(self) -> None:
         if not self.sizes.all():
             raise DataError(f"question {int(np.argmin(self.sizes))} has no relevant candidate: no metric is defined")
+        above = np.concatenate([[0], self.ranks[:-1]])
+        above[self.offsets[:-1]] = 0
+        if (wrong := self.ranks <= above).any():
+            raise DataError(f"rank {self.ranks[wrong][0]} of a relevant candidate is repeated, below 1 or out of order")
+        if self.gains is not None and (wrong := ~((self.gains > 0) & (self.gains < np.inf))).any():
+            raise DataError(f"relevance {self.gains[wrong][0]} of a candidate: expected a finite number above 0")
 
     @property
     def sizes(self) -> NDArray[np.int64]:

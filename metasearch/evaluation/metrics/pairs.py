@@ -1,5 +1,7 @@
 """Metrics for pairs of texts: correlations of predicted and gold similarity, and accuracy in translation retrieval."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,14 @@ def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> floa
     from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
 
     require_defined(predicted, gold)
-    return float(stats.pearsonr(predicted, gold).statistic)
+    return float(stats.pearsonr(*map(_scaled, (predicted, gold))).statistic)
+
+
+def _scaled(values: NDArray[np.floating]) -> Values:
+    """Return values times a power of two, the largest near 1: no digit changes, and no square overflows."""
+    wide = np.asarray(values, np.float64)
+    scaled: Values = np.ldexp(wide, -np.frexp(np.abs(wide).max())[1])
+    return scaled
 
 
 def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
@@ -24,7 +33,7 @@ def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating])
         if not np.isfinite(values).all():
             raise NonFiniteError(f"correlation is undefined: a {name} score is not finite")
         # scipy only warns of a constant side and returns NaN.
-        if len(values) < 2 or np.ptp(values) == 0:
+        if len(values) < 2 or (values == values[0]).all():
             raise DataError(f"correlation is undefined: the {len(values)} {name} scores are constant")
 
 
@@ -60,6 +69,12 @@ def first_equal(vectors: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(vectors)], np.int64)
 
 
+def text_numbers(texts: Iterable[str]) -> NDArray[np.int64]:
+    """Return a number for each text, `(N,)`; equal texts have equal numbers."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+
+
 def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.floating]) -> NDArray[np.int64]:
     """Return the index of the candidate with the highest cosine to each query, `(Q, D)` and `(C, D)` → `(Q,)`.
 
@@ -79,10 +94,22 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
     return found
 
 
-def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) -> Values:
-    """Return 1 for each query whose nearest neighbour is its translation, else 0, twice `(N, D)` → `(N,)`.
+def accuracy(
+    queries: NDArray[np.floating],
+    translations: NDArray[np.floating],
+    asked: NDArray[np.int64] | None = None,
+    answers: NDArray[np.int64] | None = None,
+) -> Values:
+    """Return 1 for each query whose nearest neighbour is one of its translations, else 0, twice `(N, D)` → `(N,)`.
 
-    Errors as `nearest_neighbours`.
+    Args:
+        queries: vectors of the texts that are asked, `(N, D)`.
+        translations: vectors of their translations, `(N, D)`.
+        asked: number of each asked text, `(N,)`; a text that is asked twice has several right translations.
+        answers: number of the text of each translation, `(N,)`. By default all texts differ.
+
+    Raises:
+        NonFiniteError: as `nearest_neighbours`.
 
     Example:
         >>> accuracy(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [9.0, 1.0]]))   # each finds the other
@@ -90,11 +117,15 @@ def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) 
         >>> accuracy(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [1.0, 1.0]]))
         array([1., 1.])
     """
-    return np.where(nearest_neighbours(queries, translations) == np.arange(len(queries)), 1.0, 0.0)
+    asked, answers = (np.arange(len(queries)) if numbers is None else numbers for numbers in (asked, answers))
+    found = answers[nearest_neighbours(queries, translations)]
+    # A question and an answer as one number; those of the pairs are right.
+    size = answers.max() + 1
+    return np.where(np.isin(asked * size + found, asked * size + answers), 1.0, 0.0)
 
 
 METRIC_ACCURACY = Metric("translation", accuracy)
-"""Accuracy in translation retrieval: is a text's nearest neighbour on the other side its translation?
+"""Accuracy in translation retrieval: is a text's nearest neighbour on the other side a translation of it?
 
 As Tatoeba is scored (Artetxe & Schwenk, 2019; XTREME; EMA teacher, section 3.2): one nearest neighbour by cosine.
 """

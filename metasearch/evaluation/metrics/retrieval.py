@@ -68,11 +68,13 @@ def ndcg(ranks: Ranks, k: int | None = None) -> Values:
         array([0.76018753])
     """
     gains, ideal = ranks.gains, ranks.gains
-    if gains is not None:  # the greatest of each question come first in its perfect ranking
+    if gains is not None:
         owners = np.repeat(np.arange(len(ranks.sizes)), ranks.sizes)
-        ideal = gains[np.lexsort((-gains, owners))]
-    # Both sums add as many terms in the same order, so that no rounding takes the quotient above 1.
-    return _dcg(ranks.ranks, ranks.offsets, k, gains) / _dcg(ranks.ideal, ranks.offsets, k, ideal)
+        # Only quotients of gains count. A power of two changes no digit, and no sum overflows.
+        gains = np.ldexp(gains, -np.frexp(np.maximum.reduceat(gains, ranks.offsets[:-1]))[1][owners])
+        ideal = gains[np.lexsort((-gains, owners))]  # the greatest of each question come first in its perfect ranking
+    # Different orders of almost equal gains may round to a quotient just above 1.
+    return np.minimum(_dcg(ranks.ranks, ranks.offsets, k, gains) / _dcg(ranks.ideal, ranks.offsets, k, ideal), 1.0)
 
 
 def _dcg(ranks: NDArray[np.int64], offsets: NDArray[np.int64], k: int | None, gains: Values | None) -> Values:

@@ -25,7 +25,7 @@ from metasearch.evaluation.report import formats
 from metasearch.evaluation.report.comparison import verdict
 from metasearch.evaluation.report.main_table import ordered
 from metasearch.evaluation.report.section import Inputs, Report, Section
-from metasearch.evaluation.statistics import bootstrap
+from metasearch.evaluation.statistics import jackknife
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.study import Study
@@ -40,18 +40,15 @@ def build(
     study: Study,
     baseline: Arm | None = None,
     measure: str | None = None,
-    level: float = bootstrap.LEVEL,
-    resamples: int = bootstrap.RESAMPLES,
-    seed: int = 0,
+    level: float = jackknife.LEVEL,
 ) -> Report:
     """Return a study's report; arguments and errors as `study.compare.compare`, in the task's main pool."""
-    bootstrap.check(level, resamples)
+    jackknife.check(level)
     selection = study.select(measure)
-    baseline = baseline or study.baseline
     study = replace(study, arms=tuple(ordered(study)))
     comparison, why = None, ""
     try:
-        comparison = compare(study, baseline, selection.measure, selection.pool, level, resamples, seed)
+        comparison = compare(study, baseline, selection.measure, selection.pool, level)
     except ConfigError as error:  # the arguments are checked: there is nothing to compare with
         why = f"Nothing is compared: {str(error).removesuffix('.')}."
     inputs = Inputs(study, selection, comparison, why)
@@ -63,7 +60,7 @@ def build(
         facts=(
             ("Task", study.task),
             ("Measure", f"{selection}, × 100"),
-            ("Baseline", baseline.label),
+            *([("Baseline", comparison.reference)] if comparison else []),
             ("Folds", ", ".join(map(str, study.folds))),
             ("Seeds", ", ".join(map(str, study.seeds))),
             ("Data", study.data),

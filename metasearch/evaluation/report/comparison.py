@@ -7,14 +7,15 @@ from typing import Any
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.main_table import complete, over_languages
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
+from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.compare import ArmComparison, Comparison, Difference
+from metasearch.evaluation.study.compare import FEW_ARTICLES, ArmComparison, Comparison, Difference
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 _SOURCES = {
     "folds": "other folds, seeds and questions",
+    "questions": "other folds of questions",
     "seeds and questions": "other seeds and questions",
     "folds and seeds": "other folds and seeds",
 }
@@ -24,11 +25,8 @@ _SOURCES = {
 def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     """Return notes on figures, marks and missing data, one or two sentences each."""
     arms = comparison.arms
-    undefined = max(
-        i.undefined for each in arms for i in (each.interval, *(d.interval for d in each.languages.values()))
-    )
     notes = [
-        f"{_over(comparison)} Better in: languages in which the learner is above {comparison.baseline.label}.",
+        f"{_over(comparison)} Better in: languages in which the learner is above {comparison.reference}.",
         mark_note(comparison),
     ]
     if any(each.training for each in arms):
@@ -39,18 +37,20 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     if without := [each.arm.label for each in arms if each.training is None]:
         notes.append(f"{', '.join(without)}: nothing was trained twice, so there is no interval over retraining.")
     notes.append(
-        f"Fixed models: {percent(comparison.level)} interval of the trained models over other test questions (paired "
-        f"bootstrap over the articles of each fold, percentiles of {comparison.resamples:,} resamples, seed "
-        f"{comparison.seed}). Retraining is not in it."
+        f"Fixed models: {percent(comparison.level)} interval of the trained models over other test questions "
+        "(Student's t over the articles of each fold). Retraining is not in it."
     )
-    if undefined:
-        notes.append(f"Up to {undefined} resamples without a defined figure are not counted.")
+    if few := [f"{each.arm.label} {each.differing}" for each in arms if 0 < each.differing < FEW_ARTICLES]:
+        notes.append(
+            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {FEW_ARTICLES}, do not trust "
+            "the interval if most scores are near 0 or 1: it can miss the true difference five times too often."
+        )
     return (*notes, *comparison.missing)
 
 
 def mark_note(comparison: Comparison) -> str:
     """Return what the marks mean, in short."""
-    interval = f"the {percent(comparison.level)} interval of the difference from {comparison.baseline.label}"
+    interval = f"the {percent(comparison.level)} interval of the difference from {comparison.reference}"
     parts = []
     if any(each.training for each in comparison.arms):
         parts.append(f"* {interval} over {_sources(comparison)} excludes 0")
@@ -93,7 +93,7 @@ def comparison_table(comparison: Comparison) -> Table:
     """Return a line for each arm: means, difference, both intervals and p-values."""
     return Table(
         key="comparison",
-        title=f"{_title(comparison)}: difference from {comparison.baseline.label}",
+        title=f"{_title(comparison)}: difference from {comparison.reference}",
         heads=("learner",),
         columns=(*_columns(comparison), *_TESTS),
         lines=tuple(Line((each.arm.label,), _figures(each)) for each in comparison.arms),
@@ -106,7 +106,7 @@ def language_table(comparison: Comparison) -> Table:
     """Return a line for each arm and language: both means, difference and both intervals."""
     return Table(
         key="comparison-languages",
-        title=f"{_title(comparison)}: difference from {comparison.baseline.label} by language",
+        title=f"{_title(comparison)}: difference from {comparison.reference} by language",
         heads=("learner", "language"),
         columns=_columns(comparison),
         lines=tuple(
@@ -155,7 +155,7 @@ def _title(comparison: Comparison) -> str:
 
 def _columns(comparison: Comparison) -> tuple[str, ...]:
     ends = f"{percent(comparison.level)} from", "to", "fixed models from", "fixed models to"
-    return comparison.measure, comparison.baseline.label, "difference", *ends
+    return comparison.measure, comparison.reference, "difference", *ends
 
 
 def _figures(each: ArmComparison) -> tuple[Cell, ...]:
@@ -204,14 +204,14 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
     sentences = [_ranking(known, selection), *_limits(study)]
     others = [each for each in comparison.arms if each.arm in known] if comparison else []
     if comparison and others:
-        sentences.append(difference(max(others, key=lambda each: known[each.arm]), comparison.baseline))
+        sentences.append(difference(max(others, key=lambda each: known[each.arm])))
     return tuple(sentences)
 
 
-def difference(each: ArmComparison, baseline: Arm) -> str:
+def difference(each: ArmComparison) -> str:
     """Return a sentence on a difference from the baseline, with its main interval and significance."""
-    text = f"{each.arm.label} − {baseline.label}: {_signed_text(each.difference)}"
-    interval = each.training or each.interval
+    text = f"{each.arm.label} − {each.against.label}: {_signed_text(each.difference)}"
+    interval = each.main
     if interval.low is not None and interval.high is not None:
         over = f"over {_SOURCES[each.training.over]}" if each.training else "for fixed models"
         text += f", {percent(each.level)} interval {over} {_signed_text(interval.low)} to {_signed_text(interval.high)}"

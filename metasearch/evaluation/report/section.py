@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.table import Table
-from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
+from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
 

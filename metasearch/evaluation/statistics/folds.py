@@ -4,7 +4,8 @@ A difference of two learners on fold f with seed s is the true difference, an ef
 the sampling of articles and questions: `d_fs = δ + F_f + S_fs + Q_f`. Seeds are averaged within a fold. The variance of
 the F fold means estimates `σ²_F + σ²_S / S + σ²_Q`, all that training and testing again would change, with F - 1
 degrees of freedom. The interval is Student's over these means: the t-test over few clusters of Ibragimov & Müller
-(2010), which stays below its level where folds differ in variance.
+(2010), which stays below its level where folds differ in variance. A model that all folds share, such as a student or
+another system, adds the variance of its own seeds; with one seed it is taken as it is.
 
 The percentiles of a hierarchical bootstrap (folds, seeds, articles, questions; Davison & Hinkley 1997, section 3.8)
 reject a true null in up to 12 % of studies at 5 % (`python -m benchmarks.statistics.calibration`).
@@ -18,12 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from metasearch.evaluation.statistics.paired import paired_test
+from metasearch.evaluation.statistics.paired import student, without_rounding
 
-Over = Literal["folds", "seeds and questions", "folds and seeds"]
+Over = Literal["folds", "questions", "seeds and questions", "folds and seeds"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class TrainingInterval:
         p: two-sided, of the same t.
         se: standard error of the difference.
         df: degrees of freedom; Satterthwaite's (1946) where two variances are added, for information only.
-        over: what is resampled; for one fold its seeds and questions, which says nothing about other folds.
+        over: what would change; for one fold its seeds and questions, which says nothing about other folds, and for two
+            models that are trained on no fold only the questions.
     """
 
     low: float
@@ -56,12 +57,14 @@ class FoldDifference:
     Attributes:
         seeds: the difference with each seed; one value, their mean, where the arms' seeds cannot be paired.
         questions: sampling variance, over the fold's articles and questions, of the mean over seeds.
-        articles: articles (or questions, where these are not known) that the variance is estimated from.
+        df: degrees of freedom of that variance.
+        largest: largest score of both arms; differences that are tiny beside it are rounding.
     """
 
     seeds: tuple[float, ...]
     questions: float
-    articles: int
+    df: float
+    largest: float = 1.0
 
     @property
     def mean(self) -> float:
@@ -69,42 +72,45 @@ class FoldDifference:
         return float(np.mean(self.seeds))
 
 
-def training_interval(folds: Sequence[FoldDifference], level: float, crossed: bool = False) -> TrainingInterval | None:
-    """Return the interval for the mean over folds; None if nothing was trained twice.
+def training_interval(
+    folds: Sequence[FoldDifference], level: float, shared: Sequence[Sequence[float]] = (), trained: bool = True
+) -> TrainingInterval | None:
+    """Return the interval for the mean over folds; None for one fold on which nothing was trained twice.
 
-    For one fold with several seeds, the variances of seeds and questions are added. `crossed` folds share models, one
-    per seed, such as a student that is scored on all folds: then the variances of folds and seeds are added.
+    Args:
+        folds: the difference on each fold.
+        level: confidence level.
+        shared: for each arm whose seeds vary independently of all folds, such as those of a student that is scored on
+            all folds, the score of each seed. Their variances are added to that of the folds. On one fold they take the
+            place of `FoldDifference.seeds`, as where the seeds of two arms cannot be paired.
+        trained: whether an arm is trained on each fold; otherwise folds differ by their questions alone.
     """
-    means = np.array([fold.mean for fold in folds])
+    largest = max(fold.largest for fold in folds)
+    means = without_rounding(np.array([fold.mean for fold in folds]), largest)
     value = float(means.mean())
-    if crossed:
-        return _crossed(folds, value, level)
+    parts = [_of_mean(scores) for scores in shared]
+    if len(folds) > 1 and parts:
+        # What folds and seeds do together is in both, so that the sum is rather too large than too small.
+        return _added(value, [_of_mean(means.tolist()), *parts], level, "folds and seeds")
     if len(folds) > 1:
-        test = paired_test(means.tolist(), [0.0] * len(means), level)
+        over: Over = "folds" if trained else "questions"
+        test = student(means, largest, level)
         known: tuple[Any, Any, Any] = test.low, test.high, test.p  # two or more pairs have them
-        return TrainingInterval(*known, (test.sd or 0.0) / len(folds) ** 0.5, len(folds) - 1, "folds")
+        return TrainingInterval(*known, (test.sd or 0.0) / len(folds) ** 0.5, len(folds) - 1, over)
     (fold,) = folds
-    if len(fold.seeds) < 2 or not np.isfinite(fold.questions):
+    if not parts and len(fold.seeds) > 1:
+        parts = [_of_mean(fold.seeds)]
+    if not parts or not np.isfinite(fold.questions):
         return None
-    parts = [_of_mean(np.array(fold.seeds)), (fold.questions, fold.articles - 1)]
-    return _added(value, parts, level, "seeds and questions")
+    return _added(value, [*parts, (fold.questions, fold.df)], level, "seeds and questions")
 
 
-def _crossed(folds: Sequence[FoldDifference], value: float, level: float) -> TrainingInterval | None:
-    if len(folds) < 2 or len({len(fold.seeds) for fold in folds}) > 1 or len(folds[0].seeds) < 2:
-        return None
-    values = np.array([fold.seeds for fold in folds])
-    # What folds and seeds do together is in both, so that the sum is rather too large than too small.
-    parts = [_of_mean(values.mean(axis=1)), _of_mean(values.mean(axis=0))]
-    return _added(value, parts, level, "folds and seeds")
-
-
-def _of_mean(values: NDArray[np.float64]) -> tuple[float, int]:
+def _of_mean(values: Sequence[float]) -> tuple[float, float]:
     """Return a mean's variance, and its degrees of freedom."""
-    return float(values.var(ddof=1)) / len(values), len(values) - 1
+    return float(np.var(values, ddof=1)) / len(values), len(values) - 1
 
 
-def _added(value: float, parts: Sequence[tuple[float, int]], level: float, over: Over) -> TrainingInterval:
+def _added(value: float, parts: Sequence[tuple[float, float]], level: float, over: Over) -> TrainingInterval:
     """Return the interval for a value whose variance sums several estimates with their degrees of freedom.
 
     The critical value is the mean of those of Student's t, weighted by the variances (Cochran & Cox 1950):

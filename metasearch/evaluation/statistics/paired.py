@@ -5,10 +5,26 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-# Differences that differ by less than this share of the measurements differ by rounding.
+from metasearch.evaluation.statistics.jackknife import Stratum, spread
+
+Array = NDArray[np.float64]
+
+# Measurements that differ by less than this share of themselves, and differences that differ by less than this share of
+# the measurements, differ by rounding.
 _EQUAL = 1e-14
+
+
+def subtract(one: Array, other: Array) -> Array:
+    """Return `one - other`, of any shape, without rounding."""
+    return without_rounding(one - other, np.maximum(np.abs(one), np.abs(other)))
+
+
+def without_rounding(differences: Array, largest: Array | float) -> Array:
+    """Return differences, and 0 for those that are rounding beside the largest measurement."""
+    return np.where(np.abs(differences) <= _EQUAL * largest, 0.0, differences)
 
 
 @dataclass(frozen=True)
@@ -37,13 +53,10 @@ class PairedTest:
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
     """Return the paired t-test between `values` and `baseline`, both `(n,)`, with the mean's interval.
 
-    Pairs must be independent, which means of bootstrap resamples never are.
+    Pairs must be independent, which means of resamples never are.
     """
     one, other = (np.asarray(side, dtype=np.float64) for side in (values, baseline))
-    differences, n = one - other, len(one)
-    sd = float(differences.std(ddof=1)) if n > 1 else 0.0
-    largest = max(np.abs(one).max(), np.abs(other).max())
-    return _student(n, float(differences.mean()), sd, np.ptp(differences), largest, level)
+    return student(one - other, max(np.abs(one).max(), np.abs(other).max()), level)
 
 
 def clustered_test(
@@ -51,31 +64,42 @@ def clustered_test(
 ) -> PairedTest:
     """Return the paired test of N units in independent clusters, such as the questions on one document, all `(N,)`.
 
-    With G clusters of the differences d, the mean has the cluster-robust standard error (Liang & Zeger 1986)
-    `√(G / (G - 1) Σ_g (Σ_{i in g} (d_i - mean))²) / N`, and t has G - 1 degrees of freedom. Each unit in a cluster of
-    its own gives `paired_test`. `n` is the number of clusters, and `sd` is the standard error times √n.
+    The mean has the cluster-robust standard error CR3, and t has Satterthwaite's degrees of freedom, which are few
+    where few clusters have most of the units (`statistics.jackknife`). Clusters of equal size give the paired test of
+    their means. `n` is the number of clusters, and `sd` is the standard error times √n.
     """
     one, other = (np.asarray(side, dtype=np.float64) for side in (values, baseline))
     differences, names = one - other, np.unique(np.asarray(clusters), return_inverse=True)[1]
-    mean, n = float(differences.mean()), int(names.max()) + 1
-    sums = np.bincount(names, weights=differences - mean)
-    sd = n / len(one) * float(np.sqrt((sums**2).sum() / (n - 1))) if n > 1 else 0.0
-    return _student(n, mean, sd, np.ptp(differences), max(np.abs(one).max(), np.abs(other).max()), level)
+    sums, sizes = np.bincount(names, weights=differences), np.bincount(names)
+    mean, n, largest = float(differences.mean()), len(sizes), max(np.abs(one).max(), np.abs(other).max())
+    if n < 2 or np.ptp(differences) <= _EQUAL * largest:
+        return _untested(n, mean, largest)
+    without = (sums.sum() - sums) / (len(one) - sizes)
+    found = spread([Stratum(np.array([mean]), without[:, None], (sizes / len(one))[:, None], len(one))])
+    return _student(n, mean, float(found.variance[0]) ** 0.5, float(found.df[0]), level)
 
 
-def _student(n: int, mean: float, sd: float, spread: float, largest: float, level: float) -> PairedTest:
-    """Return the t-test of a mean over n; `spread` is the differences' range, `largest` the largest measurement."""
-    if n == 1:
-        return PairedTest(n, mean)
+def student(differences: Array, largest: float, level: float = 0.95) -> PairedTest:
+    """Return the t-test of the mean of independent differences `(n,)`; `largest` is the largest measurement."""
+    n, mean = len(differences), float(differences.mean())
     # Unchecked, differences that are equal but for rounding would have a tiny sd and an enormous t.
-    rounding = _EQUAL * largest
-    if spread <= rounding or not sd:
-        return PairedTest(n, mean, 0.0, None, 1.0 if abs(mean) <= rounding else 0.0, mean, mean)
-    t = mean / (sd / n**0.5)
+    if n < 2 or np.ptp(differences) <= _EQUAL * largest:
+        return _untested(n, mean, largest)
+    return _student(n, mean, float(differences.std(ddof=1)) / n**0.5, n - 1, level)
+
+
+def _untested(n: int, mean: float, largest: float) -> PairedTest:
+    """Return a test of one difference, or of equal ones."""
+    if n < 2:
+        return PairedTest(n, mean)
+    return PairedTest(n, mean, 0.0, None, 1.0 if abs(mean) <= _EQUAL * largest else 0.0, mean, mean)
+
+
+def _student(n: int, mean: float, se: float, df: float, level: float) -> PairedTest:
+    t = mean / se
     # `stdtr` is the distribution function of Student's t, `stdtrit` its inverse.
-    reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5
-    p = 2 * float(special.stdtr(n - 1, -abs(t)))
-    return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach)
+    reach = float(special.stdtrit(df, (1 + level) / 2)) * se
+    return PairedTest(n, mean, se * n**0.5, t, 2 * float(special.stdtr(df, -abs(t))), mean - reach, mean + reach)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

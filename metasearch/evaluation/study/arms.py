@@ -14,6 +14,9 @@ _NOT_SETTINGS = (
     "task", "fold", "fold_seed", "seed", "data", "include", "device", "checkpointing", "trust_remote_code",
 )  # fmt: skip
 _NOT_RECIPE = ("recipe", "description", "sources")
+_OF_ENCODER = ("prompts", "trim", "neutralise")
+"""Settings that change the vectors of an encoder before training. Its checkpoint, which its name stands for, and its
+lengths are facts of each row (`read.require_agreement`)."""
 _NAMED_SETTINGS = 2
 """Settings that a label names, at most; where more differ, their hash tells arms apart."""
 
@@ -32,6 +35,8 @@ class Arm:
         settings: hash of all other settings: hyper-parameters, steps, precision.
         source: study or run it is from, if nothing else distinguishes it.
         label: shortest name that distinguishes it.
+        start: hash of the settings of the encoder before training, such as prompts and a trimmed vocabulary; empty
+            without. With `encoder` it identifies the vectors before training, and so the baseline.
     """
 
     learner: str
@@ -41,6 +46,7 @@ class Arm:
     settings: str = ""
     source: str = ""
     label: str = ""
+    start: str = ""
 
     @property
     def zero_shot(self) -> bool:
@@ -49,20 +55,32 @@ class Arm:
 
     @property
     def made_once(self) -> bool:
-        """Whether all folds share one model per seed, as with a distilled student."""
+        """Whether all folds share one model per seed, as with a distilled student or a system of a TREC run file."""
         return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
+
+    def begins_as(self, other: "Arm") -> bool:
+        """Return whether another arm is the encoder that it was before training."""
+        return other.zero_shot and (other.encoder, other.start) == (self.encoder, self.start)
 
 
 def find_arm(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
     """Return a score's arm without label, from its run's configuration and source (study or run)."""
-    learner, encoder = str(row["learner"]), str(row["encoder"])
+    learner, encoder, mode = str(row["learner"]), str(row["encoder"]), row.get("mode")
+    start = digest(before) if (before := start_settings(row, config)) else ""
     if learner == ZERO_SHOT:
-        return Arm(learner, None, None, encoder)
-    if learner == NEUTRAL:  # its map is fitted on each fold
-        return Arm(learner, None, None, encoder, digest(select_settings(config)))
-    if row.get("mode") is None:  # it was made elsewhere: each seed has an encoder of its own
+        return Arm(learner, None, None, encoder, start=start)
+    if mode is None and learner != NEUTRAL:  # it was made elsewhere: each seed has an encoder of its own
         return Arm(learner, None, row.get("recipe"), "", source=source)
-    return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(select_settings(config)))
+    # The map of `neutral` is fitted on each fold, as a learner is trained on each.
+    recipe = None if learner == NEUTRAL else row.get("recipe")
+    return Arm(learner, mode, recipe, encoder, digest(select_settings(config)), start=start)
+
+
+def start_settings(row: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
+    """Return the settings of a run that change the vectors of its encoder before training, without empty ones."""
+    kept = _OF_ENCODER if row["learner"] == ZERO_SHOT else _OF_ENCODER[:2]  # `neutral` begins without its map
+    settings = select_settings(config).items()
+    return {key: value for key, value in settings if key.split(".")[0] in kept and value not in ("[]", "{}")}
 
 
 def select_settings(config: Mapping[str, Any]) -> Settings:
@@ -71,6 +89,8 @@ def select_settings(config: Mapping[str, Any]) -> Settings:
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
         settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
+    if isinstance(settings.get("trim"), list | tuple):
+        settings["trim"] = sorted(settings["trim"])  # languages in any order give the same vocabulary
     known = {key: value for key, value in yaml.flatten(settings).items() if value is not None}
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in known.items()}
 
@@ -88,6 +108,7 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
         ("recipe", "{} [{}]"),
         ("encoder", "{}, {}"),
         ("settings", "{}, {}"),
+        ("start", "{}, {}"),
         ("source", "{} in {}"),
     ):
         alike: dict[str, list[int]] = defaultdict(list)
@@ -96,7 +117,7 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
         for same in alike.values():
             values = [getattr(arms[i], attribute) or "" for i in same]
             if len(set(values)) > 1:
-                words = _differences(values, known or {}) if attribute == "settings" else {}
+                words = _differences(values, known or {}) if attribute in ("settings", "start") else {}
                 for i, value in zip(same, values, strict=True):
                     names[i] = shown.format(names[i], words.get(value, value)) if value else names[i]
     return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
@@ -119,6 +140,12 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
     if not 0 < len(keys) <= _NAMED_SETTINGS:
         return hashed
     return {
-        value: ", ".join(f"{key.removeprefix('recipe.')}={known[value].get(key, 'none')}" for key in keys)
+        value: ", ".join(f"{key.removeprefix('recipe.')}={_shown(known[value].get(key, '[]'))}" for key in keys)
         for value in hashed
     }
+
+
+def _shown(value: str) -> str:
+    """Return a setting as a label has it: a list without brackets, and `none` for nothing."""
+    items = json.loads(value) if value.startswith("[") and value.endswith("]") else [value]
+    return ",".join(map(str, items)) or "none"

@@ -1,59 +1,54 @@
-"""A fold's test questions as a resampling unit, and paired runs of two arms."""
+"""The measure of arms on the questions of a fold, whole and without each article, and paired runs of two arms."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.measure import Measure
-from metasearch.config.seeding import stream
 from metasearch.errors import ConfigError, DataError
-from metasearch.evaluation.statistics import bootstrap
-from metasearch.evaluation.statistics.bootstrap import Array
+from metasearch.evaluation.statistics.jackknife import Array, Stratum
+from metasearch.evaluation.statistics.paired import subtract
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
-from metasearch.runs.per_query_results import Cell
+from metasearch.runs.per_query_results import Cell, QueryResults
 
 Runs = tuple[Scored, ...]
 """Runs of one arm on one fold, one for each seed."""
-Rows = Sequence[NDArray[np.int64]]
-"""Unit of each question, per cell."""
-Values = Sequence[Sequence[Sequence[Array]]]
-"""Of each cell and seed, the measure of each question, or what is predicted and gold."""
 
-_CORRELATIONS = {"pearson": bootstrap.pearson, "spearman": bootstrap.spearman}
 _TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """An arm's results per question in a fold; seeds are averaged.
+    """An arm's measure on the C cells of a fold, and without each of its A articles; seeds are averaged.
 
     Attributes:
-        cells: pool, language and candidates, C in all; `ids` are their questions.
-        clusters: article of each distinct question, from 0, `(U,)`; the question itself if articles cannot be drawn.
-        one_article: whether all questions are of one article, which cannot be resampled.
-        statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
-        observed: the measure per cell on the original questions, `(C,)`.
-        source: path of a run that was sampled, for errors.
+        cells: pool, language and candidates; `ids` are their questions.
+        values: the measure on each cell, `(C,)`.
+        without: the measure without each article, `(A, C)`; NaN where it is undefined.
+        sums: what each article adds to each cell, `(A, C)`, by which two arms are equal on it or differ.
+        shares: share of each article in the questions of each cell, `(A, C)`.
+        questions: number of distinct questions.
+        one_article: whether all are of one article; then each question counts as an article.
+        source: path of a run, for errors.
     """
 
     cells: tuple[Cell, ...]
     ids: tuple[tuple[str, ...], ...]
-    clusters: NDArray[np.int64]
+    values: Array
+    without: Array
+    sums: Array
+    shares: Array
+    questions: int
     one_article: bool
-    statistic: Callable[[Array], Array]
-    observed: Array
     source: str
 
 
 def sample(runs: Runs, selection: ScoreSelection) -> Sample:
-    """Return the sample of an arm on a fold, from one run for each seed.
-
-    A mean over questions averages each question's values over seeds; a correlation has no value for a single question,
-    so each resample's correlation is averaged over seeds.
-    """
+    """Return the sample of an arm on a fold, from one run for each seed; `DataError` if their questions differ."""
     first, results = runs[0], [run.questions for run in runs]
     measure, pool, _ = selection
     # Sorted, since cells of two arms are paired by their place.
@@ -69,54 +64,71 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
             )
         if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
-    # One numbering for all cells, so that a question is drawn together with its translations.
-    units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
-    rows = [np.array([units[unit] for unit in asked]) for asked in ids]
-    values = [[[own.columns[name, *cell] for name in names] for own in results] for cell in cells]
-    statistic = _correlation(measure, rows, values) if correlated else _mean(rows, values, len(units))
-    observed: Array = statistic(np.ones((1, len(units))))[0]
-    made = Sample(cells, ids, *_clusters(units, results[0].articles), statistic, observed, str(first.run.path))
+    articles, one_article = _articles(ids, results[0].articles)
+    made = Sample(
+        cells, ids, *omitted(results, cells, measure, articles), len(articles), one_article, str(first.run.path)
+    )
     _require_reported(runs, made, selection)
     return made
 
 
-def _clusters(units: Mapping[str, int], articles: Mapping[str, str]) -> tuple[NDArray[np.int64], bool]:
-    """Return each question's article, or the question itself and True if all share one article."""
+def omitted(
+    results: Sequence[QueryResults], cells: Sequence[Cell], measure: str, articles: Mapping[str, int]
+) -> tuple[Array, Array, Array, Array]:
+    """Return `values`, `without`, `sums` and `shares` as in `Sample`.
+
+    Args:
+        results: what was kept of each question, for each seed.
+        cells: C cells of them.
+        measure: the measure.
+        articles: question → number of its article, 0 to A - 1.
+    """
+    size = max(articles.values()) + 1
+    rows = [np.array([articles[unit] for unit in results[0].units[cell]]) for cell in cells]
+    counts = np.stack([np.bincount(row, minlength=size) for row in rows], axis=1)
+    shares = counts / counts.sum(axis=0)
+    name = measure if (measure, *cells[0]) in results[0].columns else "predicted"
+    columns = [np.mean([own.columns[name, *cell] for own in results], axis=0) for cell in cells]
+    sums: Array = np.stack([np.bincount(*each, size) for each in zip(rows, columns, strict=True)], axis=1)
+    if name == measure:
+        with np.errstate(invalid="ignore"):
+            without = (sums.sum(axis=0) - sums) / (counts.sum(axis=0) - counts)
+        return sums.sum(axis=0) / counts.sum(axis=0), without, sums, shares
+    # A correlation has no value of a single question, so that of each seed is computed anew, and averaged.
+    found = np.mean([_correlations(measure, own, cells, rows, size) for own in results], axis=0)
+    return found[0], found[1:], sums, shares
+
+
+def _articles(ids: Sequence[Sequence[str]], articles: Mapping[str, str]) -> tuple[dict[str, int], bool]:
+    """Return question → number of its article; of the question itself, and True, if all share one article."""
+    units = sorted({unit for asked in ids for unit in asked})
     # A question and an article may have the same name.
     names = [("article", articles[unit]) if unit in articles else ("question", unit) for unit in units]
     number = {name: i for i, name in enumerate(sorted(set(names)))}
     if len(number) < 2:
-        return np.arange(len(units)), True
-    return np.array([number[name] for name in names]), False
+        return {unit: i for i, unit in enumerate(units)}, True
+    return {unit: number[name] for unit, name in zip(units, names, strict=True)}, False
 
 
-def _mean(rows: Rows, values: Values, units: int) -> Callable[[Array], Array]:
-    columns = [np.mean([column for (column,) in seeds], axis=0) for seeds in values]
-    # A unit may stand in a cell more than once, such as a source with two translations: hence sums and sizes.
-    sums: Array = np.stack(
-        [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
-    )
-    sizes = np.stack([np.bincount(r, minlength=units) for r in rows], axis=1).astype(np.float64)
-    return lambda weights: bootstrap.means(weights, sums, sizes)
-
-
-def _correlation(measure: str, rows: Rows, values: Values) -> Callable[[Array], Array]:
-    correlate = _CORRELATIONS.get(measure) or bootstrap.resampled(Measure(measure).load().function)
-
-    def statistic(weights: Array) -> Array:
-        columns = [
-            np.mean([correlate(weights[:, r], predicted, gold) for predicted, gold in seeds], axis=0)
-            for r, seeds in zip(rows, values, strict=True)
-        ]
-        return np.stack(columns, axis=1)
-
-    return statistic
+def _correlations(
+    measure: str, results: QueryResults, cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], size: int
+) -> Array:
+    """Return the measure on each cell, and below it without each article, `(1 + A, C)`; NaN where it is undefined."""
+    function = Measure(measure).load().function
+    made = np.full((1 + size, len(cells)), np.nan)
+    for column, (cell, row) in enumerate(zip(cells, rows, strict=True)):
+        predicted, gold = (results.columns[side, *cell] for side in ("predicted", "gold"))
+        for article in range(-1, size):
+            kept = row != article
+            with suppress(DataError):
+                made[1 + article, column] = function(predicted[kept], gold[kept])
+    return made
 
 
 def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> None:
     """Raise `DataError` unless per-query results give the reported scores."""
     reported = [run.values(*selection) for run in runs]
-    for (_, language, inside), value in zip(made.cells, made.observed, strict=True):
+    for (_, language, inside), value in zip(made.cells, made.values, strict=True):
         score = np.mean([values.get((language, inside), np.nan) for values in reported])
         # Not `>=`: a score that is missing is NaN, and must be refused, too.
         if not abs(value - score) < _TOLERANCE:
@@ -128,9 +140,10 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Runs of an arm and the baseline per fold and seed; `notes` name unpaired ones."""
+    """Runs of an arm and its baseline per fold and seed; `notes` name unpaired ones."""
 
     arm: Arm
+    baseline: Arm
     runs: Mapping[int, tuple[Runs, Runs]]
     notes: tuple[str, ...]
 
@@ -164,7 +177,7 @@ def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pa
     notes += [f"Fold {join_numbers(folds)}: {text}" for text, folds in differing.items()]
     if not runs:
         raise ConfigError(f"no seed in common. {' '.join(notes)}")
-    return Pairing(arm, runs, tuple(notes))
+    return Pairing(arm, baseline, runs, tuple(notes))
 
 
 def _have(names: tuple[str, str], what: str, own: Collection[int], other: Collection[int]) -> str:
@@ -177,78 +190,62 @@ def join_numbers(numbers: Collection[int]) -> str:
     return ", ".join(map(str, sorted(numbers))) or "none"
 
 
-# The measure of each arm on each fold and language, as observed and on the resamples, which all arms share.
+# The measure of each arm on each fold, by language.
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """An arm's scores on a fold, for L languages and, last, their mean.
+    """An arm's measure on a fold, for K - 1 languages and, last, their mean; NaN where the fold lacks a language.
 
-    Attributes:
-        observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
-        resampled: the measure on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
-        clusters: number of resampled articles, or questions if `one_article`.
+    `values`, `without`, `shares` and `questions` are as in `Stratum`; `sums` and `one_article` as in `Sample`.
     """
 
-    observed: Array
-    resampled: Array
-    clusters: int
+    values: Array
+    without: Array
+    shares: Array
+    sums: Array
+    questions: int
     one_article: bool
 
+    def over(self, columns: Sequence[int]) -> "Figure":
+        """Return the figure of the mean of some languages alone."""
+        values, without, shares = (
+            part[..., list(columns)].mean(axis=-1, keepdims=True) for part in (self.values, self.without, self.shares)
+        )
+        return Figure(values, without, shares, self.sums, self.questions, self.one_article)
 
-def figures(
-    runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection, resamples: int, seed: int
-) -> dict[Runs, Figure]:
-    """Return each group's figure; resample b of a fold has the same articles for every arm."""
-    folds: dict[int, dict[Runs, Sample]] = {}
-    for group in runs:
-        own = folds.setdefault(group[0].fold, {})
-        if group not in own:
-            own[group] = sample(group, selection)
+
+def figures(runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection) -> dict[Runs, Figure]:
+    """Return each group's figure; `DataError` where two on a fold have different questions."""
+    folds: dict[int, Sample] = {}
     made: dict[Runs, Figure] = {}
-    for fold, samples in folds.items():
-        first, *others = samples.values()
-        for other in others:  # only for the same questions do all have the same units
-            if (first.cells, first.ids) != (other.cells, other.ids):
-                raise DataError(
-                    f"{first.source} and {other.source} cannot be paired: their test questions or languages differ on "
-                    f"fold {fold}"
-                )
-        blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
-        # The same counts for all arms make the bootstrap paired. A fold has a stream of its own, so that its draws
-        # do not depend on which other folds there are.
-        for weights in bootstrap.draws(first.clusters, resamples, stream(seed, "bootstrap", fold)):
-            for group, each in samples.items():
-                blocks[group].append(_by_language(each.statistic(weights), each, languages))
-        for group, each in samples.items():
-            observed = _by_language(each.observed[None], each, languages)[0]
-            articles = int(first.clusters.max()) + 1
-            made[group] = Figure(observed, np.concatenate(blocks[group]), articles, first.one_article)
+    for group in dict.fromkeys(runs):
+        own = sample(group, selection)
+        first = folds.setdefault(group[0].fold, own)
+        if (first.cells, first.ids) != (own.cells, own.ids):
+            raise DataError(
+                f"{first.source} and {own.source} cannot be paired: their test questions or languages differ on "
+                f"fold {group[0].fold}"
+            )
+        values, without, shares = (
+            _by_language(part, own.cells, languages) for part in (own.values, own.without, own.shares)
+        )
+        made[group] = Figure(values, without, shares, own.sums, own.questions, own.one_article)
     return made
 
 
-def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
-    """Return means over folds for both arms, `(L + 1,)` each, and resamples of their difference, `(B, L + 1)`.
-
-    NaN where no fold has a language.
-    """
-    own, other = (np.stack([resampled[each[side]].observed for each in pairs]) for side in (0, 1))
-    there = ~np.isnan(own)
-    folds = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
-    # Resample b of the study is resample b of every fold (strata). A fold that lacks a language adds 0 and is not
-    # counted, where its NaN would spoil the others.
-    total = np.zeros_like(resampled[pairs[0][0]].resampled)
-    for present, (one, two) in zip(there, pairs, strict=True):
-        total += np.where(present, resampled[one].resampled - resampled[two].resampled, 0.0)
-    return np.nansum(own, axis=0) / folds, np.nansum(other, axis=0) / folds, total / folds
+def difference(one: Figure, other: Figure) -> Stratum:
+    """Return the difference of two arms on a fold, whole and without each article."""
+    values, without = subtract(one.values, other.values), subtract(one.without, other.without)
+    return Stratum(values, without, one.shares, one.questions)
 
 
-def _by_language(values: Array, each: Sample, languages: Sequence[str]) -> Array:
-    """Return cell means per language and, last, over all cells: `(B, C)` → `(B, L + 1)`."""
-    spoken = np.array([language for _, language, _ in each.cells])
-    made = np.full((len(values), len(languages) + 1), np.nan)
+def _by_language(values: Array, cells: Sequence[Cell], languages: Sequence[str]) -> Array:
+    """Return the mean over the cells of each language and, last, over all cells: `(..., C)` → `(..., L + 1)`."""
+    spoken = np.array([language for _, language, _ in cells])
+    made = np.full((*values.shape[:-1], len(languages) + 1), np.nan)
     for i, language in enumerate(languages):
         if (member := spoken == language).any():
-            made[:, i] = values[:, member].mean(axis=1)
-    made[:, -1] = values.mean(axis=1)
+            made[..., i] = values[..., member].mean(axis=-1)
+    made[..., -1] = values.mean(axis=-1)
     return made

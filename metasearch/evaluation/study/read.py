@@ -13,7 +13,7 @@ from typing import Any
 from metasearch.config import yaml
 from metasearch.config.run import DataConfig, flat
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
-from metasearch.evaluation.study.arms import Arm, find_arm, labelled, select_settings
+from metasearch.evaluation.study.arms import Arm, Settings, find_arm, labelled, select_settings, start_settings
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
 from metasearch.evaluation.study.trec_runs import read_trec_runs
 from metasearch.runs.folder import CONFIG, RunFolder, read_config, require_unchanged
@@ -21,6 +21,10 @@ from metasearch.runs.rows import STAGE, Row, read_complete_rows
 from metasearch.runs.versions import differing
 
 STUDY_FILE = "study.yaml"
+
+_CELL = ("measure", "pool", "language", "candidates")
+_SAME_SCORE = 1e-3
+"""Other processors round vectors in other ways, which swaps the ranks of candidates of almost equal scores."""
 
 ArmRows = tuple[Run, list[Row]]
 """A run and its rows of one arm."""
@@ -30,7 +34,7 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
     """Raise an error with the first differing run, unless all rows share one task and data."""
     # A TREC run file names no versions.
     first, begun = next((each for each in rows if each[1]["versions"]), rows[0])
-    opened: dict[tuple[Any, ...], tuple[Run, str]] = {}
+    opened: dict[tuple[Any, ...], tuple[Run, Any]] = {}
     tasks = list(dict.fromkeys(row["task"] for _, row in rows))
     if len(tasks) > 1:
         raise ConfigError(f"there are scores on several tasks: {', '.join(tasks)}; choose one with --task")
@@ -49,48 +53,70 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
                 f"{both} cannot be compared: {name} {one.get(name)} and {other.get(name)} differ; use "
                 "--allow-mixed-versions to compare anyway"
             )
-        if "weights" in row:
-            # Weights that are drawn from a seed are others with each.
-            encoder = row["encoder"], row["seed"] if row.get("seeded") else None
-            before, weights = opened.setdefault(encoder, (run, row["weights"]))
-            if weights != row["weights"]:
-                raise ConfigError(
-                    f"{before.path} and {run.path} cannot be compared: '{row['encoder']}' was not the same encoder in "
-                    f"both (fingerprints {weights} and {row['weights']})"
-                )
+        # Rows of older runs have no lengths. Weights that are drawn from a seed are others with each.
+        encoder = row["encoder"], row["seed"] if row.get("seeded") else None
+        for fact in ("weights", "lengths"):
+            if fact in row:
+                before, known = opened.setdefault((fact, *encoder), (run, row[fact]))
+                if known != row[fact]:
+                    what = "fingerprints" if fact == "weights" else fact
+                    raise ConfigError(
+                        f"{before.path} and {run.path} cannot be compared: '{row['encoder']}' was not the same encoder "
+                        f"in both ({what} {known} and {row[fact]})"
+                    )
 
 
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     """Return the arms with their labels, and the scores of each on each fold with each seed.
 
-    Zero-shot, which every run scores, counts once. If two studies have the same arm on the same fold with the same
-    seed, each study's is an arm; otherwise runs of an arm are combined.
+    The scores of an encoder before training, which every run of it has, must agree and count once. If two studies have
+    the same arm on the same fold with the same seed, each study's is an arm; otherwise runs of an arm are combined.
     """
     by_arm: dict[Arm, dict[tuple[int, int], dict[int, ArmRows]]] = {}
-    settings = {}
+    settings: dict[str, Settings] = {}
     known: dict[tuple[Any, ...], Arm] = {}  # a run has hundreds of rows of one or two arms
     for run, row in rows:
         key = id(run), row["learner"], row["encoder"], row.get("mode"), row.get("recipe")
         if key not in known:
-            known[key] = find_arm(row, run.config, run.source)
-            settings[known[key].settings] = select_settings(run.config)
-        arm = known[key]
-        runs = by_arm.setdefault(arm, {}).setdefault((row["fold"], row["seed"]), {})
+            arm = known[key] = find_arm(row, run.config, run.source)
+            settings |= {arm.settings: select_settings(run.config), arm.start: start_settings(row, run.config), "": {}}
+        runs = by_arm.setdefault(known[key], {}).setdefault((row["fold"], row["seed"]), {})
         runs.setdefault(id(run), (run, []))[1].append(row)
     chosen: dict[tuple[Arm, int, int], ArmRows] = {}
     for arm, cells in by_arm.items():
         # The same arm, fold and seed in two studies: to keep one of them would be a silent choice.
         apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
         for (fold, seed), runs in cells.items():
-            for run, own in runs.values():
+            # By path, so that the order of the arguments does not decide whose scores are read.
+            for run, own in sorted(runs.values(), key=lambda each: str(each[0].path)):
                 cell = replace(arm, source=run.source) if apart else arm, fold, seed
-                before, _ = chosen.setdefault(cell, (run, own))
-                if before is not run and not arm.zero_shot:
-                    raise ConfigError(f"{before.path} and {run.path} are both {arm.learner}, fold {fold}, seed {seed}")
+                before = chosen.setdefault(cell, (run, own))
+                if before[0] is not run and not arm.zero_shot:
+                    raise ConfigError(
+                        f"{before[0].path} and {run.path} are both {arm.learner}, fold {fold}, seed {seed}"
+                    )
+                _require_equal_scores(before, (run, own))
     arms = list(dict.fromkeys(arm for arm, _, _ in chosen))
     named = dict(zip(arms, labelled(arms, settings), strict=True))
     scored = [Scored(named[arm], fold, seed, run, tuple(own)) for (arm, fold, seed), (run, own) in chosen.items()]
     return list(named.values()), scored
+
+
+def _require_equal_scores(one: ArmRows, other: ArmRows) -> None:
+    """Raise `ConfigError` where one encoder has different test scores in two runs."""
+    # Of test alone: a training may hold back a part of dev.
+    first, second = (
+        {tuple(row.get(key) for key in _CELL): row["value"] for row in rows if row["split"] == "test"}
+        for _, rows in (one, other)
+    )
+    for cell in filter(second.__contains__, first):
+        if not abs(first[cell] - second[cell]) <= _SAME_SCORE:
+            (run, (row, *_)), (again, _) = one, other
+            raise ConfigError(
+                f"{run.path} and {again.path} cannot be compared: both scored '{row['encoder']}' before training on "
+                f"fold {row['fold']} with seed {row['seed']}, but {' '.join(filter(None, cell))} is {first[cell]:.4f} "
+                f"and {second[cell]:.4f}"
+            )
 
 
 def read_study(

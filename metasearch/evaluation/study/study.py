@@ -156,10 +156,16 @@ class Study:
                 return arm
         raise ConfigError(f"no learner '{label}'.{nearest(label, (arm.label for arm in self.arms))}")
 
-    @property
-    def baseline(self) -> Arm:
-        """Arm that the others are compared with unless another is named: zero-shot, or the first."""
-        return next((arm for arm in self.arms if arm.zero_shot), self.arms[0])
+    def baseline_of(self, arm: Arm) -> Arm | None:
+        """Return what an arm is compared with unless a baseline is named; None for a baseline, and where none is its.
+
+        That is its own encoder before training, never another arm's. What was made elsewhere is compared with the only
+        encoder before training. Without any encoder before training, the first arm is the baseline.
+        """
+        before = [each for each in self.arms if each.zero_shot] or list(self.arms[:1])
+        own = [each for each in before if arm.begins_as(each)]
+        known = own or (before if len(before) == 1 and (arm.made_once or not before[0].zero_shot) else [])
+        return next((each for each in known if each != arm), None)
 
     def select(self, measure: str | None = None, pool: str | None = None) -> ScoreSelection:
         """Return test scores by measure and pool, by default the task's first; `ConfigError` names the nearest one."""

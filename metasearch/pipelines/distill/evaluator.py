@@ -17,7 +17,7 @@ from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.batches import Batches
 from metasearch.evaluation.collapse import EmbeddingHealth, diagnose, health
 from metasearch.evaluation.evaluate import correlate
-from metasearch.evaluation.metrics.pairs import accuracy
+from metasearch.evaluation.metrics.pairs import accuracy, text_numbers
 
 log = logging.getLogger(__name__)
 Vectors = NDArray[np.float32]
@@ -88,11 +88,13 @@ class StageEvaluator:
         if self.monitor == "cosine":
             return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
+        sides = (source, text_numbers(pair.source for pair in pairs)), (target, text_numbers(p.target for p in pairs))
         # Every language counts the same, however many pairs it has.
         each = []
         for code in sorted(set(languages)):
-            first, second = source[languages == code], target[languages == code]
-            each.append((accuracy(first, second).mean() + accuracy(second, first).mean()) / 2)
+            (first, asked), (second, answers) = ([part[languages == code] for part in side] for side in sides)
+            there, back = accuracy(first, second, asked, answers), accuracy(second, first, answers, asked)
+            each.append((there.mean() + back.mean()) / 2)
         return float(np.mean(each)), target
 
     def _loss(self) -> float:

@@ -10,7 +10,7 @@ from metasearch.config.measure import BALANCED, EXPANDED
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path

@@ -62,11 +62,11 @@ def test_ranks_and_first_candidates_are_those_of_the_first_seed(study, table):
 def test_only_folds_of_both_are_compared_and_ties_have_an_order(tmp_path):
     folder = write_study(tmp_path / "study", {"zero-shot": 50.0, "maml": 50.0}, unfinished=("maml/fold-1-seed-0",))
     first, second = read_study([folder]), read_study([folder])
-    table = question_table(first, first.baseline, first.arm("maml"), "map@20")
-    assert table == question_table(second, second.baseline, second.arm("maml"), "map@20")
+    table = question_table(first, first.arm("zero-shot"), first.arm("maml"), "map@20")
+    assert table == question_table(second, second.arm("zero-shot"), second.arm("maml"), "map@20")
     assert [line.heads[1] for line in table.lines] == ["0"] * 8 + ["2"] * 8
 
 
 def test_a_task_that_ranks_nothing_has_no_questions(tmp_path):
     study = read_study([write_study(tmp_path / "study", kind="similarity", folds=(0,), questions=5)])
-    assert question_table(study, study.baseline, study.arm("maml"), "spearman") is None
+    assert question_table(study, study.arm("zero-shot"), study.arm("maml"), "spearman") is None

@@ -26,7 +26,7 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     arms = {"zero-shot": 0.5, "maml": 2.0, "fine-tune": 1.0}
     study = write_study(folder / "study", arms, folds=(0, 1), seeds=(1, 2), languages=LANGUAGES)
-    done = CliRunner().invoke(main, ["report", str(study), "-o", str(folder / "report"), "--resamples", "200"])
+    done = CliRunner().invoke(main, ["report", str(study), "-o", str(folder / "report")])
     assert done.exit_code == 0, done.output
     return folder / "report" / "report.html"
 

@@ -12,7 +12,7 @@ import metasearch.evaluation.report.build as module
 from metasearch.evaluation.report.build import environment, page
 from metasearch.evaluation.report.section import Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics.bootstrap import Interval
+from metasearch.evaluation.statistics.jackknife import Interval
 
 TEMPLATES = Path(module.__file__).parent / "templates"
 EVIL = [

@@ -10,11 +10,14 @@ from metasearch.evaluation.report.sections.compared import section
 from metasearch.evaluation.report.sections.languages import matrix_tables
 from metasearch.evaluation.report.sections.run_facts import fact_table, run_table
 from metasearch.evaluation.report.sections.scores import pool_table
-from metasearch.evaluation.statistics.bootstrap import Interval
 from metasearch.evaluation.statistics.folds import TrainingInterval
+from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.statistics.paired import Summary
+from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import ArmComparison, Comparison
 from metasearch.evaluation.study.study import ScoreSelection
+
+ZERO_SHOT = Arm("zero-shot", None, None, "tiny", label="zero-shot")
 
 
 @pytest.fixture
@@ -64,11 +67,11 @@ def compared(arm, low, high, value=0.2, alone=False):
     models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)
     rest = {"by_fold": {}, "languages": {}, "level": 0.95}
     holm = None if training is None else 0.0021
-    return ArmComparison(arm, (0, 1), (0,), zero, mean, training, holm, models, **rest)
+    return ArmComparison(models, training, arm, ZERO_SHOT, (0, 1), (0,), zero, mean, holm, 20, **rest)
 
 
 def words(found, *each):
-    comparison = Comparison("study", "demo", found.arms[0], "map@20", "multilingual", 0.95, 1000, 0, each, ())
+    comparison = Comparison("study", "demo", found.arms[0], "map@20", "multilingual", 0.95, each, ())
     return " ".join(verdict(found, SELECTION, comparison))
 
 
@@ -88,7 +91,7 @@ def test_the_verdict_ranks_the_learners_and_says_whether_the_difference_is_signi
 
 def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values_in_words(two_folds):
     each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
-    comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
+    comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, (*each,), ())
     (chart,) = section(Inputs(two_folds, SELECTION, comparison)).charts
     assert [[i and not i.excludes(0) for i in row.intervals] for row in chart.rows] == [
         [False, False],

@@ -21,7 +21,7 @@ def study(tmp_path_factory):
 def test_each_section_has_the_name_of_its_file_and_a_place_of_its_own(study):
     modules = {name: registry.load("sections", name) for name in registry.names("sections")}
     assert len({module.ORDER for module in modules.values()}) == len(modules) >= 5
-    keys = [section.key for section in build(study, resamples=100).sections]
+    keys = [section.key for section in build(study).sections]
     assert keys == sorted(keys, key=lambda key: modules[key].ORDER)
 
 
@@ -36,7 +36,7 @@ def test_a_new_section_stands_in_the_page_in_markdown_and_among_the_tables(study
     monkeypatch.setattr(registry, "names", lambda kind: [*names, "counts"])
     module = SimpleNamespace(ORDER=15, section=section)
     monkeypatch.setattr(registry, "load", lambda kind, name: module if name == "counts" else load(kind, name))
-    report = build(study, resamples=100)
+    report = build(study)
     assert [each.key for each in report.sections][:3] == ["scores", "counts", "compared"]
     texts = files(report)
     assert '<h2 id="counts"' in texts["report.html"]

@@ -54,6 +54,34 @@ def test_zero_shot_is_one_arm_in_every_run_of_an_encoder():
     assert find_arm(row, CONFIG, "a") != find_arm(row | {"encoder": "other"}, CONFIG, "a")
 
 
+start = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompts": st.dictionaries(st.sampled_from(["question", "candidate"]), st.sampled_from(["", "a: ", "b: "])),
+        "trim": st.lists(st.sampled_from(["ar", "de", "th"]), unique=True),
+        "trust_remote_code": st.booleans().map(str),
+    },
+)
+
+
+@given(start, start, st.sampled_from([ZERO_SHOT, "maml", NEUTRAL]))
+def test_an_arm_begins_as_the_encoder_with_the_same_prompts_and_vocabulary(one, other, learner):
+    def vectors(config):
+        return config.get("prompts", {}), sorted(config.get("trim", ()))
+
+    arm = find_arm(ROW | {"learner": learner}, CONFIG | one, "a")
+    before = find_arm(ROW | {"learner": ZERO_SHOT}, CONFIG | other, "b")
+    assert arm.begins_as(before) == (vectors(one) == vectors(other))
+    assert not arm.begins_as(replace(before, encoder="other"))
+    assert not before.begins_as(replace(MAML, start=before.start))
+
+
+def test_a_score_of_an_encoder_with_its_map_is_not_that_of_the_encoder():
+    mapped = CONFIG | {"neutralise": {"rank": "3"}}
+    assert find_arm(ROW | {"learner": ZERO_SHOT}, mapped, "a") != find_arm(ROW | {"learner": ZERO_SHOT}, CONFIG, "a")
+    assert find_arm(ROW | {"learner": NEUTRAL}, mapped, "a").start == ""
+
+
 def test_an_encoder_that_was_made_elsewhere_is_known_by_its_label_and_source_whatever_its_path():
     made = {"learner": "compress", "mode": None, "recipe": None}
     one, other = ({**made, "encoder": f"made/seed-{seed}/model"} for seed in (1, 2))
@@ -97,6 +125,8 @@ def test_a_setting_that_differs_is_named_with_its_values():
     other = CONFIG | {"recipe": RECIPE | {"outer": {"lr": "1e-4", "clip": "0.0"}}}
     arms, known = settled(CONFIG, other)
     assert labels(*arms, known=known) == ["maml, outer.lr=3e-4", "maml, outer.lr=1e-4"]
+    trimmed, known = settled(CONFIG | {"trim": []}, CONFIG | {"trim": ["de", "ar"]})
+    assert labels(*trimmed, known=known) == ["maml, trim=none", "maml, trim=ar,de"]
 
 
 arms = st.builds(
@@ -107,6 +137,7 @@ arms = st.builds(
     st.sampled_from(["", "tiny", "mbert"]),
     st.sampled_from(["", "0a", "0b"]),
     st.sampled_from(["", "study-1", "study-2"]),
+    start=st.sampled_from(["", "1a", "1b"]),
 )
 
 

@@ -1,19 +1,18 @@
-"""A comparison of learners, against what can be computed by hand from the rows and from resamples written out."""
+"""A comparison of learners, against what can be computed by hand from the rows, and with each article left out."""
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from helpers.studies import write_study
-from metasearch.config.seeding import stream
+from helpers.studies import elsewhere, write_study
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.evaluation.statistics.bootstrap import draws
-from metasearch.evaluation.study import paired
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
+from metasearch.runs.per_query_results import load, query_results_path
 
 ARMS = {"zero-shot": 0.5, "maml": 1.5}
 
@@ -50,9 +49,9 @@ def fold_language(study, label, **where):
     return np.array([np.mean([list(seed.values()) for seed in folds[fold].values()], axis=0) for fold in sorted(folds)])
 
 
-def only(study, resamples=200, **options):
+def only(study, **options):
     """Return the one arm beside the baseline."""
-    (arm,) = compare(study, resamples=resamples, **options).arms
+    (arm,) = compare(study, **options).arms
     return arm
 
 
@@ -75,30 +74,36 @@ def test_each_language_has_its_difference_and_interval(study):
     assert found.wins == (expected > 0).sum()
 
 
-def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingual", articles=None):
-    """Return the difference on each resample, questions of a fold drawn together in all languages, rows written out."""
-    folds = []
+def left_out_by_hand(study, statistic, pool="multilingual", article=lambda unit: unit, level=0.95):
+    """Return Student's interval of the jackknife: each article of a fold is left out in all languages, written out."""
+    values, variance, groups = [], [], []
     for fold in study.folds:
         zero, maml = (
             next(each for each in study.of(study.arm(label)) if each.fold == fold).questions
             for label in ("zero-shot", "maml")
         )
         cells = [cell for cell in zero.units if cell[0] == pool]
-        ids = sorted(zero.units[cells[0]])
-        replicates = []
-        clusters = np.arange(len(ids)) if articles is None else articles(ids)
-        for counts in np.concatenate(list(draws(clusters, resamples, stream(seed, "bootstrap", fold)))):
-            often = dict(zip(ids, counts.astype(int), strict=True))
-            rows = {cell: np.repeat(np.arange(len(ids)), [often[unit] for unit in zero.units[cell]]) for cell in cells}
-            replicates.append(np.mean([statistic(maml, c, rows[c]) - statistic(zero, c, rows[c]) for c in cells]))
-        folds.append(replicates)
-    return np.mean(folds, axis=0)
+
+        def difference(left_out, zero=zero, maml=maml, cells=cells):
+            kept = {cell: [i for i, u in enumerate(zero.units[cell]) if article(u) != left_out] for cell in cells}
+            return np.mean([statistic(maml, cell, kept[cell]) - statistic(zero, cell, kept[cell]) for cell in cells])
+
+        articles = sorted({article(unit) for unit in zero.units[cells[0]]})
+        values.append(difference(None))
+        without = np.array([difference(each) for each in articles])
+        variance.append((len(articles) - 1) / len(articles) * ((without - values[-1]) ** 2).sum())
+        groups.append(len(articles))
+    se = sum(variance) ** 0.5 / len(values)
+    return stats.t.interval(level, sum(groups) - len(groups), np.mean(values), se)  # of articles of equal size
 
 
-def test_the_interval_is_that_of_resamples_written_out(study):
-    by_hand = resampled_by_hand(study, lambda kept, cell, rows: kept.columns["map@20", *cell][rows].mean())
+def ap(kept, cell, rows):
+    return kept.columns["map@20", *cell][rows].mean()
+
+
+def test_the_interval_of_fixed_models_is_that_of_questions_left_out_by_hand(study):
     found = only(study).interval
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
+    assert (found.low, found.high) == pytest.approx(left_out_by_hand(study, ap))
 
 
 def student(values, level=0.95):
@@ -120,17 +125,11 @@ def test_the_main_interval_is_students_over_folds_with_seeds_averaged_first(seed
     assert (found.training.df, found.training.over) == (2, "folds")
 
 
-def test_the_questions_of_an_article_are_resampled_together(tmp_path):
+def test_the_questions_of_an_article_are_left_out_together(tmp_path):
     study = read_study([write_study(tmp_path / "s", ARMS, questions=12, articles=4)])
-
-    def articles(ids):
-        return np.array([int(unit.rpartition("-")[2]) % 4 for unit in ids])
-
-    mean = resampled_by_hand(
-        study, lambda kept, cell, rows: kept.columns["map@20", *cell][rows].mean(), articles=articles
-    )
     found = only(study).interval
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(mean, [0.025, 0.975])))
+    expected = left_out_by_hand(study, ap, article=lambda unit: int(unit.rpartition("-")[2]) % 4)
+    assert (found.low, found.high) == pytest.approx(expected)
 
 
 def test_one_fold_and_seed_has_no_main_interval_and_its_mark_is_of_these_models(tmp_path):
@@ -147,8 +146,70 @@ def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
     assert found.training.low < found.interval.low < found.interval.high < found.training.high
 
 
+def systems(folder, seeds=(0,)):
+    """Return a study on three folds of zero-shot, MAML and two systems that were made elsewhere."""
+    ways = {"zero-shot": 0.5, "maml": 1.5, "bm25": 0.9, "student": 1.0}
+    write_study(folder, ways, seeds=seeds)
+    for name in ("bm25", "student"):
+        for run in (folder / "cells" / name).iterdir():
+            elsewhere(run)
+    return read_study([folder])
+
+
+def test_systems_that_were_made_elsewhere_have_the_main_interval_and_leave_others_theirs(tmp_path):
+    study = systems(tmp_path / "s")
+    found = compare(study, study.arm("bm25"))
+    for label, over in (("student", "questions"), ("zero-shot", "questions"), ("maml", "folds")):
+        by_fold = (fold_language(study, label) - fold_language(study, "bm25")).mean(axis=1)
+        training = found.of(study.arm(label)).training
+        assert (training.low, training.high) == pytest.approx(student(by_fold))
+        assert training.over == over
+
+
+def test_a_student_of_several_seeds_adds_the_variance_of_its_seeds(tmp_path):
+    study = systems(tmp_path / "s", seeds=(1, 2, 3))
+    found = compare(study, study.arm("student")).of(study.arm("maml")).training
+    by_fold = (fold_language(study, "maml") - fold_language(study, "student")).mean(axis=1)
+    rows = rows_of(study, "student")
+    by_seed = [np.mean([list(rows[fold][seed].values()) for fold in study.folds]) for seed in (1, 2, 3)]
+    assert found.over == "folds and seeds"
+    assert found.se**2 == pytest.approx(np.var(by_fold, ddof=1) / 3 + np.var(by_seed, ddof=1) / 3)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7])
+def test_equal_scores_of_other_numbers_of_seeds_are_no_difference(value, tmp_path):
+    """The mean of three equal numbers is not that of two, to the last bit."""
+    study = systems(tmp_path / "s", seeds=(1, 2, 3))
+    folder = without_seed(tmp_path / "s", value)
+    study = read_study([folder])
+    for each in compare(study).arms:
+        assert (each.difference, each.mark, each.interval.excludes(0.0)) == (pytest.approx(0, abs=1e-15), "", False)
+        assert each.training.p == 1.0
+
+
+def without_seed(folder, value):
+    """Set every score to a value, and take the third seed of the baseline out of a study."""
+    for path in folder.glob("cells/*/*"):
+        drop = path.parent.name == "zero-shot" and path.name.endswith("seed-3")
+        rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+        rows = [row | {"value": value} for row in rows if path.parent.name == row["learner"]]
+        (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        kept = query_results_path(path, "demo", path.parent.name, "test")
+        results, facts = load(kept)
+        columns = {key: np.full(len(own), value) for key, own in results.columns.items()}
+        replace(results, columns=columns).save(kept, facts)
+        if drop:
+            shutil.rmtree(path)
+    return folder
+
+
+def test_a_comparison_names_the_arms_that_differ_on_few_articles(tmp_path):
+    found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), questions=12, articles=4)]))
+    assert found.differing == 4
+
+
 @pytest.mark.parametrize("measure", ["pearson", "spearman"])
-def test_the_interval_of_a_correlation_is_that_of_resamples_written_out(measure, tmp_path):
+def test_the_interval_of_a_correlation_is_that_of_pairs_left_out_by_hand(measure, tmp_path):
     sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
     study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
     ranked = stats.rankdata if measure == "spearman" else np.asarray
@@ -157,21 +218,9 @@ def test_the_interval_of_a_correlation_is_that_of_resamples_written_out(measure,
         predicted, gold = (ranked(kept.columns[side, *cell][rows]) for side in ("predicted", "gold"))
         return np.corrcoef(predicted, gold)[0, 1]
 
-    by_hand = resampled_by_hand(study, statistic, resamples=100, pool="pairs")
-    found = only(study, measure=measure, resamples=100)
-    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
+    found = only(study, measure=measure)
+    assert (found.interval.low, found.interval.high) == pytest.approx(left_out_by_hand(study, statistic, pool="pairs"))
     assert found.value.mean == pytest.approx(fold_language(study, "maml", measure=measure, pool="pairs").mean())
-
-
-def test_a_correlation_without_a_weighted_form_is_resampled_row_by_row_to_the_same_interval(tmp_path, monkeypatch):
-    """As one of another package is: here Spearman's, as if its weighted form were not there."""
-    sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
-    study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
-    weighted = only(study, measure="spearman", resamples=100)
-    monkeypatch.delitem(paired._CORRELATIONS, "spearman")
-    found = only(study, measure="spearman", resamples=100)
-    assert (found.interval.low, found.interval.high) == pytest.approx((weighted.interval.low, weighted.interval.high))
-    assert found.difference == pytest.approx(weighted.difference)
 
 
 def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign(study):
@@ -200,7 +249,7 @@ def test_an_encoder_as_it_is_may_have_fewer_seeds(tmp_path):
     folder = write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2))
     strip(folder / "cells/maml/fold-0-seed-2")
     study = without(folder, "zero-shot/fold-0-seed-2")
-    found = compare(study, resamples=200)
+    found = compare(study)
     assert found.arms[0].seeds == (1, 2)
     assert found.arms[0].value.mean == pytest.approx(fold_language(study, "maml").mean())
     assert found.missing[1:] == ("Fold 0: maml has seeds 1, 2 and zero-shot seed 1: averaged over them.",)
@@ -210,7 +259,7 @@ def test_trained_learners_are_compared_on_the_seeds_that_both_have(tmp_path):
     arms = {"zero-shot": 0.5, "maml": 1.5, "fine-tune": 0.7}
     folder = write_study(tmp_path / "s", arms, folds=(0, 1), seeds=(1, 2))
     study = without(folder, "maml/fold-0-seed-2")
-    found = compare(study, study.arm("fine-tune"), resamples=200)
+    found = compare(study, study.arm("fine-tune"))
     maml = found.of(study.arm("maml"))
     own, other = rows_of(study, "maml"), rows_of(study, "fine-tune")
     folds = [np.mean(list(own[0][1].values())), np.mean([list(own[1][seed].values()) for seed in (1, 2)])]
@@ -223,7 +272,7 @@ def test_trained_learners_are_compared_on_the_seeds_that_both_have(tmp_path):
 def test_a_missing_cell_leaves_its_fold_out_and_is_named(tmp_path):
     arms = {"zero-shot": 0.5, "maml": 1.5, "fine-tune": 0.7}
     study = without(write_study(tmp_path / "s", arms), "maml/fold-1-seed-0")
-    found = compare(study, study.arm("fine-tune"), resamples=200)
+    found = compare(study, study.arm("fine-tune"))
     maml = found.of(study.arm("maml"))
     assert maml.folds == (0, 2)
     assert maml.baseline.mean == pytest.approx(fold_language(study, "fine-tune")[[0, 2]].mean())
@@ -241,14 +290,14 @@ def apart(tmp_path):
 
 def test_a_learner_without_a_common_fold_is_left_out_and_named(apart):
     study = read_study([apart])
-    found = compare(study, study.arm("fine-tune"), resamples=200)
+    found = compare(study, study.arm("fine-tune"))
     assert [each.arm.label for each in found.arms] == ["zero-shot"]
     assert found.missing[-1] == "maml has fold 0 and fine-tune fold 1: no fold in common."
 
 
-@pytest.mark.parametrize("options", [{"level": 1.0}, {"resamples": 99}, {"measure": "map@2"}, {"pool": "bilingul"}])
+@pytest.mark.parametrize("options", [{"level": 1.0}, {"measure": "map@2"}, {"pool": "bilingul"}])
 def test_wrong_options_are_refused(options, study):
-    with pytest.raises(ConfigError, match=r"level|resamples|'map@2'.*Did you mean|'bilingul'.*Did you mean"):
+    with pytest.raises(ConfigError, match=r"level|'map@2'.*Did you mean|'bilingul'.*Did you mean"):
         compare(study, **options)
 
 
@@ -262,13 +311,13 @@ def damaged(tmp_path, folder):
 def test_a_run_that_kept_no_questions_is_named(damaged):
     damaged[1].unlink()
     with pytest.raises(RunFolderError, match=r"maml/fold-1-seed-0/queries/demo\.maml\.test\.npz"):
-        compare(read_study([damaged[0]]), resamples=100)
+        compare(read_study([damaged[0]]))
 
 
 def test_questions_of_another_evaluation_are_refused(damaged):
     shutil.copy(damaged[1].with_name("demo.zero-shot.test.npz"), damaged[1])
     with pytest.raises(DataError, match=r"fold-1-seed-0.*results\.jsonl has .*belong to different evaluations"):
-        compare(read_study([damaged[0]]), resamples=100)
+        compare(read_study([damaged[0]]))
 
 
 def test_other_questions_cannot_be_paired(tmp_path):
@@ -279,4 +328,4 @@ def test_other_questions_cannot_be_paired(tmp_path):
     shutil.rmtree(folder / "cells/fine-tune")
     shutil.copytree(longer / "cells/fine-tune", folder / "cells/fine-tune")
     with pytest.raises(DataError, match="cannot be paired: their test questions or languages differ on fold 0"):
-        compare(read_study([folder]), resamples=100)
+        compare(read_study([folder]))

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
-from helpers.studies import VERSIONS, Made, write_run, write_study
+from helpers.studies import VERSIONS, Made, elsewhere, write_run, write_study
 from metasearch.config import yaml
 from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.folder import write_checksums
 from metasearch.runs.per_query_results import query_results_path
@@ -56,7 +57,7 @@ def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
     for label in labels(found):
         assert where(found, label) == [(fold, seed) for fold in (0, 1) for seed in (1, 2)]
     assert (found.measures, found.pools[0], found.languages) == (("map@20", "map"), "multilingual", ("ar", "el"))
-    assert found.baseline == found.arm("zero-shot")
+    assert found.baseline_of(found.arm("maml")) == found.arm("zero-shot")
     assert len(found.runs) == 2 * 2 * 2
 
 
@@ -113,7 +114,7 @@ def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_
     found = read_study([path])
     assert (found.task, labels(found)) == ("demo", ["assistant, before", "1 assistant", "4 contrast"])
     assert all(scored.questions.ranking is not None for scored in found.scored)
-    assert found.baseline.label == "assistant, before"
+    assert [arm and arm.label for arm in map(found.baseline_of, found.arms)] == [None, *["assistant, before"] * 2]
 
 
 def test_one_of_several_tasks_is_chosen(tmp_path):
@@ -190,6 +191,61 @@ def test_a_line_of_something_else_is_named(tmp_path, line, expected):
     said = message(DataError, path.parent)
     assert said.startswith(f"{path}:2: ")
     assert expected in said
+
+
+# One identity of an encoder's scores.
+
+QUERY, TRIM = {"query": "find: "}, ("ar", "de")
+
+
+@pytest.mark.parametrize("other", [Made(1.5, learner="maml", prompts=QUERY), Made(1.5, learner="maml", trim=TRIM)])
+def test_each_run_has_the_baseline_of_its_own_encoder_in_any_order_of_the_arguments(tmp_path, other):
+    paths = [run(tmp_path / "a"), run(tmp_path / "b", other, start=Made(5.0))]
+    for order in (paths, paths[::-1]):
+        found = read_study(order)
+        of_run = {arm: scored.run.path for scored in found.scored for arm in found.arms if scored.arm == arm}
+        before = {of_run[arm]: of_run[found.baseline_of(arm)] for arm in found.arms if not arm.zero_shot}
+        assert before == {path: path for path in paths}
+        assert [found.baseline_of(arm) for arm in found.arms if arm.zero_shot] == [None, None]
+        assert len(set(labels(found))) == 4
+
+
+def test_the_languages_of_a_trimmed_vocabulary_have_no_order(tmp_path):
+    one, other = (Made(1.5, learner="maml", trim=trim) for trim in (TRIM, TRIM[::-1]))
+    assert labels(read_study([run(tmp_path / "a", one), run(tmp_path / "b", other, fold=1)])) == ["zero-shot", "maml"]
+
+
+def test_what_was_made_elsewhere_needs_the_name_of_a_baseline_where_two_encoders_could_be_it(tmp_path):
+    made = [Made(0.5, learner="zero-shot"), Made(0.9, learner="zero-shot", prompts=QUERY)]
+    student = Made(1.0, learner="student")
+    paths = [run(tmp_path / str(i), one) for i, one in enumerate(made)] + [elsewhere(run(tmp_path / "s", student))]
+    alone, both = read_study([paths[0], paths[2]]), read_study(paths)
+    assert alone.baseline_of(alone.arm("student")) == alone.arm("zero-shot")
+    with pytest.raises(ConfigError, match=r"student: several encoders could be its baseline; name one with --baseline"):
+        compare(both)
+    with pytest.raises(ConfigError, match=r"none is the baseline of another; name one with --baseline"):
+        compare(read_study(paths[:2]))
+    assert [each.arm.label for each in compare(both, both.arm("student")).arms] == labels(both)[:2]
+
+
+def test_one_encoder_with_other_scores_in_two_runs_is_refused_in_any_order(tmp_path):
+    one, other = run(tmp_path / "a"), run(tmp_path / "b", Made(1.5, learner="fine-tune"), start=Made(0.8))
+    said = message(ConfigError, one, other)
+    assert said == message(ConfigError, other, one)
+    assert said.startswith(f"{one} and {other} cannot be compared: both scored 'tiny' before training on fold 0 with ")
+    assert "but map@20 multilingual ar all is 0." in said
+    # A fold apart they are not asked about the same.
+    assert len(read_study([one, run(tmp_path / "c", Made(1.5, learner="fine-tune"), fold=1)]).arms) == 3
+
+
+def test_other_lengths_of_one_encoder_are_refused_and_older_rows_have_none(tmp_path):
+    old, one, other = (run(tmp_path / name, fold=fold) for fold, name in enumerate("abc"))
+    for path, length in ((one, 64), (other, 128)):
+        rows = [row | {"lengths": {"question": length}} for row in read_rows(path / "results.jsonl")]
+        (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(read_study([old, one]).folds) == 2
+    said = message(ConfigError, old, one, other)
+    assert "'tiny' was not the same encoder in both (lengths {'question': 64} and {'question': 128})" in said
 
 
 # What may not be put together.

@@ -80,7 +80,8 @@ def test_clusters_of_one_unit_give_the_paired_test(measured):
 
 def test_the_clustered_test_by_hand():
     found = clustered_test([3.0, 5.0, 4.0], [2.0, 3.0, 1.0], ["a", "a", "b"])
-    # Differences 1, 2, 3: mean 2; sums of the deviations -1 and 1; SE = √(2 / 1 · (1 + 1)) / 3 = 2 / 3, so that t = 3.
-    assert (found.n, found.mean, found.t) == pytest.approx((2, 2.0, 3.0))
+    # Differences 1, 2 and 3: mean 2; without a it is 3, and without b 1.5: SE² = 1 / 2 · (1 + 0.25), t = 2 / SE.
+    t = 2 / (1.25 / 2) ** 0.5
+    assert (found.n, found.mean, found.t) == pytest.approx((2, 2.0, t))
     # With 1 degree of freedom, P(|T| > t) = 1 - 2 / π · arctan t.
-    assert found.p == pytest.approx(1 - 2 / np.pi * np.arctan(3.0))
+    assert found.p == pytest.approx(1 - 2 / np.pi * np.arctan(t))

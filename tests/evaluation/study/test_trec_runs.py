@@ -44,9 +44,9 @@ def test_a_ranking_that_is_written_is_read_back_with_its_scores_and_its_language
     bias = measure_arm_bias(study, study.arms[0])
     assert bias.figures == measure_ranking_bias(whole.questions.ranking)
     # The interval of the difference is that of the same questions, in pairs.
-    (arm,) = compare(study, resamples=200).arms
+    (arm,) = compare(study).arms
     assert arm.interval.low <= arm.difference <= arm.interval.high
-    (itself,) = [each for each in compare(study, study.arm("b"), resamples=200).arms if each.arm.label == "system_a"]
+    (itself,) = [each for each in compare(study, study.arm("b")).arms if each.arm.label == "system_a"]
     assert itself.difference == pytest.approx(-arm.difference)
 
 
@@ -126,9 +126,9 @@ def test_evaluate_writes_a_run_that_compare_and_report_read(tmp_path):
         rows = json.loads(run("evaluate", *asked, "--json"))["results"]
         scores[pool] = next(r["value"] for r in rows if (r["measure"], r["language"]) == ("map@20", "mean"))
     files = tmp_path / "multilingual.trec", tmp_path / "balanced.trec"
-    found = json.loads(run("compare", *files, "--task", "demo", "--resamples", 200, "--json"))
+    found = json.loads(run("compare", *files, "--task", "demo", "--json"))
     (arm,) = found["arms"]
     assert arm["label"] == "tiny+balanced"
     assert arm["difference"] == pytest.approx(scores["balanced"] - scores["multilingual"])
-    run("report", *files, "--task", "demo", "--resamples", 200, "-o", tmp_path / "report")
+    run("report", *files, "--task", "demo", "-o", tmp_path / "report")
     assert "tiny+balanced" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")

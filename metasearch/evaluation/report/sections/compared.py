@@ -18,7 +18,7 @@ def section(inputs: Inputs) -> Section:
 
 
 def _chart(comparison: Comparison) -> Chart:
-    baseline, level = comparison.baseline.label, percent(comparison.level)
+    baseline, level = comparison.reference, percent(comparison.level)
     trained = any(each.training for each in comparison.arms)
     first = f"{level} intervals over retraining, and below them " if trained else ""
     bars = f"Bars are {first}{level} intervals for fixed models; a marker is hollow if the interval includes 0."
@@ -34,7 +34,7 @@ def _chart(comparison: Comparison) -> Chart:
 
 def _row(each: ArmComparison, trained: bool) -> Row:
     intervals = (each.training, each.interval) if trained else (each.interval,)
-    main, text = each.training or each.interval, f"{100 * each.difference:+z.2f}"
+    main, text = each.main, f"{100 * each.difference:+z.2f}"
     if main.low is not None and main.high is not None:
         text += f" [{100 * main.low:z.2f}, {100 * main.high:z.2f}]"
     return Row(each.arm.label, each.difference, intervals, f"{minus(text)}{each.mark}")

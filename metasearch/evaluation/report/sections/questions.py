@@ -23,11 +23,9 @@ Asked = tuple[str, str]
 
 
 def section(inputs: Inputs) -> Section | None:
-    """Return a table for the baseline and each other learner; None without rankings of two learners."""
-    study, comparison = inputs.study, inputs.comparison
-    baseline = comparison.baseline if comparison else study.baseline
-    others = (arm for arm in study.arms if arm != baseline)
-    made = (question_table(study, baseline, arm, inputs.selection.measure) for arm in others)
+    """Return a table for each learner and its baseline; None without rankings of two learners."""
+    study, compared = inputs.study, inputs.comparison.arms if inputs.comparison else ()
+    made = (question_table(study, each.against, each.arm, inputs.selection.measure) for each in compared)
     tables = tuple(table for table in made if table)
     return Section("questions", "Questions that learners differ on", tables=tables) if tables else None
 
