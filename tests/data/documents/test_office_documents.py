@@ -7,12 +7,13 @@ import pytest
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes
 from metasearch.data.documents.read import passages, sources
+from metasearch.data.documents.readers.office import _lacks_spaces, _page_text
 from metasearch.errors import DataError
 
 PARAGRAPHS = ("Where is the key?", "Under the mat.", "And the parcel?")
 
 
-def pdf(pages):
+def pdf(pages, trailer=""):
     """Return the bytes of a PDF with a line of text a page; None is a page without text."""
     kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
     objects = [
@@ -32,7 +33,7 @@ def pdf(pages):
         offsets.append(len(found))
         found += f"{number} 0 obj\n{body}\nendobj\n".encode()
     table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
-    end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(found)}\n%%EOF\n"
+    end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R {trailer}>>\nstartxref\n{len(found)}\n%%EOF\n"
     return found + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}".encode()
 
 
@@ -61,7 +62,7 @@ def read(path, notes=None, **settings):
 
 
 def test_a_pdf_tells_the_page_of_each_passage(tmp_path):
-    pytest.importorskip("pypdf")
+    pytest.importorskip("pypdfium2")
     (tmp_path / "guide.pdf").write_bytes(pdf(["Where is the key?", None, "Under the mat."]))
     notes = Notes()
     assert read(tmp_path / "guide.pdf", notes) == [("Where is the key?", 1), ("Under the mat.", 3)]
@@ -74,7 +75,9 @@ def test_a_docx_tells_the_paragraph_of_each_passage(tmp_path):
     assert read(tmp_path / "guide.docx") == [(text, number) for number, text in enumerate(PARAGRAPHS, 1)]
 
 
-@pytest.mark.parametrize(("name", "package", "kind"), [("a.pdf", "pypdf", "PDF"), ("a.docx", "mammoth", "DOCX file")])
+@pytest.mark.parametrize(
+    ("name", "package", "kind"), [("a.pdf", "pypdfium2", "PDF"), ("a.docx", "mammoth", "DOCX file")]
+)
 def test_a_damaged_file_and_a_missing_package_are_named(tmp_path, monkeypatch, name, package, kind):
     pytest.importorskip(package)
     (tmp_path / name).write_bytes(b"no such thing")
@@ -88,10 +91,65 @@ def test_a_damaged_file_and_a_missing_package_are_named(tmp_path, monkeypatch, n
 
 
 def test_a_pdf_with_a_password_is_named(tmp_path):
-    pypdf = pytest.importorskip("pypdf")
-    (tmp_path / "open.pdf").write_bytes(pdf(["Where is the key?"]))
-    writer = pypdf.PdfWriter(tmp_path / "open.pdf")
-    writer.encrypt("secret", algorithm="RC4-128")
-    writer.write(tmp_path / "locked.pdf")
+    pytest.importorskip("pypdfium2")
+    locked = (
+        f"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <{'0' * 64}> /U <{'0' * 64}> >> "
+    )
+    (tmp_path / "locked.pdf").write_bytes(pdf(["Where is the key?"], locked))
     with pytest.raises(DataError, match=r"locked.pdf: the file needs a password"):
         read(tmp_path / "locked.pdf")
+
+
+@pytest.mark.parametrize(
+    ("pages", "says"),
+    [
+        (["Where is the key?" * 9, "Thekeyliesunderthematbesidethedoor" * 2, "Donau-" * 20], "page 2"),
+        (["Thekeyliesunderthematbesidethedoor" * 2] * 3, "page 1 and 2 more pages"),
+        (["Thekeyliesunderthematbesidethedoor", "The key lies under the mat beside the door of the house."], None),
+    ],
+)
+def test_pages_whose_words_have_no_spaces_are_named(pages, says, tmp_path):
+    pytest.importorskip("pypdfium2")
+    notes, path = Notes(), tmp_path / "guide.pdf"
+    path.write_bytes(pdf(pages))
+    read(path, notes)
+    expected = [f"text without spaces: {path}: {says}: words can hardly be found there"] if says else []
+    assert list(map(str, notes.problems)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("鍵は玄関マットの下にあります" * 9, False),
+        ("กุญแจอยู่ใต้พรมเช็ดเท้าหน้าประตู" * 9, False),
+        ("Donaudampfschifffahrtsgesellschaft " + "legt an " * 60, False),
+        ("ключлежитподковрикомуэтойдвери" * 9, True),
+        ("열쇠는매트아래에있습니다문옆에있는" * 9, True),
+        ("热键是" * 40 + " thekeyliesunderthematbesidethisdoor" * 2, True),
+    ],
+)
+def test_scripts_without_spaces_lack_none(text, lacks):
+    assert _lacks_spaces(text) is lacks
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("docu\x02mentation", "documentation"),
+        ("Debian\x02System", "Debian-System"),
+        ("32\x02bit", "32-bit"),
+        ("a\x02", "a-"),
+    ],
+)
+def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_belongs_to_it(text, expected):
+    class Page:
+        def get_textpage(self):
+            return self
+
+        def get_text_bounded(self):
+            return text
+
+        def close(self):
+            pass
+
+    assert _page_text(Page()) == expected
