@@ -18,6 +18,7 @@ from metasearch import io
 from metasearch.config.languages import UNKNOWN, is_known
 from metasearch.data.documents.chunking import Chunker, Settings
 from metasearch.data.documents.languages import find_folder_language, find_language
+from metasearch.data.documents.own_output import folder_kind, is_vectors_file
 from metasearch.data.documents.passage import Notes, Passage, Section
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
@@ -39,6 +40,8 @@ SUFFIXES = {
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
 
 NO_TEXT = "documents without text"
+_NAMED = 5
+"""Folders and files that metasearch wrote and that a line names."""
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +77,8 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
     With `names`, file and folder names tell languages. One warning counts hidden files and other kinds of files in
-    folders, which are skipped. Each skipped pipe, device and empty file has its own warning.
+    folders, which are skipped, and one names what metasearch wrote: indexes, runs, encoders, files of vectors. Each
+    skipped pipe, device and empty file has its own warning.
     """
     search = _Search(names)
     named = [Path(path) for path in paths]
@@ -100,6 +104,7 @@ class _Search:
     names: bool
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
+    own: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
@@ -123,6 +128,9 @@ class _Search:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             raise _unreadable(folder, error) from None
+        if kind := folder_kind(folder, {entry.name for entry in entries}):
+            self.own.append(f"{folder.as_posix()} ({kind})")
+            return
         for entry in entries:
             path = folder / entry.name
             try:
@@ -156,6 +164,8 @@ class _Search:
             raise _unreadable(path, error) from None
         if not size:
             log.warning("%s: skipped: the file is empty", path)
+        elif is_vectors_file(path):
+            self.own.append(f"{path.as_posix()} (vectors of an index)")
         elif (key := os.path.abspath(path)) not in self.found:
             language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
             self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)
@@ -167,6 +177,9 @@ class _Search:
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
+        if self.own:
+            more = f" and {len(self.own) - _NAMED:,} more" if len(self.own) > _NAMED else ""
+            log.warning("skipped, written by metasearch: %s%s", ", ".join(self.own[:_NAMED]), more)
         named: dict[str, list[str]] = {}
         for source in self.found.values():
             if is_known(source.language):
