@@ -25,8 +25,8 @@ from metasearch.errors import DataError
 
 SUFFIXES = {
     ".txt": "text",
-    ".md": "text",
-    ".markdown": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
     ".html": "html",
     ".htm": "html",
     ".jsonl": "rows",
