@@ -1,6 +1,7 @@
 """PDF and DOCX: what is read of them, where a passage stands, and what is said of files that cannot be read."""
 
 import zipfile
+from itertools import product
 
 import pytest
 
@@ -37,19 +38,26 @@ def pdf(pages, trailer=""):
     return found + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}".encode()
 
 
-def write_docx(path, paragraphs):
-    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
-    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def write_docx(path, paragraphs, styles="", body=""):
+    """Write paragraphs, each a run; `body` and `styles` are further elements in the two parts."""
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs) + body
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006"
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
         'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" Type="{relation}" '
-        'Target="word/document.xml"/></Relationships>',
-        "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
-        f"<w:body>{body}</w:body></w:document>",
+        f'<Override PartName="/word/document.xml" ContentType="{kind}.document.main+xml"/>'
+        f'<Override PartName="/word/styles.xml" ContentType="{kind}.styles+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" '
+        f'Type="{relation}/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/_rels/document.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" '
+        f'Type="{relation}/styles" Target="styles.xml"/></Relationships>',
+        "word/styles.xml": f"<w:styles {W}>{styles}</w:styles>",
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
     }
     with zipfile.ZipFile(path, "w") as file:
         for name, content in parts.items():
@@ -73,6 +81,59 @@ def test_a_docx_tells_the_paragraph_of_each_passage(tmp_path):
     pytest.importorskip("mammoth")
     write_docx(tmp_path / "guide.docx", PARAGRAPHS)
     assert read(tmp_path / "guide.docx") == [(text, number) for number, text in enumerate(PARAGRAPHS, 1)]
+
+
+def paragraphs_of(path):
+    return [paragraph for text, _ in read(path) for paragraph in text.split("\n\n")]
+
+
+VANISH = {None: "", True: "<w:vanish/>", False: '<w:vanish w:val="false"/>'}
+CHOICES = (None, True, False)
+
+
+def style(kind, name, hides, more=""):
+    return f'<w:style w:type="{kind}" w:styleId="{name}" {more}><w:rPr>{VANISH[hides]}</w:rPr></w:style>'
+
+
+@pytest.mark.parametrize("everywhere", [None, True])
+@pytest.mark.parametrize("default", [True, False])
+def test_what_word_hides_is_no_text(everywhere, default, tmp_path):
+    """Of formatting, paragraph style, character style and defaults: each run is shown as Word decides."""
+    pytest.importorskip("mammoth")
+    styles = f"<w:docDefaults><w:rPrDefault><w:rPr>{VANISH[everywhere]}</w:rPr></w:rPrDefault></w:docDefaults>"
+    for hides in CHOICES:
+        styles += style("paragraph", f"base{hides}", hides) + style("character", f"r{hides}", hides)
+        styles += f'<w:style w:type="paragraph" w:styleId="p{hides}"><w:basedOn w:val="base{hides}"/></w:style>'
+    styles += style("paragraph", "Normal", default, 'w:default="1"')
+    body = "<w:p><w:r><w:t>plain</w:t></w:r></w:p>"
+    expected = ["plain"] * (not (everywhere or default))
+    for paragraph, run, own in product(CHOICES, repeat=3):
+        text = f"{paragraph} {run} {own}"
+        body += (
+            f'<w:p><w:pPr><w:pStyle w:val="p{paragraph}"/></w:pPr><w:r><w:rPr><w:rStyle w:val="r{run}"/>{VANISH[own]}'
+            f"</w:rPr><w:t>{text}</w:t></w:r></w:p>"
+        )
+        hidden = (everywhere or bool(paragraph) != bool(run)) if own is None else own
+        expected += [text] * (not hidden)
+    write_docx(tmp_path / "a.docx", [], styles, body)
+    assert paragraphs_of(tmp_path / "a.docx") == expected
+
+
+def test_hidden_rows_deleted_text_and_marks_of_fields_in_word(tmp_path):
+    pytest.importorskip("mammoth")
+    run = "<w:r><w:rPr>{}</w:rPr>{}</w:r>".format
+    begin, end = (f'<w:fldChar w:fldCharType="{kind}"/>' for kind in ("begin", "end"))
+    row = "<w:tr><w:trPr>{}</w:trPr><w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc></w:tr>".format
+    deleted, new = run("", "<w:delText>Deleted</w:delText>"), run("", "<w:t>New</w:t>")
+    body = (
+        f"<w:p>{run(VANISH[True], f'{begin}<w:instrText>HYPERLINK</w:instrText>')}{run('', '<w:t>Shown</w:t>')}"
+        f"{run(VANISH[True], f'{end}<w:t>Hidden</w:t><w:tab/>')}</w:p>"
+        f"<w:p><w:del>{deleted}</w:del><w:ins>{new}</w:ins></w:p>"
+        f"<w:tbl>{row('<w:hidden/>', 'Row 1')}{row('', 'Row 2')}</w:tbl>"
+        f"<w:p>{run(f'<w:rPrChange><w:rPr>{VANISH[True]}</w:rPr></w:rPrChange>', '<w:t>Was hidden</w:t>')}</w:p>"
+    )
+    write_docx(tmp_path / "a.docx", [], body=body)
+    assert paragraphs_of(tmp_path / "a.docx") == ["Shown", "New", "Row 2", "Was hidden"]
 
 
 @pytest.mark.parametrize(

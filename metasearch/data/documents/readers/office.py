@@ -13,6 +13,7 @@ from metasearch.config.extras import import_extra
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.documents.readers.html import html_sections
+from metasearch.data.documents.word_hidden_text import without_hidden_text
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.errors import DataError
@@ -96,7 +97,7 @@ def _read_docx(content: io.BytesIO, path: Path, notes: Notes) -> Iterator[Sectio
     mammoth = import_extra("mammoth", "documents", f"{path}: a DOCX file", DataError)
     without_images = mammoth.images.img_element(lambda image: {"src": ""})
     try:
-        html = mammoth.convert_to_html(content, convert_image=without_images).value
+        html = mammoth.convert_to_html(without_hidden_text(content), convert_image=without_images).value
     # Damaged files raise errors of many types: of zipfile, of the XML parser, and of missing parts.
     except Exception as error:
         raise DataError(f"{path}: damaged DOCX file: {type(error).__name__}: {error}") from error
