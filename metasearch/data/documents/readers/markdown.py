@@ -5,7 +5,7 @@ What a rendered page does not show is no text: front matter, comments, scripts, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from metasearch.data.documents.chunking import Settings, end_of_block
 from metasearch.data.documents.front_matter import read_front_matter
 from metasearch.data.documents.passage import Notes, Section
+from metasearch.data.documents.readers.html import ENDLESS_COMMENT
 from metasearch.data.documents.readers.text import lines
 
 _SIZE = 2**18
@@ -43,8 +44,13 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     matter = read_front_matter(first, path, notes)
     line = 1 + first.count("\n", 0, matter.length)
     for text in _blocks(first[matter.length :], source):
-        shown, marks = _visible(text, line)
+        spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
+        shown, marks = _visible(text, spans, line) if spans else (text, None)
         yield Section(shown, line, matter.language, matter.title, marks, markdown=True)
+        closed = text.rfind("-->")
+        for start, _ in spans:
+            if start > closed and text.startswith("<!--", start):
+                notes.add("not shown", f"{path}:{line + text.count(chr(10), 0, start)}: {ENDLESS_COMMENT}")
         line += text.count("\n")
 
 
@@ -79,20 +85,18 @@ def _start_of_last(text: str) -> int:
     return sum(map(len, text.split("\n")[: starts[-1]])) + starts[-1] if starts else 0
 
 
-def _visible(text: str, first: int) -> tuple[str, list[Span] | None]:
-    """Return what a page shows of a text, and the offsets of its lines with their numbers from `first`.
+def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
+    """Return a text without spans, and the offsets of its lines with their numbers from `first`.
 
-    Without numbers nothing is hidden. Lines of which nothing is left are left out.
+    Lines of which nothing is left are left out.
     """
     masked, at = "", 0
     # A text has no NUL characters, so that they can stand for what is hidden.
-    for start, end in sorted(_hidden(text)) if _SUSPECT.search(text) else ():
+    for start, end in spans:
         if end > at:
             start = max(start, at)
             masked += text[at:start] + re.sub(".", "\0", text[start:end])
             at = end
-    if not at:
-        return text, None
     shown, marks, size = [], [], 0
     for number, line in enumerate(re.findall(".*\n|.+", masked + text[at:]), first):
         kept = line.replace("\0", "")
