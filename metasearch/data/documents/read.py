@@ -15,9 +15,9 @@ from itertools import tee
 from pathlib import Path
 
 from metasearch import io
-from metasearch.config.languages import UNKNOWN, is_known
+from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.documents.chunking import Chunker, Settings
-from metasearch.data.documents.languages import find_folder_language, find_language
+from metasearch.data.documents.languages import disagreements, find_folder_language, find_language
 from metasearch.data.documents.own_output import folder_kind, is_vectors_file
 from metasearch.data.documents.passage import Notes, Passage, Section
 from metasearch.data.formats.text_files import suffix_of, unpacked
@@ -203,6 +203,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         >>> passages = list(read(["docs"]))
     """
     asked = settings or Settings()
+    detected = Counter[tuple[str, str]]()
     for source in sources(paths, asked.names):
         notes = Notes()
         try:
@@ -216,6 +217,9 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
             log.warning("%s", problem)
         for what, times in notes.counts.items():
             log.warning("%s: %s: %d", source.file, what, times)
+        detected += notes.detected
+    for line in disagreements(detected, asked.detect_always):
+        log.warning("%s", line)
 
 
 def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passage]:
@@ -229,13 +233,23 @@ def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passa
         lines = section.lines(offset for offset, _ in places)
         for (_, text), line in zip(pieces, lines, strict=True):
             count += 1
-            yield Passage(text, source.file, line, _language(section, text, source, settings), section.fields)
+            yield Passage(text, source.file, line, _language(section, text, source, settings, notes), section.fields)
     if not count:
         notes.counts[NO_TEXT] += 1
     notes.close(source.file)
 
 
-def _language(section: Section, text: str, source: Source, settings: Settings) -> str:
+def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
     told = (section.language, source.language, settings.language or "")
-    tag = next(filter(is_known, told), "")
-    return tag or (settings.detect(text) if settings.detect else UNKNOWN)
+    stated = next(filter(is_known, told), "")
+    language = primary_language(stated) if stated else ""
+    found = UNKNOWN
+    if settings.detect and (not stated or language in settings.detectable):
+        found = settings.detect(text)
+    if not stated:
+        return found
+    if is_known(found):
+        notes.detected[stated, found] += 1
+        if settings.detect_always and found != language:
+            return found
+    return stated
