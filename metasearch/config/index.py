@@ -91,11 +91,19 @@ PASSAGE_LENGTH = 128
 """Tokens of a passage by default, if the encoder reads so many."""
 
 
-def _all(value: Any) -> Any:
+ALWAYS = "always"
+"""Word in `IndexSettings.detect`, before the languages: detection overrides the language that a document states."""
+
+
+def _languages(value: Any) -> Any:
     """Return `all` for a list with only this word, else canonical tags; a union would name each of its types."""
-    if isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in value):
-        return "all" if [*value] == ["all"] else tuple(map(parse_tag, value))
-    return value
+    if not isinstance(value, list | tuple) or not all(isinstance(tag, str) for tag in value):
+        return value
+    first = (ALWAYS,) if ALWAYS in value else ()
+    rest = [tag for tag in value if tag != ALWAYS]
+    if rest == ["all"] or (first and not rest):
+        return first or "all"
+    return (*first, *map(parse_tag, rest))
 
 
 class IndexSettings(Settings):
@@ -113,9 +121,11 @@ class IndexSettings(Settings):
     language: Annotated[Language | None, Flag(metavar="TAG")] = None
     """Language of documents without a language tag, such as de."""
     detect: Annotated[
-        tuple[Language, ...] | Literal["all"] | None, BeforeValidator(_all), Flag(metavar="all|TAGS", comma=True)
+        tuple[Literal["always"] | Language, ...] | Literal["all"] | None,
+        BeforeValidator(_languages),
+        Flag(metavar="all|TAGS", comma=True),
     ] = None
-    """Detect the language of other texts, among such as de,en,fr."""
+    """Detect the language of other texts, among such as de,en,fr; always,de,en overrides tags of these languages."""
     names: Annotated[bool, Flag(name="--language-from-filename")] = True
     """Read the language from names such as faq.de.md and de/faq.md; on by default."""
     titles: bool = True

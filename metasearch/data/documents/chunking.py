@@ -46,6 +46,10 @@ class Settings:
     names: bool = True
     language: str | None = None
     detect: Callable[[str], str] | None = None
+    detectable: frozenset[str] = frozenset()
+    """Languages that `detect` tells from each other; a text that is told to be in another one stays there."""
+    detect_always: bool = False
+    """Whether `detect` decides before all that tells a language."""
 
     @cached_property
     def estimate(self) -> Callable[[str], int]:

@@ -3,7 +3,7 @@
 import copy
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,11 @@ _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
 _FREQUENT = 0.05
 """Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
+
+_SHOWN = 3
+"""Languages that a line names."""
+_LEAST_DETECTED = 10
+"""Passages of a language below which detection is not compared with what documents state."""
 
 
 def find_folder_language(name: str, around: str) -> str:
@@ -55,6 +60,34 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
         identifier.set_languages(chosen)
     # It gives `zxx` for digits and marks alone.
     return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
+
+
+def detectable(languages: Sequence[str] = ()) -> frozenset[str]:
+    """Return the languages that `detector` chooses from."""
+    return frozenset(primary_language(normalise_tag(tag)) for tag in languages or map(str, _load_identifier().labels))
+
+
+def disagreements(detected: Mapping[tuple[str, str], int], always: bool = False) -> list[str]:
+    """Return a line for each language in which detection sees another one in a third of the passages or more.
+
+    Args:
+        detected: stated language, detected language → number of passages.
+        always: whether detection decides; then each language with any such passage has a line.
+    """
+    lines = []
+    for stated in sorted({stated for stated, _ in detected}):
+        counts = Counter({found: count for (tag, found), count in detected.items() if tag == stated})
+        total = counts.total()
+        del counts[primary_language(stated)]
+        others = ", ".join(f"{tag} {count:,}" for tag, count in counts.most_common(_SHOWN))
+        says = f"{total:,} passages have the language {stated}, but {counts.total():,} of them look like {others}"
+        if always and counts:
+            lines.append(f"{says}; detection decides")
+        elif not always and total >= _LEAST_DETECTED and 3 * counts.total() >= total:
+            lines.append(
+                f"{says}; if it is right, use --detect always,{','.join([primary_language(stated), *counts][:4])}"
+            )
+    return lines
 
 
 @cache

@@ -71,9 +71,14 @@ class Problem(NamedTuple):
 
 @dataclass
 class Notes:
-    """Skipped, changed or wrong parts of a document: counts by kind, problems, and the number of unreadable rows."""
+    """Skipped, changed or wrong parts of a document: counts by kind, problems, and the number of unreadable rows.
+
+    Attributes:
+        detected: language that a document states, language of the text by detection → number of passages.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
+    detected: Counter[tuple[str, str]] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     rows: int = 0
 

@@ -15,17 +15,18 @@ from itertools import tee
 from pathlib import Path
 
 from metasearch import io
-from metasearch.config.languages import UNKNOWN, is_known
+from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.documents.chunking import Chunker, Settings
-from metasearch.data.documents.languages import find_folder_language, find_language
+from metasearch.data.documents.languages import disagreements, find_folder_language, find_language
+from metasearch.data.documents.own_output import folder_kind, is_vectors_file
 from metasearch.data.documents.passage import Notes, Passage, Section
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 
 SUFFIXES = {
     ".txt": "text",
-    ".md": "text",
-    ".markdown": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
     ".html": "html",
     ".htm": "html",
     ".jsonl": "rows",
@@ -39,6 +40,8 @@ SUFFIXES = {
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
 
 NO_TEXT = "documents without text"
+_NAMED = 5
+"""Folders and files that metasearch wrote and that a line names."""
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +77,8 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
     With `names`, file and folder names tell languages. One warning counts hidden files and other kinds of files in
-    folders, which are skipped. Each skipped pipe, device and empty file has its own warning.
+    folders, which are skipped, and one names what metasearch wrote: indexes, runs, encoders, files of vectors. Each
+    skipped pipe, device and empty file has its own warning.
     """
     search = _Search(names)
     named = [Path(path) for path in paths]
@@ -100,6 +104,7 @@ class _Search:
     names: bool
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
+    own: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
@@ -123,6 +128,9 @@ class _Search:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             raise _unreadable(folder, error) from None
+        if kind := folder_kind(folder, {entry.name for entry in entries}):
+            self.own.append(f"{folder.as_posix()} ({kind})")
+            return
         for entry in entries:
             path = folder / entry.name
             try:
@@ -156,6 +164,8 @@ class _Search:
             raise _unreadable(path, error) from None
         if not size:
             log.warning("%s: skipped: the file is empty", path)
+        elif is_vectors_file(path):
+            self.own.append(f"{path.as_posix()} (vectors of an index)")
         elif (key := os.path.abspath(path)) not in self.found:
             language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
             self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)
@@ -167,6 +177,9 @@ class _Search:
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
+        if self.own:
+            more = f" and {len(self.own) - _NAMED:,} more" if len(self.own) > _NAMED else ""
+            log.warning("skipped, written by metasearch: %s%s", ", ".join(self.own[:_NAMED]), more)
         named: dict[str, list[str]] = {}
         for source in self.found.values():
             if is_known(source.language):
@@ -190,6 +203,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         >>> passages = list(read(["docs"]))
     """
     asked = settings or Settings()
+    detected = Counter[tuple[str, str]]()
     for source in sources(paths, asked.names):
         notes = Notes()
         try:
@@ -203,6 +217,9 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
             log.warning("%s", problem)
         for what, times in notes.counts.items():
             log.warning("%s: %s: %d", source.file, what, times)
+        detected += notes.detected
+    for line in disagreements(detected, asked.detect_always):
+        log.warning("%s", line)
 
 
 def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passage]:
@@ -216,13 +233,23 @@ def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passa
         lines = section.lines(offset for offset, _ in places)
         for (_, text), line in zip(pieces, lines, strict=True):
             count += 1
-            yield Passage(text, source.file, line, _language(section, text, source, settings), section.fields)
+            yield Passage(text, source.file, line, _language(section, text, source, settings, notes), section.fields)
     if not count:
         notes.counts[NO_TEXT] += 1
     notes.close(source.file)
 
 
-def _language(section: Section, text: str, source: Source, settings: Settings) -> str:
+def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
     told = (section.language, source.language, settings.language or "")
-    tag = next(filter(is_known, told), "")
-    return tag or (settings.detect(text) if settings.detect else UNKNOWN)
+    stated = next(filter(is_known, told), "")
+    language = primary_language(stated) if stated else ""
+    found = UNKNOWN
+    if settings.detect and (not stated or language in settings.detectable):
+        found = settings.detect(text)
+    if not stated:
+        return found
+    if is_known(found):
+        notes.detected[stated, found] += 1
+        if settings.detect_always and found != language:
+            return found
+    return stated

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from metasearch.config.extras import import_extra
+from metasearch.data.documents.own_output import VECTORS_KEY, is_vectors_file
 from metasearch.errors import ConfigError
 from metasearch.io import NEW, move, require_room, write_error
 from metasearch.retrieval.index.base import Keys, fields_to_json
@@ -20,10 +21,12 @@ _ROWS = 2**14
 
 
 def require_writable(path: Path) -> None:
-    """Raise `ConfigError` if a vector file cannot be written: no pyarrow, another kind of file, or a folder."""
+    """Raise `ConfigError` if a vector file cannot be written: no pyarrow, a wrong name, a folder, or another file."""
     import_extra("pyarrow", "corpora", f"--vectors {path}")
     if path.suffix != ".parquet" or path.is_dir():
         raise ConfigError(f"--vectors {path}: expected the name of a file that ends in .parquet")
+    if path.exists() and not is_vectors_file(path):
+        raise ConfigError(f"--vectors {path}: the file exists and holds no vectors of metasearch; choose another name")
 
 
 def write_vectors(
@@ -70,4 +73,4 @@ def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:
         "vector": arrow.FixedSizeListArray.from_arrays(flat, store.kind.dimension),
     }
     facts = {"encoder": store.kind.encoder, "fingerprint": store.kind.fingerprint, "projected": bool(store.arrays)}
-    return arrow.RecordBatch.from_pydict(columns, metadata={"metasearch": json.dumps(facts)})
+    return arrow.RecordBatch.from_pydict(columns, metadata={VECTORS_KEY: json.dumps(facts)})

@@ -8,17 +8,18 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.index import PASSAGE_LENGTH, IndexSettings
+from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.postprocessing import LEAST
 from metasearch.config.recipe import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
-from metasearch.data.documents.languages import detector
+from metasearch.data.documents.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, estimate, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
@@ -47,8 +48,10 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
         raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
     chosen = () if settings.detect == "all" else settings.detect
     same = settings.model_dump(include={"overlap", "column", "titles", "names", "language"})
-    detect = None if chosen is None else detector(chosen)
-    cut = Settings(limit=length, length=_counter(encoder, length), detect=detect, **same)
+    cut = Settings(limit=length, length=_counter(encoder, length), **same)
+    if chosen is not None:
+        languages = [tag for tag in chosen if tag != ALWAYS]
+        cut = replace(cut, detect=detector(languages), detectable=detectable(languages), detect_always=ALWAYS in chosen)
     return settings.model_copy(update={"length": length}), cut
 
 

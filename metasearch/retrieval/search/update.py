@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from metasearch.config.index import IndexSettings
+from metasearch.config.index import ALWAYS, IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
+from metasearch.data.documents.languages import disagreements
 from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
@@ -90,7 +91,7 @@ def update(
     documents = sources(paths, settings.names, unreadable)
     if settings.column != "text" and not any(each.reader == "rows" for each in documents):
         log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
-    if settings.detect and is_known(settings.language or ""):
+    if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
     with writing(folder, kind) as store:
         store.verify()
@@ -159,6 +160,8 @@ class Plan:
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Note on dropped or changed content → its number in each file."""
+    detected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Stated language, detected language → number of passages of the changed files."""
     problems: list[Problem] = field(default_factory=list)
     skipped: int = 0
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
@@ -208,11 +211,17 @@ def plan(
         errors = [problem.message for problem in found.problems]
     if errors:
         raise DataError("\n".join(errors))
+    _log(found, settings.detect_always)
+    return found
+
+
+def _log(found: Plan, detect_always: bool) -> None:
     for problem in found.problems:
         log.warning("%s", problem)
     for what, places in found.counts.items():
         log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
-    return found
+    for line in disagreements(found.detected, detect_always):
+        log.warning("%s", line)
 
 
 def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
@@ -246,6 +255,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
             _draw(found.sample.setdefault(language, []), entry, sampled)
     found.problems += notes.problems
     found.rows += notes.rows
+    found.detected += notes.detected
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.file))
 

@@ -88,7 +88,12 @@ def test_every_line_is_that_of_the_source(tmp_path):
         ("<table><thead hidden><tr><th>no<tbody><tr><td>yes</table>", [(1, "yes")]),
         ("<table><caption>a<tr><td>b</table>", [(1, "a\n\nb")]),
         ("a</br>b</p>c<section><p>d</section>e", [(1, "a\nb\n\nc\n\nd\n\ne")]),
-        ("yes <!-- no <p>more", [(1, "yes more")]),
+        ("yes <!-- no <p>no", [(1, "yes")]),
+        ("yes <!-- a --!> yes <!-- no", [(1, "yes yes")]),
+        ("<!-->yes <!--->yes", [(1, "yes yes")]),
+        ("<script>a = '<!--'</script><p title='<!--'>yes <!-- no", [(1, "yes")]),
+        ("<p hidden=until-found>yes<p hidden=''>no<dialog open>yes</dialog>", [(1, "yes\n\nyes")]),
+        ("<table><tr style='visibility: Collapse'><td>no<tr><td>yes</table>", [(1, "yes")]),
     ],
 )
 def test_text_is_found_wherever_it_stands(page, expected, tmp_path):
@@ -132,6 +137,16 @@ def test_a_word_is_on_its_line_whatever_stands_around_it(tokens, tmp_path, caplo
     for passage in passages_of(tmp_path / "a.html", page, limit=8, titles=False):
         if re.fullmatch(r"word\d+x\.?", passage.text):
             assert passage.line == 1 + page.count("\n", 0, page.index(passage.text)), page
+
+
+@pytest.mark.parametrize(("name", "line"), [("a.html", 3), ("a.md", 4)])
+def test_a_comment_without_an_end_is_named(name, line, tmp_path, caplog):
+    text = (
+        "<p>Text</p>\n<!-- a -->\n\n<!-- no\n\nend <!-- no" if name == "a.md" else "a\n<!-- a -->\nb <!-- no\n<!-- end"
+    )
+    shown(tmp_path / name, text)
+    expected = "a comment has no end, which hides the rest of the page"
+    assert caplog.messages == [f"not shown: {tmp_path / name}:{line}: {expected}"]
 
 
 def test_a_lang_that_is_no_tag_is_named_with_its_first_line(tmp_path, caplog):

@@ -1,9 +1,9 @@
-"""Plain text and Markdown: encodings, line ends, front matter."""
+"""Plain text: encodings, line ends, and files that cannot be read."""
 
 import pytest
 
 from helpers.files import write
-from helpers.passages import passages_of, shown
+from helpers.passages import shown
 from metasearch.data.documents.read import read
 from metasearch.errors import DataError
 
@@ -27,55 +27,6 @@ def test_a_byte_that_is_no_text_is_named_with_its_place(text, says, tmp_path):
     with pytest.raises(DataError) as caught:
         shown(tmp_path / "a.txt", text)
     assert str(caught.value) == f"{tmp_path}/a.txt{says}"
-
-
-def test_markdown_stays_as_it_is_written(tmp_path):
-    text = "# Head\n\nWords *here*.\n\n- one\n- two\n\n```\ncode = 1\n```\n"
-    assert shown(tmp_path / "a.md", text) == [(1, text.rstrip())]
-    assert shown(tmp_path / "a.md", text, limit=22) == [
-        (1, "# Head\n\nWords *here*."),
-        (5, "- one\n- two"),
-        (8, "```\ncode = 1\n```"),
-    ]
-
-
-def test_front_matter_tells_language_and_title_and_is_no_text(tmp_path):
-    text = "---\ntitle: Keys\nlang: de_at\ntags: [a, b]\n---\n\nEins.\n\nZwei.\n"
-    seen = passages_of(tmp_path / "a.md", text, limit=10)
-    assert [(p.line, p.text, p.language) for p in seen] == [(7, "Keys\nEins.", "de-AT"), (9, "Keys\nZwei.", "de-AT")]
-
-
-@pytest.mark.parametrize("text", ["---\nA rule.\n---\nMore.", "---\nlang: de\nNo end.", "Text.\n---\nlang: de\n---\n"])
-def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
-    (passage,) = passages_of(tmp_path / "a.md", text)
-    assert (passage.line, passage.text, passage.language) == (1, text.rstrip(), "und")
-
-
-@pytest.mark.parametrize(
-    ("matter", "title", "language", "says"),
-    [
-        (
-            "title: x\nlang: german\n",
-            "x",
-            "und",
-            "language ignored: {}:3: lang: 'german' is not a language tag such as de",
-        ),
-        ("lang: [de, en]\n", "", "und", "language ignored: {}:2: lang: \"['de', 'en']\" is not a language tag"),
-        ("title: [a]\nlang: de\n", "", "de", "title ignored: {}:2: title: expected a text, got ['a']"),
-        ("lang: de\nlang: en\n", "", "en", "title and language read literally: {}:3: lang: duplicate key"),
-        ("a: 1: 2\nlanguage: 'de'\n", "", "de", "title and language read literally: {}:2: not YAML: mapping values"),
-        ("title: Task 1: Keys\nlang: de\n", "Task 1: Keys", "de", "title and language read literally: {}:2: not YAML"),
-        ("title: x\nlang: [de\n", "x", "und", "title and language read literally: {}:4: not YAML"),
-    ],
-)
-def test_front_matter_that_is_wrong_is_named_with_its_line_and_the_text_is_read(
-    matter, title, language, says, tmp_path, caplog
-):
-    says = says.replace("\"['de', 'en']\"", "'['de', 'en']'").format(tmp_path / "a.md")
-    (passage,) = passages_of(tmp_path / "a.md", f"---\n{matter}---\nText.")
-    assert (passage.text, passage.language) == (f"{title}\nText." if title else "Text.", language)
-    assert passage.line == 3 + matter.count("\n")
-    assert caplog.messages[0].startswith(says)
 
 
 def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):

@@ -5,7 +5,7 @@ A paragraph has the `lang` of most of its letters, so a foreign word does not sp
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,9 @@ _MOST = 2**24
 _MOST_UNCLOSED = 20
 """Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
+_EMPTY_COMMENT = re.compile("<!---?>")
+_ENDLESS, _END = "<!\0--", "\0>"
+"""Beginning of a comment without an end, which hides the rest of the page, and the end that the parser wants."""
 _LINE_FEED = re.compile("&(?:#0*10|#x0*a|newline);", re.I)
 
 
@@ -33,7 +36,7 @@ _HIDDEN = _set(
     "annotation annotation-xml rp rt rtc"
 )
 """Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
-_HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
 _BLOCKS = _set(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend main menu nav ol optgroup p pre search section "
@@ -58,6 +61,9 @@ _ENDED_BY: dict[str, frozenset[str]] = {
     **dict.fromkeys(_RUBY - {"rtc"}, _RUBY),
 }
 """Element that needs no end tag → the elements whose start tag ends it."""
+
+
+ENDLESS_COMMENT = "a comment has no end, which hides the rest of the page"
 
 
 class _Element(NamedTuple):
@@ -100,9 +106,19 @@ def _prepare(source: str) -> str:
     """Return a page that the parser reads without an error, with the same lines."""
     # It fails on unknown sections such as `<![x[`, and written line feeds would count as lines.
     source = _LINE_FEED.sub(" ", source.replace("<![", "<! ["))
-    # It searches the whole rest of the page for the end of each comment, which the last ones may not have.
+    source = source.replace("--!>", "-->")
+    source = _EMPTY_COMMENT.sub("<!---->", source)
+    # It searches the whole rest of the page for the end of each comment, which the last ones may not have. A page has
+    # no NUL characters.
     before, end, rest = source.rpartition("-->")
-    return before + end + rest.replace("<!--", "<! --")
+    return before + end + (rest.replace("<!--", _ENDLESS) + _END if "<!--" in rest else rest)
+
+
+def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
+    """Return whether an element is not shown; a search in the page finds what is hidden until it is found."""
+    hidden = (attributes.get("hidden") or "").lower() != "until-found" if "hidden" in attributes else False
+    opened = tag == "dialog" and "open" in attributes
+    return hidden or (tag in _HIDDEN and not opened) or bool(_HIDING.search(attributes.get("style") or ""))
 
 
 class _Page(HTMLParser):
@@ -121,6 +137,7 @@ class _Page(HTMLParser):
         self._pieces: list[Piece] = []
         self._letters = Counter[str]()
         self._gap = 0
+        self._ended = False
 
     def parse_starttag(self, i: int) -> int:
         """Parse the start tag at an offset and return its end, or -1 if it has none.
@@ -138,8 +155,7 @@ class _Page(HTMLParser):
         while tag in _ENDED_BY.get(self._open[-1].tag, ()):
             self.handle_endtag(self._open[-1].tag)
         around, attributes = self._open[-1], dict(attrs)
-        hiding = "hidden" in attributes or _HIDING.search(attributes.get("style") or "")
-        shown = around.shown and tag not in _HIDDEN and not hiding
+        shown = around.shown and not _is_hidden(tag, attributes)
         if shown:
             self._separate(tag)
         if tag not in _VOID:
@@ -161,8 +177,17 @@ class _Page(HTMLParser):
             self._open.pop()
             self._count[ended] -= 1
 
+    def handle_comment(self, data: str) -> None:
+        """End the page at a comment without an end, as browsers do."""
+        if data.startswith("\0") and not self._ended:
+            self._notes.add("not shown", f"{self._path}:{self.getpos()[0]}: {ENDLESS_COMMENT}")
+            self._ended = True
+
     def handle_data(self, data: str) -> None:
         here = self._open[-1]
+        data = data.removesuffix(_END)
+        if self._ended:
+            return
         if here.tag == "title" and self._open[-2].shown:
             self.title = self.title or " ".join(data.split())
         elif here.shown:

@@ -1,0 +1,55 @@
+"""Recognises folders and files that metasearch wrote, by their content: they are no documents."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from metasearch.config.extras import import_extra
+from metasearch.errors import DataError
+from metasearch.io import require_file
+
+VECTORS_KEY = b"metasearch"
+"""Key in the metadata of a Parquet file of vectors."""
+_HEAD = 2**16
+"""Bytes of a file that are compared."""
+
+
+def _contains(*parts: bytes) -> Callable[[bytes], bool]:
+    return lambda head: all(part in head for part in parts)
+
+
+_FOLDERS: dict[str, tuple[str, Callable[[bytes], bool]]] = {
+    "index.sqlite": ("an index", _contains(b"SQLite format 3\0", b"CREATE TABLE passage", b"CREATE TABLE codes")),
+    "study.yaml": ("a study", _contains(b"cells:", b"config:")),
+    "config.yaml": ("a run", _contains(b"data_fingerprint:", b"config:")),
+    "modules.json": ("an encoder", _contains(b'"path"', b'"type"')),
+    "metasearch.json": ("an encoder", _contains(b'"metasearch-onnx"')),
+    "tables.json": ("a report", _contains(b'"key"', b'"heads"', b'"columns"')),
+    "dataset_info.json": ("a prepared corpus", _contains(b'"source_language"', b'"target_language"', b'"corpus"')),
+}
+"""File in a folder → the folder's kind, and whether the beginning of the file says so."""
+
+
+def folder_kind(folder: Path, names: Collection[str]) -> str:
+    """Return what metasearch wrote to a folder with files of these names, such as `a run`; empty for other folders."""
+    return next((kind for name, (kind, says) in _FOLDERS.items() if name in names and says(_head(folder / name))), "")
+
+
+def is_vectors_file(path: Path) -> bool:
+    """Return whether a file is of `metasearch index --vectors`."""
+    if path.suffix.lower() != ".parquet":
+        return False
+    try:
+        require_file(path)
+        parquet = import_extra("pyarrow.parquet", "corpora", f"{path}", DataError)
+        return VECTORS_KEY in (parquet.read_schema(path).metadata or {})
+    except (DataError, OSError, ValueError):  # its reader says what is wrong
+        return False
+
+
+def _head(path: Path) -> bytes:
+    try:
+        require_file(path)
+        with path.open("rb") as file:
+            return file.read(_HEAD)
+    except OSError:
+        return b""

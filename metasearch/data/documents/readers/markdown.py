@@ -1,0 +1,174 @@
+"""Markdown source: headings, lists and code keep their marks.
+
+What a rendered page does not show is no text: front matter, comments, scripts, styles, and data in addresses such as
+`data:image/png;base64,`. In code it is shown, and stays.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from metasearch.data.documents.chunking import Settings, end_of_block
+from metasearch.data.documents.front_matter import read_front_matter
+from metasearch.data.documents.passage import Notes, Section
+from metasearch.data.documents.readers.html import ENDLESS_COMMENT
+from metasearch.data.documents.readers.text import lines
+
+_SIZE = 2**18
+"""Characters of a section, unless a block of Markdown is longer."""
+_MOST = 2**22
+_SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|data:", re.I)
+_HIDDEN = re.compile(
+    r"(?P<escape>\\.)|(?P<ticks>`+)|(?P<empty><!--?-?>)|(?P<comment><!--)|(?P<cdata><!\[CDATA\[)|(?P<declared><![a-z])"
+    r"|(?P<told><\?)|<(?P<element>script|style|template)\b"
+    r"|(?P<before>\]\(\s*<?|\]:[ \t]*\n?[ \t>]*<?|=\s*[\"']?|url\(\s*[\"']?)(?=data:(?:[\w.+-]+/[\w.+-]+)?[;,])",
+    re.I | re.S,
+)
+"""What begins something that is not shown, or code."""
+_ENDS = {"comment": "-->", "cdata": r"\]\]>", "declared": ">", "told": r"\?>"}
+_DATA_ENDS = {"<": "(?=>)", '"': '(?=")', "'": "(?=')"}
+
+Span = tuple[int, int]
+
+
+def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
+    """Yield a file's text in sections with bounded size."""
+    source, first = lines(path), ""
+    for part in source:
+        first += part
+        if len(first) > _SIZE:
+            break
+    matter = read_front_matter(first, path, notes)
+    line = 1 + first.count("\n", 0, matter.length)
+    for text in _blocks(first[matter.length :], source):
+        spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
+        shown, marks = _visible(text, spans, line) if spans else (text, None)
+        yield Section(shown, line, matter.language, matter.title, marks, markdown=True)
+        closed = text.rfind("-->")
+        for start, _ in spans:
+            if start > closed and text.startswith("<!--", start):
+                notes.add("not shown", f"{path}:{line + text.count(chr(10), 0, start)}: {ENDLESS_COMMENT}")
+        line += text.count("\n")
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Return a parser of blocks, which are enough to tell code from text."""
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def _blocks(text: str, source: Iterator[str]) -> Iterator[str]:
+    """Yield a text and the rest of its source in parts that end between two blocks of Markdown."""
+    size = _SIZE
+    while True:
+        if len(text) > size:
+            end = _start_of_last(text) if size < _MOST else end_of_block(text, 0, _SIZE)
+            yield from [text[:end]] if end else []
+            text = text[end:]
+            size = max(_SIZE, 2 * len(text))
+        part = next(source, None)
+        if part is None:
+            break
+        text += part
+    if text:
+        yield text
+
+
+def _start_of_last(text: str) -> int:
+    """Return where the last block of a text begins that is in no other."""
+    starts = [token.map[0] for token in _parser().parse(text) if token.map and not token.level]
+    return sum(map(len, text.split("\n")[: starts[-1]])) + starts[-1] if starts else 0
+
+
+def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
+    """Return a text without spans, and the offsets of its lines with their numbers from `first`.
+
+    Lines of which nothing is left are left out.
+    """
+    masked, at = "", 0
+    # A text has no NUL characters, so that they can stand for what is hidden.
+    for start, end in spans:
+        if end > at:
+            start = max(start, at)
+            masked += text[at:start] + re.sub(".", "\0", text[start:end])
+            at = end
+    shown, marks, size = [], [], 0
+    for number, line in enumerate(re.findall(".*\n|.+", masked + text[at:]), first):
+        kept = line.replace("\0", "")
+        if kept.strip() or len(kept) == len(line):
+            marks.append((size, number))
+            shown.append(kept)
+            size += len(kept)
+    return "".join(shown), marks
+
+
+def _hidden(text: str) -> Iterator[Span]:
+    """Yield what is hidden, between blocks of code."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    at, missing = 0, set[str]()
+    for token in _parser().parse(text):
+        if token.map and token.type in ("inline", "html_block", "fence", "code_block"):
+            start, end = (min(starts[line], len(text)) for line in token.map)
+            if start < at:  # another cell of a row
+                continue
+            yield from _hidden_inline(text, at, start)
+            if token.type == "html_block":
+                yield from _hidden_html(text, start, end, missing)
+            elif token.type == "inline":
+                yield from _hidden_inline(text, start, end)
+            at = end
+    yield from _hidden_inline(text, at, len(text))
+
+
+def _hidden_inline(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield what is hidden in running text, where code and what never ends are shown."""
+    missing: set[str] = set()
+    while match := _HIDDEN.search(text, start, end):
+        start = match.end()
+        closing = _closing(match)
+        found = None if closing in missing else re.compile(closing, re.I).search(text, start, end)
+        if found is None:
+            missing.add(closing)
+            continue
+        start = found.end()
+        if match.lastgroup not in ("escape", "ticks"):
+            yield _span(match, start)
+
+
+def _hidden_html(text: str, start: int, end: int, missing: set[str]) -> Iterator[Span]:
+    """Yield what is hidden in a block of HTML; blank lines end the block, but not a comment or script in it."""
+    while match := _HIDDEN.search(text, start, end):
+        start = match.end()
+        if match.lastgroup in ("escape", "ticks"):
+            continue
+        closing = _closing(match)
+        last = end if match["before"] else len(text)
+        found = None if closing in missing else re.compile(closing, re.I).search(text, start, last)
+        if found is None:
+            missing.add(closing)
+        start = found.end() if found else end
+        yield _span(match, start)
+
+
+def _closing(match: re.Match[str]) -> str:
+    """Return the pattern of the end of what a match begins."""
+    kind = str(match.lastgroup)
+    if kind == "ticks":
+        return f"(?<!`){match['ticks']}(?!`)"
+    if kind == "element":
+        return f"</{match['element'].lower()}\\s*>"
+    if kind == "before":
+        return _DATA_ENDS.get(match["before"][-1], r"(?=[\s)>])|\Z")
+    return _ENDS.get(kind, "")
+
+
+def _span(match: re.Match[str], end: int) -> Span:
+    """Return what is hidden up to an end: of an address with data, not what stands before it."""
+    return (match.end() if match["before"] else match.start()), end
