@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role, public_name
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
+from metasearch.encoders.features import Features as Features
+from metasearch.encoders.features import Output as Output
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.encoders.inputs import Features as Features
 from metasearch.encoders.inputs import InputModule, input_of
-from metasearch.encoders.inputs import Output as Output
 from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.saved_layout import write_older_layout
