@@ -78,9 +78,6 @@ def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
 TOLERANCE = 1e-5
 """Largest relative distance of two vectors of the same text: ten times the rounding of deep networks in float32."""
 
-_PADDED = 1e-4
-"""Relative distance from which padding changes a vector: recurrent networks amplify rounding to a part of this."""
-
 _DEPENDS = 1e-3
 """Relative distance from which a vector depends on the other texts of a batch; less is rounding."""
 
@@ -136,7 +133,7 @@ def require_independence(model: SentenceTransformer, vectors: Callable[[Mapping[
     rounding = distance(compute(short, long[:, : short.shape[1]]), alone)
     if rounding > _DEPENDS:
         raise EncoderError("its embeddings depend on the other texts in a batch")
-    if padded > max(10 * rounding, _PADDED):
+    if padded > 10 * rounding:
         raise EncoderError("padding changes its embeddings, as with FNet, convolutions or GPT-2 padded on the left")
 
 
