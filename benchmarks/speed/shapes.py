@@ -23,7 +23,7 @@ from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.open import quiet
+from metasearch.encoders.loader_log import quiet
 from metasearch.episodes.episode import Episode
 from metasearch.episodes.samplers import samplers
 from metasearch.pipelines.factory import load_encoder, resolved

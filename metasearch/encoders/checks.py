@@ -18,6 +18,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
+from metasearch.encoders.activations import saveable
 from metasearch.encoders.inputs import InputModule, input_of
 from metasearch.errors import EncoderError, first_line
 
@@ -59,10 +60,14 @@ def pools_prompts(model: SentenceTransformer) -> bool:
 
 
 def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
-    """Return a model with the same modules that ends in unit vectors; the model itself does not change."""
+    """Return a model with the same modules that ends in unit vectors; the model itself does not change.
+
+    `EncoderError` for an activation that cannot be saved.
+    """
     unit = isinstance(model[-1], Normalize)
     model = copy.copy(model)
-    model._modules = dict(model._modules)  # which a shallow copy shares
+    # Which a shallow copy shares.
+    model._modules = {key: saveable(module) for key, module in model._modules.items()}
     # Of unit vectors the dot product is the cosine.
     if model.similarity_fn_name not in (("cosine", "dot") if unit else ("cosine",)):
         why = "" if unit else "vectors are normalised: "

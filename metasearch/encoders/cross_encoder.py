@@ -15,7 +15,8 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 
 from metasearch.config import registry
-from metasearch.encoders.open import is_path, only_cached, quiet, recorded, require_fit
+from metasearch.encoders.loader_log import warnings_as_lines
+from metasearch.encoders.open import is_path, only_cached, recorded, require_fit
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, first_line
 from metasearch.io import near
 
@@ -39,10 +40,9 @@ def load_cross_encoder(
         raise ConfigError(f"{what} '{name}' is a built-in encoder; expected a sentence-transformers CrossEncoder")
     if not local and (is_path(name) or Path(name).exists()):
         raise EncoderError(f"{what} '{name}': no such folder{near(Path(name))}")
-    quiet()
     offline = local or only_cached(name, what)
     try:
-        with recorded() as loaded, torch.random.fork_rng(devices=[]):
+        with warnings_as_lines(log, f"{what} '{name}'"), recorded() as loaded, torch.random.fork_rng(devices=[]):
             model = CrossEncoder(
                 name,
                 device=str(device),

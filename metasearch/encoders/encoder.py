@@ -16,13 +16,14 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role, public_name
+from metasearch.encoders.activations import untrusted
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
+from metasearch.encoders.features import Features as Features
+from metasearch.encoders.features import Output as Output
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.encoders.inputs import Features as Features
 from metasearch.encoders.inputs import InputModule, input_of
-from metasearch.encoders.inputs import Output as Output
 from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
-from metasearch.encoders.prompts import prompt_of, written_out
+from metasearch.encoders.prompts import prompt_of, unused_prompts, written_out
 from metasearch.encoders.saved_layout import write_older_layout
 from metasearch.errors import EncoderError, require_known
 
@@ -92,6 +93,11 @@ class Encoder:
             self.embedder = Embedder(model)
         except EncoderError as error:
             raise EncoderError(f"{name}: {error}") from error
+        if unused := unused_prompts(model):
+            log.warning(
+                "%s: no text is read with its prompts %s; choose them with --prompt query=... or --prompt document=...",
+                name, ", ".join(map(repr, unused)),
+            )  # fmt: skip
         self.name = name
         self.model = model
         self.max_length = complete(max_length, own)
@@ -285,3 +291,8 @@ class Encoder:
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)
         write_older_layout(self.model, folder)
+        if activation := untrusted(self.model):
+            log.warning(
+                "%s: plain sentence-transformers opens its activation '%s' with trust_remote_code=True only",
+                folder, activation,
+            )  # fmt: skip

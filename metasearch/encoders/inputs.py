@@ -6,45 +6,30 @@ columns of the word table, V words.
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, ClassVar, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.compressed import native_config
+from metasearch.encoders.features import Features, Output, is_out_of_memory, stock, unchanged
 from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
-from metasearch.errors import EncoderError
-
-Features = Mapping[str, Tensor]
-"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or of packed texts in one row."""
-
-Output = Literal["sentence", "pooled", "embedding", "states"]
-"""An output of an encoder.
-
-- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
-- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
-- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
-- `states`: what the last layer gives at every token that is no padding, text after text, `(N, H)`.
-"""
-
-
-def stock(module: nn.Module, library: str) -> bool:
-    """Return whether a module is a library's own; one with code that came with a checkpoint may do something else."""
-    return type(module).__module__.startswith(f"{library}.")
-
+from metasearch.encoders.positions import configured, readable
+from metasearch.encoders.static_input import StaticInput
+from metasearch.errors import EncoderError, first_line
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
 """Settings of sentence-transformers' module for one of its methods; `encode` takes the length of the tokenizer."""
 
 _SIDES = ("truncation_side", "padding_side")
+
+_REFUSALS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a network of transformers raises at a text that it cannot read."""
 
 
 class TransformerInput:
@@ -88,8 +73,11 @@ class TransformerInput:
 
     @property
     def words(self) -> Any:
-        """The embedding matrix; if factorised, its narrow factor."""
-        words = self.module.auto_model.get_input_embeddings()
+        """The embedding matrix, of a factorised one the narrow factor; None where there is not one."""
+        try:
+            words = self.module.auto_model.get_input_embeddings()
+        except NotImplementedError:  # CANINE, which has several, looked up by hashes
+            return None
         return getattr(words, "table", words)
 
     @property
@@ -113,17 +101,19 @@ class TransformerInput:
 
     @property
     def longest(self) -> int:
-        """Positions in the configuration, as published lengths are often shorter; else the published maximum."""
+        """Tokens that the network can read, as published lengths are often shorter; else the published maximum."""
+        rows = readable(self.module.auto_model, self.forward, self.padding)
+        if rows < UNLIMITED:
+            return int(rows)
         if self._positions is not None:
             return self._positions - self.first_position
         return int(max(self.lengths.model_dump().values()))
 
     @property
     def _positions(self) -> int | None:
-        """Number of positions in the configuration; None for a model without a limit, such as T5 or XLNet (-1)."""
+        """Number of positions in the configuration."""
         # A compressed student counts positions as its backbone does.
-        positions = getattr(native_config(self.module.auto_model), "max_position_embeddings", None)
-        return int(positions) if positions and positions > 0 else None
+        return configured(native_config(self.module.auto_model))
 
     @property
     def width(self) -> int:
@@ -177,7 +167,7 @@ class TransformerInput:
             encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
             return encoded
 
-        with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
+        with unchanged(getattr(tokenizer, "backend_tokenizer", None)):
             left = tokenizer.truncation_side == "left"
             return truncated(shorten(texts, limit, left, lambda *cut: truncated(*cut)["input_ids"]), limit)
 
@@ -190,9 +180,16 @@ class TransformerInput:
         return dict(tokenizer.pad(values, return_tensors="pt"))
 
     def forward(self, features: Features) -> dict[str, Any]:
-        """Return the features with token vectors."""
-        # Modules of sentence-transformers write into the mapping they are given.
-        state: dict[str, Any] = self.module(dict(features))
+        """Return the features with token vectors; `EncoderError` if the network cannot read texts of that length."""
+        try:
+            # Modules of sentence-transformers write into the mapping they are given.
+            state: dict[str, Any] = self.module(dict(features))
+        except _REFUSALS as error:
+            # Only a packed row may be too long where each of its texts is not.
+            if is_out_of_memory(error) or "seq_idx" in features:
+                raise
+            tokens = features["input_ids"].shape[1]
+            raise EncoderError(f"'{self.kind}' cannot read a text of {tokens} tokens: {first_line(error)}") from error
         return state
 
     def hidden(self, features: Features, output: Output) -> Tensor:
@@ -208,7 +205,10 @@ class TransformerInput:
         # Packed texts bring the positions of their tokens, which an embedding block with rotary positions ignores.
         placed = "position_ids" in features and "position_ids" in inspect.signature(block.forward).parameters
         where = {"position_ids": features["position_ids"]} if placed else {}
-        hidden: Tensor = block(features["input_ids"], **where)
+        found = block(features["input_ids"], **where)
+        if not isinstance(found, Tensor):
+            raise EncoderError(f"'{self.kind}' has no embedding block like BERT's, so output embedding does not exist")
+        hidden: Tensor = found
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
         if "seq_idx" in features:
@@ -218,156 +218,6 @@ class TransformerInput:
             weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
             counts, sums = weight.sum(1), (hidden * weight).sum(1)
         return sums / counts.clamp(min=1)
-
-
-@contextmanager
-def _unchanged(backend: Any) -> Iterator[None]:
-    """Let a tokenizer in Rust forget how the texts inside were cut: it would write that into its file with a model."""
-    before = None if backend is None else backend.truncation
-    try:
-        yield
-    finally:
-        if before is not None:
-            backend.enable_truncation(**before)
-        elif backend is not None:
-            backend.no_truncation()
-
-
-_NO_LAYERS = (
-    "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
-    "embedding or states"
-)
-
-
-class StaticInput:
-    """A word table whose rows are averaged; see `TransformerInput` for members without a docstring here."""
-
-    kind = "static"
-    settings: ClassVar[dict[str, Any]] = {}
-    padding = -1
-    position_table: nn.Embedding | None = None
-    first_position = 0
-    longest = UNLIMITED
-    window = 0
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-
-    @property
-    def vocabulary(self) -> dict[str, Any]:
-        """The tokenizer's JSON, and its truncation side."""
-        found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
-        return found | ({"truncation_side": "left"} if self._cuts_left else {})
-
-    @property
-    def has_words(self) -> bool:
-        """Whether there is any word."""
-        return int(self.module.tokenizer.get_vocab_size()) > 0
-
-    @property
-    def words(self) -> Any:
-        """The table `(V, D)`."""
-        return self.module.embedding
-
-    @property
-    def width(self) -> int:
-        """`EncoderError`, as there are no layers."""
-        raise EncoderError(_NO_LAYERS)
-
-    @property
-    def is_stock(self) -> bool:
-        """Whether it is sentence-transformers' own module."""
-        return stock(self.module, "sentence_transformers")
-
-    @property
-    def lengths(self) -> MaxLength:
-        """The one length at which the tokenizer truncates all texts; no limit where it truncates none."""
-        cut = self.module.tokenizer.truncation
-        roles: tuple[Role, ...] = get_args(Role)
-        return own_lengths(dict.fromkeys(roles, cut["max_length"] if cut else None))
-
-    def cut_at(self, lengths: Mapping[Role, int]) -> bool:
-        """Let the tokenizer cut texts at the longest; sentence-transformers has one length for a static encoder."""
-        tokenizer, longest = self.module.tokenizer, max(lengths.values())
-        if longest < UNLIMITED:
-            tokenizer.enable_truncation(longest, direction="left" if self._cuts_left else "right")
-        else:
-            tokenizer.no_truncation()
-        return len(set(lengths.values())) == 1
-
-    def attend_with(self, name: str) -> str:
-        """Do nothing, as there is no attention."""
-        return ""
-
-    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-        """Return tokens without special ones, truncated at a limit."""
-        tokenizer, left = self.module.tokenizer, self._cuts_left
-
-        def whole(texts: list[str]) -> list[list[int]]:
-            return [each.ids for each in tokenizer.encode_batch(texts, add_special_tokens=False)]
-
-        with _unchanged(tokenizer):
-            # Its own length may be shorter than the limit.
-            tokenizer.no_truncation()
-            encoded = whole(shorten(texts, limit, left, lambda texts, _: whole(texts)))
-        return {"input_ids": [ids[-limit:] if left else ids[:limit] for ids in encoded]}
-
-    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
-        """Return tokens with their mask; masked positions hold token 0, which is never read."""
-        lengths = np.array([row.shape[1] for row in rows])
-        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        ids = np.zeros(mask.shape, np.int64)
-        ids[mask] = np.concatenate([row[0] for row in rows])  # the only column
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
-
-    def forward(self, features: Features) -> dict[str, Any]:
-        """Set `sentence_embedding` to the mean row; zero without tokens."""
-        if "cu_seq_lens_q" in features:
-            words, bounds = features["input_ids"][0], features["cu_seq_lens_q"]
-            starts, counts = bounds[:-1], bounds.diff()
-        else:
-            mask = features["attention_mask"].bool()
-            words, counts = features["input_ids"][mask], mask.sum(1)
-            starts = counts.cumsum(0) - counts
-        table = self.words.weight
-        sums: Tensor = _Sums.apply(table, words, starts)  # type: ignore[no-untyped-call]  # torch's own
-        return {**features, "sentence_embedding": sums / counts.clamp(min=1).unsqueeze(-1).to(table.dtype)}
-
-    def hidden(self, features: Features, output: Output) -> Tensor:
-        """Raise `EncoderError`, as there are no layers."""
-        raise EncoderError(_NO_LAYERS)
-
-    @property
-    def _cuts_left(self) -> bool:
-        cut = self.module.tokenizer.truncation
-        return bool(cut) and cut["direction"] == "left"
-
-
-class _Sums(torch.autograd.Function):
-    """Sums over rows in bags, differentiable any number of times; torch's `embedding_bag` is differentiable once.
-
-    The sum is linear in the table, s = A W with A_bv the number of times that word v is in bag b. So its gradient Aᵀ g
-    is a sum in bags too: of the rows of g, in a bag for each word.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, words: Tensor, starts: Tensor) -> Tensor:
-        """Return the sums `(B, D)` of rows in `(V, D)` by token ids `(N,)`, for bags that begin at `(B,)`."""
-        ctx.save_for_backward(words, starts)
-        ctx.rows = len(table)
-        return F.embedding_bag(words, table, starts, mode="sum")
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        """Return the gradient `(V, D)`."""
-        words, starts = ctx.saved_tensors
-        ends = torch.cat([starts[1:], starts.new_tensor([len(words)])])
-        bag = torch.repeat_interleave(torch.arange(len(starts), device=starts.device), ends - starts)
-        # A stable sort, so that sums have the same bits every time.
-        order = words.argsort(stable=True)
-        times = torch.bincount(words, minlength=ctx.rows)
-        found: Tensor = _Sums.apply(gradients[0], bag[order], times.cumsum(0) - times)  # type: ignore[no-untyped-call]
-        return found, None, None
 
 
 InputModule = TransformerInput | StaticInput

@@ -2,10 +2,11 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,11 +18,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import load_file_path
 from transformers import PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
 from metasearch.config import registry
 from metasearch.config.recipe import MaxLength
+from metasearch.encoders.activations import restore_activations
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.loader_log import warnings_as_lines
 from metasearch.encoders.saved_layout import MODULES, read_settings, restore_lengths
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import near
@@ -49,11 +51,10 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         EncoderError: the checkpoint is missing, lacks weights, does not fit its configuration, or cannot be loaded or
             used.
     """
-    local = check_name(name) or only_cached(name)
-    quiet()
+    local, what = check_name(name) or only_cached(name), f"encoder '{name}'"
     try:
         # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
-        with recorded() as loaded, torch.random.fork_rng(devices=[]):
+        with warnings_as_lines(log, what), recorded() as loaded, torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = SentenceTransformer(
                 name,
@@ -65,10 +66,13 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
             ).float()  # which a static encoder does not ask for
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, local, error)) from error
-    require_fit(f"encoder '{name}'", loaded, pooled=uses_pooler(model))
-    if assumed := _assumption(model, name, local):
-        log.warning("encoder '%s': %s", name, assumed)
-    restore_lengths(model, name, local)
+    require_fit(what, loaded, pooled=uses_pooler(model))
+    settings = read_settings(name, local)
+    if assumed := _assumption(model, name, local, settings):
+        log.warning("%s: %s", what, assumed)
+    elif not trust_remote_code:
+        restore_activations(model, name, _listed(name, local), local)
+    restore_lengths(model, name, settings)
     return Encoder(model, name, max_length)
 
 
@@ -90,13 +94,6 @@ def check_name(name: str) -> bool:
 def is_path(name: str) -> bool:
     """Return whether a name is a path and cannot be a hub name."""
     return name.startswith((".", "/", "~")) or name.count("/") > 1
-
-
-def quiet() -> None:
-    """Stop the libraries from printing progress bars, reports and warnings between a command's own lines."""
-    transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()
-    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
 
 
 def _check_folder(folder: Path) -> None:
@@ -126,6 +123,8 @@ def _holds_modules(folder: Path) -> bool:
 
 
 def _why(name: str, local: bool, error: Exception) -> str:
+    if absent := _absent_package(name, local, error):
+        return f"encoder '{name}' cannot be loaded: {absent}"
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
     if not local:
@@ -134,12 +133,38 @@ def _why(name: str, local: bool, error: Exception) -> str:
     return f"encoder '{name}' cannot be loaded: {f'{missing} is missing' if missing else first_line(error)}"
 
 
+def _listed(name: str, local: bool) -> list[dict[str, str]]:
+    """Return what a checkpoint's `modules.json` lists; nothing where it is missing or damaged."""
+    path = load_file_path(name, MODULES, local_files_only=local)
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8")) if path else []
+    except (OSError, ValueError):
+        return []
+    whole = isinstance(found, list) and all(isinstance(each, dict) and {"type", "path"} <= set(each) for each in found)
+    return found if whole else []
+
+
+def _absent_package(name: str, local: bool, error: Exception) -> str | None:
+    """Return which module of a checkpoint is of a package that is not installed; None without one."""
+    if not isinstance(error, ImportError) and "trust_remote_code" not in str(error):
+        return None
+    for each in _listed(name, local):
+        kind = each["type"]
+        package = kind.partition(".")[0]
+        # Code that comes with a checkpoint is one file beside its modules.json, or in another repository.
+        if not package or "--" in kind or find_spec(package):
+            continue
+        if not load_file_path(name, f"{package}.py", local_files_only=local):
+            return f"module '{kind}' of its {MODULES} is of the package '{package}', which is not installed"
+    return None
+
+
 def _missing_settings(folder: Path, error: str) -> Path | None:
     """Return the settings file of a module whose class was called without its required arguments."""
     called, missing, _ = error.partition(".__init__() missing")
-    if not missing or not (folder / MODULES).is_file():
+    if not missing:
         return None
-    modules = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+    modules = _listed(str(folder), True)
     files = [folder / each["path"] / "config.json" for each in modules if each["type"].endswith(f".{called}")]
     return next((file for file in files if not file.is_file()), None)
 
@@ -256,13 +281,13 @@ def _is_pooler(key: str) -> bool:
 _POOLINGS = {"mean": "means of tokens", "lasttoken": "states of the last token"}
 
 
-def _assumption(model: SentenceTransformer, name: str, local: bool) -> str | None:
+def _assumption(model: SentenceTransformer, name: str, local: bool, settings: Mapping[str, Any]) -> str | None:
     """Return the assumption for a checkpoint that does not describe its embeddings; None where nothing was assumed.
 
     Where `modules.json` is missing or of another kind, sentence-transformers makes up the modules and reads neither
-    prompts nor lengths. `EncoderError` if the configuration is damaged.
+    prompts nor lengths.
     """
-    kind = read_settings(name, local).get("model_type", "SentenceTransformer")
+    kind = settings.get("model_type", "SentenceTransformer")
     if load_file_path(name, MODULES, local_files_only=local) is None:
         what = f"it has no {MODULES}"
     elif kind != "SentenceTransformer":

@@ -10,29 +10,40 @@ from sentence_transformers import SentenceTransformer
 from metasearch.config.recipe import Role
 
 _NAMES: dict[Role, tuple[str, ...]] = {
-    "question": ("query",),
-    "candidate": ("document", "passage", "corpus"),
+    "question": ("query", "question", "search_query"),
+    "candidate": ("document", "passage", "corpus", "doc", "text", "search_document"),
     "text": (),
 }
-"""Names under which a model may have the prompt of a role; the first that it has is taken, else its default prompt."""
+"""Names under which a model may have the prompt of a role, the first before the others; else it has its default prompt.
 
+sentence-transformers itself looks for `query`, and for `document`, `passage` and `corpus`.
+"""
+
+_LOOKED_FOR = ("query", "document", "passage", "corpus")
 _TEXT = "text"
 
 
 def prompt_of(model: SentenceTransformer, role: Role) -> str:
-    """Return what a model puts before a text."""
-    name = next((name for name in _NAMES[role] if name in model.prompts), model.default_prompt_name)
-    return model.prompts.get(name) or ""
+    """Return what a model puts before a text.
+
+    sentence-transformers adds an empty prompt under `query` and `document` to a model without one, and saves it. So an
+    empty prompt counts only where the model has no other for the role.
+    """
+    prompts, default = model.prompts, model.default_prompt_name
+    names = [name for name in _NAMES[role] if name in prompts and not name == default == _TEXT]
+    name = next((name for name in names if prompts[name]), names[0] if names else default)
+    return prompts.get(name) or ""
+
+
+def unused_prompts(model: SentenceTransformer) -> list[str]:
+    """Return the names of a model's prompts that stand before no texts."""
+    used = {"", *(prompt_of(model, role) for role in _NAMES)}
+    return [name for name, prompt in model.prompts.items() if (prompt or "") not in used]
 
 
 def written_out(model: SentenceTransformer) -> dict[str, str]:
-    """Return a model's prompts, with explicit ones for questions and candidates, under the names with priority.
-
-    sentence-transformers adds an empty prompt under these names on loading, which would hide other names and the
-    default.
-    """
-    first = {names[0]: prompt_of(model, role) for role, names in _NAMES.items() if names}
-    return {**first, **model.prompts}
+    """Return a model's prompts, with those of questions and candidates under the names that are looked for first."""
+    return {**model.prompts, **{names[0]: prompt_of(model, role) for role, names in _NAMES.items() if names}}
 
 
 def replace_prompts(model: SentenceTransformer, prompts: Mapping[Role, str]) -> None:
@@ -42,6 +53,7 @@ def replace_prompts(model: SentenceTransformer, prompts: Mapping[Role, str]) -> 
     model.prompts = written_out(model)
     for role, prompt in prompts.items():
         # Under all names in use, as others look for any of them.
-        model.prompts.update(dict.fromkeys(_NAMES[role], prompt))
+        names = (name for name in _NAMES[role] if name in _LOOKED_FOR or name in model.prompts)
+        model.prompts.update(dict.fromkeys(names, prompt))
     if prompt_of(model, "text") != texts:
         model.prompts[_TEXT], model.default_prompt_name = texts, _TEXT

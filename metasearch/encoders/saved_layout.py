@@ -7,6 +7,7 @@ type paths, pooling keys and `max_seq_length`. A module that an older release ca
 
 import json
 import logging
+from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,9 @@ def write_older_layout(model: SentenceTransformer, folder: Path) -> None:
     _name_tokenizer(model, folder / _TOKENIZER)
 
 
-def restore_lengths(model: SentenceTransformer, name: str, local: bool) -> None:
-    """Restore the lengths per role named in a model's checkpoint, if any; `EncoderError` for other values."""
-    said = read_settings(name, local).get(_LENGTHS)
+def restore_lengths(model: SentenceTransformer, name: str, settings: Mapping[str, Any]) -> None:
+    """Restore the lengths per role in a checkpoint's settings, if any; `EncoderError` for other values."""
+    said = settings.get(_LENGTHS)
     if said is None:
         return
     roles = MaxLength.model_fields

@@ -31,6 +31,7 @@ from metasearch.algorithms.sets import numbered, prepare, texts_of
 from metasearch.config.run import Checkpointing
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import is_out_of_memory
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import OutOfMemory, first_line
 from metasearch.training.distributed import SINGLE_PROCESS, GradientSum, ProcessGroup, TreeSum, added
@@ -145,8 +146,7 @@ class OuterGradients:
             try:
                 return work()
             except RuntimeError as error:
-                # On a CPU it has no type of its own.
-                if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+                if not is_out_of_memory(error):
                     raise
                 less = self._need_less(learner) if again else None
                 if less is None:

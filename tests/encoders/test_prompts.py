@@ -17,7 +17,6 @@ PUBLISHED = {
     "query alone": ({"query": "q: "}, None),
     "corpus alone": ({"corpus": "c: "}, None),
     "all three of a candidate": ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None),
-    "an empty document before a passage": ({"document": "", "passage": "p: "}, None),
     "a default": ({"task": "t: "}, "task"),
     "an empty default": ({"query": "q: ", "task": ""}, "task"),
     "an empty query beside a default": ({"query": "", "task": "t: "}, "task"),

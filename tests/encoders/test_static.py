@@ -12,8 +12,8 @@ from metasearch.compress.student import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import _Sums
 from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.static_input import _Sums
 from metasearch.errors import EncoderError
 from metasearch.training.packing import PackedEncoder
 

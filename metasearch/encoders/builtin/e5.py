@@ -38,7 +38,8 @@ from transformers import BertConfig, PreTrainedTokenizerFast
 from metasearch.config.extras import install_line
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.open import open_checkpoint, quiet
+from metasearch.encoders.loader_log import quiet
+from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.io import cached
 

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.open import quiet
+from metasearch.encoders.loader_log import quiet
 from metasearch.errors import EncoderError
 
 LICENCE = "apache-2.0"

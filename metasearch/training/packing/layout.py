@@ -8,6 +8,7 @@ has as many rows as the texts have different tokens. None of this changes a vect
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -24,7 +25,9 @@ from transformers import AttentionInterface
 from metasearch.config.recipe import Role
 from metasearch.encoders.checks import TOLERANCE, distance, probe_rows
 from metasearch.encoders.encoder import Embedder, Encoder
-from metasearch.encoders.inputs import InputModule, stock
+from metasearch.encoders.features import stock
+from metasearch.encoders.inputs import InputModule
+from metasearch.encoders.lengths import UNLIMITED
 from metasearch.errors import first_line
 
 ATTENTION = "metasearch-packed"
@@ -210,15 +213,41 @@ def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
     columns, rows = probe_rows(read, max(_TOKENS, read.window + 8))
     expected = _vectors(embedder, read.padded(columns, rows))
     at_once = next(embedder.parameters()).device.type != "cpu"
-    features = packed(rows, columns, read.first_position, read.padding, at_once)
+
+    def in_one_row(rows: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
+        return packed(rows, columns, read.first_position, read.padding, at_once)
+
     before = read.attend_with(ATTENTION)
     try:
-        found = _vectors(embedder, features)
+        if distance(_vectors(embedder, in_one_row(rows)), expected) > TOLERANCE:
+            return f"packed texts change the vectors of '{read.kind}'"
+        if read.longest < UNLIMITED:
+            _embed(embedder, in_one_row(rows * (1 + read.longest // rows[1].shape[1])))
     except Exception as error:  # modules that know texts side by side alone raise anything
         return f"'{read.kind}' cannot read packed texts ({first_line(error)})"
     finally:
         read.attend_with(before)
-    return None if distance(found, expected) <= TOLERANCE else f"packed texts change the vectors of '{read.kind}'"
+    return None
+
+
+class _Embedded(Exception):
+    """Ends a forward pass before the first layer."""
+
+
+def _embed(embedder: Embedder, features: Mapping[str, Any]) -> None:
+    """Run the embedding block alone on a row with more tokens than a text may have, which some networks refuse."""
+
+    def end(*_: Any) -> None:
+        raise _Embedded
+
+    lists = (module for module in embedder.model[0].modules() if isinstance(module, nn.ModuleList) and len(module))
+    hooks = [layers[0].register_forward_pre_hook(end) for layers in lists]
+    try:
+        with suppress(_Embedded):
+            _vectors(embedder, features)
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _vectors(embedder: Embedder, features: Mapping[str, Any], weights: Mapping[str, Tensor] | None = None) -> Tensor:

@@ -1,0 +1,47 @@
+"""What the input modules of encoders read and give, and what they share.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, N tokens of all texts, D dimensions of an embedding, H
+columns of the word table.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+Features = Mapping[str, Tensor]
+"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or of packed texts in one row."""
+
+Output = Literal["sentence", "pooled", "embedding", "states"]
+"""An output of an encoder.
+
+- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
+- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
+- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
+- `states`: what the last layer gives at every token that is no padding, text after text, `(N, H)`.
+"""
+
+
+def stock(module: nn.Module, library: str) -> bool:
+    """Return whether a module is a library's own; one with code that came with a checkpoint may do something else."""
+    return type(module).__module__.startswith(f"{library}.")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory did not suffice; on a CPU such an error has no type of its own."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+@contextmanager
+def unchanged(backend: Any) -> Iterator[None]:
+    """Let a tokenizer in Rust forget how the texts inside were cut: it would write that into its file with a model."""
+    before = None if backend is None else backend.truncation
+    try:
+        yield
+    finally:
+        if before is not None:
+            backend.enable_truncation(**before)
+        elif backend is not None:
+            backend.no_truncation()
