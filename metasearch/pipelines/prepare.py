@@ -34,7 +34,7 @@ from metasearch.config.languages import normalise_tag, primary_language
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.languages import detector
-from metasearch.data.formats.rows import read_batches
+from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.text_files import Report
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
 from metasearch.data.parallel.files import clean, find, read_sides

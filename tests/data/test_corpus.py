@@ -118,9 +118,10 @@ def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
     assert pairs_of(read(dev)) == [("three", "drei")]
 
 
-HELD_OUT = st.sampled_from(
-    ["valid", "validation", "val", "dev", "devel", "development", "devtest", "dev-test", "test", "tests", "testset"]
-    + ["tst2013", "newstest2014", "eval", "evaluation", "held-out", "heldout", "hold_out"]
+HELD_OUT = st.sampled_from(["valid", "validation", "val", "dev", "devel", "development", "dev-test", "devtest"]) | (
+    st.sampled_from(
+        ["test", "tests", "testset", "tst2013", "newstest2014", "eval", "evaluation", "heldout", "hold_out"]
+    )
 )
 SPLITS = HELD_OUT | st.sampled_from(["train", "training", "train_set"])
 FORMS = st.sampled_from(

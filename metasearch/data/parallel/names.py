@@ -99,7 +99,8 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "", folders:
     if not stem and split:
         stem, folder = take_split(folder.name)[0], folder.parent
     split = split or next(filter(None, (take_split(each)[1] for each in reversed(folders))), TRAIN)
-    pair = _read_pair(stem, side, pivot, path)
+    # An underscore mostly stands within a tag, as in `pt_br-en`, so it begins one only where nothing else does.
+    pair = _read_pair(stem, side, pivot, path) or _read_pair(stem.replace("_", "."), side, pivot, path)
     if pair is None:
         return None
     paths: tuple[Path, ...] = (path,)
@@ -109,7 +110,7 @@ def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "", folders:
     step = 1 if first else -1
     source, target = pair.languages[::step]
     columns = pair.written[::step] if table else ()
-    name = pair.corpus or corpus or _corpus_folder(folder)
+    name = stem[: len(pair.corpus)] or corpus or _corpus_folder(folder)
     return Part(paths[::step], name, target, source, first, columns, split)
 
 
