@@ -3,12 +3,13 @@
 | name | texts | language |
 |---|---|---|
 | `de.txt`, `zh-CN.txt.gz` | lines | from the name |
-| `en-de.tsv` and other TSV files | the first two columns of lines | one for each column |
+| `en-de.tsv` and other TSV files | the two columns of texts (`metasearch.data.parallel.columns`) | one for each |
 | `WikiMatrix.de-en.de`, a side of a parallel corpus | lines | from the name |
 | `en-de.parquet` and other tables of a parallel corpus, hub names | both columns | from the name |
 | a folder of `metasearch prepare` | both sides | from its columns |
 
-Names of parallel corpora are described in `metasearch.data.parallel.files`.
+Names of parallel corpora are described in `metasearch.data.parallel.names`. Of a folder, their dev, validation and test
+splits are skipped, as in training.
 """
 
 import logging
@@ -25,7 +26,9 @@ from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import require_readable, text_lines, unpacked
 from metasearch.data.locate import fetch, is_hub_name
-from metasearch.data.parallel.files import Part, clean, read_sides, recognise, walk
+from metasearch.data.parallel.columns import Layout, find_layout
+from metasearch.data.parallel.files import clean, read_sides, walk
+from metasearch.data.parallel.names import TRAIN, Part, recognise, take_split
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.data.records import Data, TranslationData, texts_of
 from metasearch.errors import DataError, nearest
@@ -49,12 +52,16 @@ log = logging.getLogger(__name__)
 
 
 def read_texts(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield non-blank texts from files and folders, one a line; in a `.tsv` file the first two columns are texts.
+    """Yield non-blank texts from files and folders, one a line; in a `.tsv` file two columns are texts.
 
     `DataError` with file and line if a path is missing, empty, damaged, or not UTF-8.
     """
     for path in text_files(paths):
-        yield from _texts(path, (0, 1) if unpacked(path.name).endswith(".tsv") else ())
+        if unpacked(path.name).endswith(".tsv"):
+            layout = find_layout(path)
+            yield from _texts(path, layout, layout.texts)
+        else:
+            yield from _texts(path)
 
 
 def text_files(paths: Iterable[Path]) -> list[Path]:
@@ -81,24 +88,35 @@ def _find(paths: Iterable[Path], known: Callable[[Path], object], others: str, e
     files: dict[Path, None] = {}
     for path in paths:
         inside = sorted(walk(path))
+        held_out = {below: None for below in inside if below != path and _is_held_out(below, path)}
+        inside = [below for below in inside if below not in held_out]
         found = [below for below in inside if known(below) or (below == path and not path.is_dir())]
         if not found:
             raise DataError(f"{path}: {expected}")
         files |= dict.fromkeys(found)
-        if left := [str(below.relative_to(path)) for below in inside if below not in files]:
-            shown = ", ".join(left[:3] + ["..."] * (len(left) > 3))
-            log.info("%s: %d files %s: %s", path, len(left), others, shown)
+        for left, why in ((held_out, "of a dev, validation or test split are skipped"), (inside, others)):
+            if names := [str(below.relative_to(path)) for below in left if below not in files]:
+                shown = ", ".join(names[:3] + ["..."] * (len(names) > 3))
+                log.info("%s: %d files %s: %s", path, len(names), why, shown)
     return list(files)
 
 
-def _texts(path: Path, columns: Sequence[int] = ()) -> Iterator[str]:
-    """Yield the texts that are not blank in some columns, or lines; `DataError` if there is none."""
+def _is_held_out(below: Path, path: Path) -> bool:
+    *folders, name = below.relative_to(path).parts
+    if all(take_split(each)[1] in ("", TRAIN) for each in (*folders, unpacked(name).rpartition(".")[0])):
+        return False
+    part = recognise(below, folders=folders)
+    return part is not None and part.split != TRAIN
+
+
+def _texts(path: Path, layout: Layout | None = None, columns: Sequence[int] = ()) -> Iterator[str]:
+    """Yield the texts that are not blank in some columns of a TSV file, or lines; `DataError` if there is none."""
     empty = True
     for number, line in text_lines(path):
-        cells = line.split("\t") if columns else [line]
-        if len(cells) <= min(columns, default=0):
-            raise DataError(f"{path}:{number}: expected two tab-separated columns")
-        for text in [cells[column] for column in columns if column < len(cells)] if columns else cells:
+        cells = line.split("\t") if layout else [line]
+        if layout and len(cells) != layout.width:
+            raise DataError(f"{path}:{number}: expected {layout.width} tab-separated columns, got {len(cells)}")
+        for text in [cells[column] for column in columns] if layout else cells:
             if not blank(text):
                 empty = False
                 yield text.strip()
@@ -169,7 +187,9 @@ def _sides(path: Path) -> list[tuple[str, Iterator[str]]]:
     if part and part.columns:
         return [(language, _cells(part, side)) for side, language in enumerate((part.pivot, part.language))]
     if part and len(part.paths) == 1:
-        return [(language, _texts(path, (column,))) for column, language in enumerate(part.languages)]
+        layout = find_layout(path)
+        sides = zip(layout.texts, part.languages, strict=True)
+        return [(language, _texts(path, layout, (column,))) for column, language in sides]
     if part:
         return [(part.language if name == part.path.name else part.pivot, _texts(path))]
     stem, _, suffix = name.rpartition(".")

@@ -8,6 +8,7 @@ preparation that is stopped leaves nothing behind: give the command again.
 import hashlib
 import itertools
 import json
+import logging
 import multiprocessing
 import os
 import shutil
@@ -33,14 +34,17 @@ from metasearch.config.languages import normalise_tag, primary_language
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.languages import detector
-from metasearch.data.formats.rows import read_batches
+from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.text_files import Report
 from metasearch.data.overlap import Index, TestSet, key, set_of, set_of_file
-from metasearch.data.parallel.files import Part, clean, find, read_sides
+from metasearch.data.parallel.files import clean, find, read_sides
+from metasearch.data.parallel.names import Part
 from metasearch.data.parallel.saved import COLUMNS, REPORT, write_table
 from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write, require_room
 from metasearch.runs.callbacks import SILENT, Callback
+
+log = logging.getLogger(__name__)
 
 LINES = 2**14
 """Lines of a block."""
@@ -166,7 +170,10 @@ def prepare_corpus(
         name = names[0]
         raise ConfigError(f"settings of the corpus: {name} is a setting of stages: --set stages.NAME.corpus.{name}=...")
     chosen = yaml.check(dict(settings or {}), CorpusSettings, "settings of the corpus")
-    parts, ignored = find([Path(path) for path in paths], chosen)
+    found = find([Path(path) for path in paths], chosen)
+    parts = found.parts
+    for skipped in found.describe_ignored():
+        log.warning("%s", skipped)
     tests = tuple(_test_set(name, data, include) for name in dict.fromkeys(exclude))
     names = [test.name for test in tests]
     if twice := next((name for name in names if names.count(name) > 1), ""):
@@ -188,7 +195,7 @@ def prepare_corpus(
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
         counts = _counts(parts, reports)
         hashes = {"data-00000-of-00001.arrow": sha256}
-        content = {**counts, "bytes": size, "ignored": ignored, "exclude": names, "sha256": hashes}
+        content = {**counts, "bytes": size, "ignored": found.ignored, "exclude": names, "sha256": hashes}
         atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
     return content
 

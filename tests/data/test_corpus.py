@@ -1,6 +1,7 @@
 """Reading parallel corpora: the names and formats of files, what is chosen of them, and what is dropped."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.formats.blank import blank
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.parallel.files import recognise
+from metasearch.data.parallel.names import recognise
 from metasearch.data.parallel.saved import TokenCounter
 from metasearch.errors import DataError
 
@@ -117,6 +118,116 @@ def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
     assert pairs_of(read(dev)) == [("three", "drei")]
 
 
+HELD_OUT = st.sampled_from(["valid", "validation", "val", "dev", "devel", "development", "dev-test", "devtest"]) | (
+    st.sampled_from(
+        ["test", "tests", "testset", "tst2013", "newstest2014", "eval", "evaluation", "heldout", "hold_out"]
+    )
+)
+SPLITS = HELD_OUT | st.sampled_from(["train", "training", "train_set"])
+FORMS = st.sampled_from(
+    [
+        "{split}{mark}de-en.{end}",
+        "{split}{mark}News{mark}de-en.{end}",
+        "News{mark}{split}.de-en.{end}",
+        "News.de-en{mark}{split}.{end}",
+        "de-en/{split}.{end}",
+        "{split}/News.de-en.{end}",
+        "News{mark}{split}/more/de-en.{end}",
+    ]
+)
+ENDS = st.sampled_from(["tsv", "tsv.gz", "csv", "jsonl.gz", "parquet", "de", "en.gz"])
+
+
+@given(SPLITS, FORMS, st.sampled_from("-._"), ENDS, st.sampled_from([str.lower, str.upper, str.title]))
+def test_a_split_anywhere_in_a_name_is_found_and_is_no_part_of_the_corpus(split, form, mark, end, case):
+    path = Path(form.format(split=case(split), mark=mark, end=end))
+    part = recognise(Path("/texts") / path, folders=path.parts[:-1])
+    assert part.languages == ("de", "en")
+    assert (part.split == "train") == split.startswith("train")
+    assert split.lower() not in part.corpus.lower()
+
+
+@pytest.mark.parametrize(
+    "name", ["contest.de-en.de", "Testament-de-en.tsv", "devices_de-en/de-en.tsv", "validity.de-en.en"]
+)
+def test_a_word_that_only_begins_like_a_split_is_none(name):
+    path = Path(name)
+    assert recognise(path, folders=path.parts[:-1]).split == "train"
+
+
+@pytest.mark.parametrize("end", ["tsv", "de"])
+def test_of_a_folder_only_train_is_read_and_one_line_counts_the_other_splits(tmp_path, caplog, end):
+    for split in ("train", "valid", "test"):
+        for side in (end,) if end == "tsv" else ("de", "en"):
+            put(
+                tmp_path / f"{split}.de-en.{side}",
+                [f"{split} eins\t{split} one"] if side == "tsv" else [f"{split} {side}"],
+            )
+    put(tmp_path / "memory.tmx", ["<tmx/>"])
+    corpus = read(tmp_path)
+    assert {pair.source.split()[0] for pair in corpus} == {"train"}
+    held, other = (record.getMessage() for record in caplog.records)
+    count = 2 * (1 if end == "tsv" else 2)
+    assert held.startswith(f"skipped as dev, validation or test split: {count} files, {tmp_path / 'test.de-en'}")
+    assert other == (
+        f"skipped, not named as parallel text: 1 files, {tmp_path / 'memory.tmx'}; .tmx files are not read: save their "
+        "translations as TSV, such as en-de.tsv"
+    )
+
+
+def test_a_named_folder_may_be_called_like_a_split(tmp_path):
+    tsv(tmp_path / "test" / "en-de.tsv", ONE_TWO)
+    assert pairs_of(read(tmp_path / "test")) == ONE_TWO
+
+
+# Columns of no text: scores, addresses and labels.
+OTHERS = st.sampled_from(
+    [
+        lambda i: f"{1 + i / 100:.3f}",
+        lambda i: f"-{i}",
+        lambda i: f"{i}e-05",
+        lambda i: f"https://example.org/a?b={i}",
+        lambda i: "tatoeba",
+        lambda i: f"id-{i:05d}",
+    ]
+)
+
+
+@given(st.lists(OTHERS, max_size=4), st.lists(OTHERS, max_size=2), st.booleans(), st.booleans())
+def test_the_texts_are_found_beside_columns_of_other_kinds(tmp_path_factory, before, after, packed, header):
+    others = [*before, *after]
+    path = tmp_path_factory.mktemp("columns") / f"en-de.tsv{'.gz' * packed}"
+    rows = [
+        [*(each(i) for each in before), f"line {i} one", f"Zeile {i} eins", *(each(i) for each in after)]
+        for i in range(20)
+    ]
+    names = [[f"name {i}" for i in range(len(others) + 2)]] * header
+    put(path, ["\t".join(row) for row in names + rows])
+    assert pairs_of(read(path))[header:] == [(f"line {i} one", f"Zeile {i} eins") for i in range(20)]
+
+
+def test_columns_that_cannot_be_told_apart_are_named_and_can_be_chosen(tmp_path):
+    path = put(tmp_path / "en-de.tsv", [f"0.{i}\tnote {i} a\tone {i} a\teins {i} a" for i in range(9)])
+    with pytest.raises(
+        DataError, match=r"en-de\.tsv: which two of its 4 columns .* text are: 2, 3, 4 .* --columns 1,2"
+    ):
+        read(path)
+    assert pairs_of(read(path, columns=(3, 4)))[8] == ("one 8 a", "eins 8 a")
+    for columns in ((3,), (3, 3), (4, 5)):
+        with pytest.raises(DataError, match=r"en-de\.tsv: columns .*: expected two columns from 1 to 4"):
+            read(path, columns=columns)
+    numbers = put(tmp_path / "en-fr.tsv", ["0.7\tune phrase", "0.8\tdeux mots"])
+    with pytest.raises(DataError, match=r"en-fr\.tsv: which two of its 2 columns .* text are: 2 "):
+        read(numbers)
+
+
+def test_a_line_with_another_number_of_columns_is_dropped_and_counted(tmp_path):
+    path = put(tmp_path / "en-de.tsv", ["one a\teins a", "two\tzwei\tdrei", "three b\tdrei b"])
+    corpus = read(path)
+    assert pairs_of(corpus) == [("one a", "eins a"), ("three b", "drei b")]
+    assert corpus.report.dropped == {"another number of columns": 1}
+
+
 def test_each_kind_of_damage_is_counted_and_its_first_places_are_kept(tmp_path):
     path = tmp_path / "en-de.tsv"
     lines = [
@@ -161,9 +272,9 @@ def test_long_sides_are_dropped_by_tokens(tmp_path):
 
 
 def test_max_lines_keeps_the_first_pairs_of_each_file_and_reads_no_further(tmp_path):
-    path = put(tmp_path / "en-de.tsv", ["damage", *(f"{i}\t{i}" for i in range(9))])
+    path = put(tmp_path / "en-de.tsv", ["damage", *(f"s{i}\tt{i}" for i in range(9))])
     corpus = read(path, max_lines=4)
-    assert pairs_of(corpus) == [(str(i), str(i)) for i in range(4)]
+    assert pairs_of(corpus) == [(f"s{i}", f"t{i}") for i in range(4)]
     assert corpus.report.read == 1 + 4
 
 

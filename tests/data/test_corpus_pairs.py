@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metasearch.data.formats.text_files import Report
 from metasearch.data.parallel.corpus import Corpus, TextTable
-from metasearch.data.parallel.files import Part
+from metasearch.data.parallel.names import Part
 from metasearch.data.parallel.saved import TokenCounter
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.prepared import prepared, write_lines
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.texts import read_tagged, tagged_of, text_files
+from metasearch.data.texts import read_tagged, read_texts, tagged_of, text_files
 from metasearch.errors import DataError
 
 
@@ -104,3 +104,15 @@ def test_of_a_similarity_task_each_sentence_has_the_language_of_its_side():
     for pair in train.pairs:
         for language, text in zip(pair.languages, pair.texts, strict=True):
             assert ("text", text) in found[language]
+
+
+def test_scores_are_no_texts_and_splits_for_evaluation_are_left_out_of_a_folder(tmp_path, caplog):
+    lines = "".join(f"1.{i:03d}\teins {i}\tone {i}\n" for i in range(9))
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.de-en.tsv").write_text(lines.replace("ein", f"{split} ein"), encoding="utf-8")
+    with caplog.at_level(logging.INFO, "metasearch"):
+        assert [path.name for path in text_files([tmp_path])] == ["train.de-en.tsv"]
+        assert texts(read_tagged([tmp_path], 2)) == {"de": ["train eins 0", "train eins 1"], "en": ["one 0", "one 1"]}
+    assert "1 files of a dev, validation or test split are skipped: test.de-en.tsv" in caplog.text
+    assert list(read_texts([tmp_path]))[:2] == ["train eins 0", "one 0"]
+    assert next(read_texts([tmp_path / "test.de-en.tsv"])) == "test eins 0"

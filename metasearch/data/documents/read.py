@@ -34,6 +34,7 @@ SUFFIXES = {
     ".tsv": "rows",
     ".parquet": "rows",
     ".arrow": "rows",
+    ".feather": "rows",
     ".pdf": "office",
     ".docx": "office",
 }

@@ -4,7 +4,7 @@
 |---|---|
 | `.csv`, `.tsv` | cells by the names in the header; a TSV has no quotes |
 | `.jsonl` | a JSON object a line |
-| `.parquet`, `.arrow` | rows of the table, with pyarrow |
+| `.parquet`, `.arrow`, `.feather` | rows of the table, with pyarrow |
 | folder | of a `datasets.Dataset` or of a `DatasetDict` with one split, as `save_to_disk` writes them, with pyarrow |
 | folder | of shards of one table, such as `train-00000-of-00002.parquet`, in the order of their names |
 | in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a pandas `DataFrame` |
@@ -14,38 +14,37 @@ Text files may be packed: their names then end in `.gz`.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from metasearch.config.extras import import_extra
+from metasearch.data.formats.arrow_files import SUFFIXES as ARROW
+from metasearch.data.formats.arrow_files import plain_columns, read_batches
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import (
+    Damage,
     bare_lines,
-    column_names,
     parse_json,
     read_json,
+    refuse,
     require_readable,
     suffix_of,
     table_rows,
 )
 from metasearch.errors import DataError, nearest
-from metasearch.io import near, require_file
+from metasearch.io import near
 
 Values = Mapping[str, Any]
 Source = str | Path | Iterable[Values] | Any
 """A file, a folder, or rows in memory; `Any` is a table of an optional library."""
-Damage = Callable[[str, str], None]
-"""Called for an unreadable row with its place and the error."""
 
 STATE = "state.json"
 """File in every folder that `datasets.Dataset.save_to_disk` writes."""
-_BATCH = 4096
-"""Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _SHOWN = 40
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow")
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", *ARROW)
 SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
 """What names of shards of one table differ in."""
 
@@ -70,7 +69,8 @@ def read_rows(
     columns: Mapping[str, str] | None = None,
     *,
     names: Sequence[str] = (),
-    damaged: Damage | None = None,
+    damaged: Damage = refuse,
+    single: Collection[str] | None = None,
 ) -> Iterator[Row]:
     """Yield rows from a file, a folder or memory; see the table above.
 
@@ -79,26 +79,38 @@ def read_rows(
         columns: name that a value gets → its column, such as `{"query": "question"}`; other columns keep theirs.
         names: names of the columns of a CSV or TSV without a header; a TSV may then be called `.txt`, too.
         damaged: called for each unreadable row, which is skipped; by default the first one is a `DataError`.
+        single: columns that a table may not have twice; another repeated one becomes a list of its values, without
+            missing ones. By default none may be repeated.
 
     Example:
         >>> [row.values for row in read_rows([{"question": "where?", "id": 1}], {"query": "question"})]
         [{'query': 'where?', 'id': 1}]
     """
-    report = damaged or _refuse
-    wanted = dict(columns or {})
-    if isinstance(source, str | Path):
-        yield from _renamed(_file_rows(Path(source), wanted, names, report), wanted)
-    else:
-        yield from _renamed(_memory_rows(source, report), wanted)
+    how = _How(dict(columns or {}), names, damaged, single)
+    rows = _file_rows(Path(source), how) if isinstance(source, str | Path) else _memory_rows(source, how)
+    yield from _renamed(rows, how.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """The arguments of `read_rows`."""
+
+    columns: Mapping[str, str]
+    names: Sequence[str]
+    damaged: Damage
+    single: Collection[str] | None
+
+    def require_single(self, place: str, names: Sequence[str]) -> None:
+        """Raise `DataError` for a repeated column that must be single."""
+        # Columns without a name, as spreadsheets leave them at the end of a row, are all alike.
+        for name, count in Counter(filter(None, names)).items():
+            if count > 1 and (self.single is None or name in self.single):
+                raise DataError(f"{place}: the header names the column '{name}' twice; rename one, or remove it")
 
 
 def missing_column(place: str, name: str, known: Iterable[str]) -> DataError:
     """Return the error for a missing column, with the nearest name."""
     return DataError(f"{place}: no column '{name}'.{nearest(name, filter(None, known))}")
-
-
-def _refuse(place: str, reason: str) -> None:
-    raise DataError(f"{place}: {reason}")
 
 
 def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
@@ -117,24 +129,24 @@ def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
             raise missing_column(first, name, seen)
 
 
-def _file_rows(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
+def _file_rows(path: Path, how: _How) -> Iterator[Row]:
     kind = suffix_of(path)
     # pathlib raises an error for a name that is too long.
     if os.path.isdir(path) and kind not in (*_SUFFIXES, ".txt"):
         shards = _shards(path)
         if not shards:
-            return _arrow_rows(path, data_files(_saved_table(path)))
-        return (row for shard in shards for row in _file_rows(shard, columns, names, damaged))
-    if kind in (".csv", ".tsv") or (names and kind == ".txt"):
-        return _table(path, columns, names, damaged)
+            return _arrow_rows(path, data_files(_saved_table(path)), how)
+        return (row for shard in shards for row in _file_rows(shard, how))
+    if kind in (".csv", ".tsv") or (how.names and kind == ".txt"):
+        return _table(path, how)
     if kind in (".jsonl", ".ndjson"):
-        return _json_rows(path, damaged)
-    if kind in (".parquet", ".arrow"):
-        return _arrow_rows(path, [path])
+        return _json_rows(path, how.damaged)
+    if kind in ARROW:
+        return _arrow_rows(path, [path], how)
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file or folder{near(path)}")
     raise DataError(
-        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz), .parquet, .arrow or a folder of "
+        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz), .parquet, .arrow, .feather or a folder of "
         f"datasets; got '{kind}'"
     )
 
@@ -161,22 +173,37 @@ def _shards(folder: Path) -> list[Path]:
 # Text files.
 
 
-def _table(path: Path, columns: Mapping[str, str], names: Sequence[str], damaged: Damage) -> Iterator[Row]:
+def _table(path: Path, how: _How) -> Iterator[Row]:
     """Yield cells by the names in the header; blank lines have none and are passed over."""
-    header = list(names)
-    for line, cells in table_rows(path):
+    header = list(how.names)
+
+    def damaged(place: str, reason: str) -> None:
+        # Nothing can be read without a header.
+        (how.damaged if header else refuse)(place, reason)
+
+    for line, cells in table_rows(path, damaged):
         if not cells:
             continue
         if not header:
-            header = column_names(cells, path, line)
-            _check_header(path, line, header, columns)
+            header = [cell.strip() for cell in cells]
+            how.require_single(f"{path}:{line}", header)
+            _check_header(path, line, header, how.columns)
         elif len(cells) != len(header):
-            expected = f"{', '.join(names)};" if names else f"{len(header)} columns,"
-            damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{' columns' if names else ''}")
+            expected = f"{', '.join(how.names)};" if how.names else f"{len(header)} columns,"
+            damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{' columns' if how.names else ''}")
         else:
-            # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
-            named = ((name, cell) for name, cell in zip(header, cells, strict=True) if name)
-            yield Row(f"{path}:{line}", line, {name: cell if cell.strip() else None for name, cell in named})
+            yield Row(f"{path}:{line}", line, _by_name(header, [cell if cell.strip() else None for cell in cells]))
+
+
+def _by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """Return values by name, as a list where a name is repeated; a column without a name has nothing to be read for."""
+    found = {name: value for name, value in zip(names, values, strict=True) if name}
+    if len(found) < len(names):
+        for name, count in Counter(filter(None, names)).items():
+            if count > 1:
+                own = (value for other, value in zip(names, values, strict=True) if other == name)
+                found[name] = [value for value in own if value is not None]
+    return found
 
 
 def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping[str, str]) -> None:
@@ -188,7 +215,7 @@ def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping
 
 
 def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
-    for line, text in bare_lines(path):
+    for line, text in bare_lines(path, damaged):
         if blank(text):
             continue
         place = f"{path}:{line}"
@@ -206,37 +233,15 @@ def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
 # Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.
 
 
-def _arrow_rows(path: Path, files: Iterable[Path]) -> Iterator[Row]:
+def _arrow_rows(path: Path, files: Iterable[Path], how: _How) -> Iterator[Row]:
     number = 0
     for file in files:
         for batch in read_batches(file):
-            for values in batch.to_pylist():
+            names = batch.schema.names
+            how.require_single(f"{file}", names)
+            for values in zip(*plain_columns(batch), strict=True):
                 number += 1
-                yield Row(f"{path}: row {number}", number, values)
-
-
-def read_batches(path: Path) -> Iterator[Any]:
-    """Yield the batches of a Parquet or Arrow file; `DataError` where it cannot be read or is damaged."""
-    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
-    try:
-        require_file(path)
-        if suffix_of(path) == ".parquet":
-            parquet = import_extra("pyarrow.parquet", "corpora", f"{path}", DataError)
-            with parquet.ParquetFile(path) as file:
-                yield from map(_validated, file.iter_batches(_BATCH))
-        else:
-            # Not through a memory map, so that memory stays flat.
-            with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as batches:
-                yield from map(_validated, batches)
-    except (arrow.ArrowException, OSError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise DataError(f"{path}: damaged or unreadable: {reason}") from None
-
-
-def _validated(batch: Any) -> Any:
-    """Return a batch whose texts can be read: of a damaged one, that might end the process."""
-    batch.validate(full=True)
-    return batch
+                yield Row(f"{path}: row {number}", number, _by_name(names, values))
 
 
 def _saved_table(folder: Path) -> Path:
@@ -272,8 +277,9 @@ def read_key(path: Path, key: str, kind: type = list) -> Any:
 # In memory.
 
 
-def _memory_rows(source: Any, damaged: Damage) -> Iterator[Row]:
+def _memory_rows(source: Any, how: _How) -> Iterator[Row]:
     if hasattr(source, "iterrows"):  # a DataFrame, whose missing values are numbers that are none
+        replace(how, single=None).require_single("rows", list(map(str, source.columns)))
         source = source.astype(object).where(source.notna(), None).to_dict("records")
     if isinstance(source, Mapping | bytes) or not isinstance(source, Iterable):
         raise DataError(
@@ -283,4 +289,4 @@ def _memory_rows(source: Any, damaged: Damage) -> Iterator[Row]:
         if isinstance(values, Mapping):
             yield Row(f"row {number}", number, values)
         else:
-            damaged(f"row {number}", f"expected a dict, got {str(values)[:_SHOWN]}")
+            how.damaged(f"row {number}", f"expected a dict, got {str(values)[:_SHOWN]}")

@@ -5,9 +5,10 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +24,16 @@ NOT_READ = (".zst", ".xz", ".bz2")
 """Suffixes of compressed files that cannot be read."""
 LONGEST_ROW = 2**24
 """Bytes of a line, and characters of a cell of a CSV, at most."""
+
+_OTHER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_DAMAGE = re.compile("[\0\udc80-\udcff]")
+Damage = Callable[[str, str], None]
+"""Called for an unreadable line or row with its place and the error."""
 
 # The limit holds for the whole process; the default of 131,072 characters is less than an article in one cell.
 csv.field_size_limit(LONGEST_ROW)
@@ -45,6 +56,11 @@ def require_readable(path: Path) -> None:
         raise DataError(f"{path}: {path.suffix} files cannot be read; decompress it, or compress it with gzip")
 
 
+def refuse(place: str, reason: str) -> None:
+    """Raise `DataError` for an unreadable line or row."""
+    raise DataError(f"{place}: {reason}")
+
+
 @contextmanager
 def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
     """Open a file to read, unpacked where its name ends in `.gz`.
@@ -65,33 +81,80 @@ def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends, without a byte-order mark; `.gz` is decompressed."""
+    """Yield a file's lines with their ends, without a byte-order mark; `.gz` is decompressed.
+
+    `DataError` for a line over the limit, and for the byte-order mark of another encoding than UTF-8.
+    """
     number = 0
     with opened(path, lambda: f"line {number}") as file:
         for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
             if len(line) > LONGEST_ROW:
                 raise DataError(f"{path}:{number}: the line has more than {LONGEST_ROW:,} bytes")
+            if number == 1:
+                _refuse_mark(path, line)
             yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+
+
+def _refuse_mark(path: Path, content: bytes) -> None:
+    for mark, name in _OTHER_MARKS.items():
+        if content.startswith(mark):
+            raise DataError(f"{path}:1: not UTF-8: byte {mark[0]:#04x} begins {name}; {_convert(name)}")
+
+
+def _convert(name: str) -> str:
+    return f"convert the file: iconv -f {name} -t UTF-8"
+
+
+def _decoded(line: bytes) -> str:
+    """Return a line as text, with half a surrogate pair for each byte that is not UTF-8 (PEP 383)."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode(errors="surrogateescape")
+
+
+def damage_of(text: str) -> str:
+    """Return why a decoded text is not readable: a byte that is not UTF-8, with a likely encoding, or a NUL."""
+    found = _DAMAGE.search(text)
+    if found is None:
+        return ""
+    if found[0] == "\0":
+        return "not UTF-8 text: it has a NUL character"
+    return f"not UTF-8: byte {ord(found[0]) - 0xDC00:#04x}{_likely(text.encode(errors='surrogateescape'))}"
+
+
+def _likely(content: bytes) -> str:
+    """Return what to do about content that is probably Western text; empty for other content."""
+    others = sum(byte > 0x7F for byte in content)
+    try:
+        content.decode("cp1252")
+    except UnicodeDecodeError:
+        return ""
+    return f", perhaps CP1252; {_convert('CP1252')}" if others <= len(content) / 4 else ""
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line, with its end; `DataError` if it is not UTF-8 or has a NUL."""
     for number, line in enumerate(byte_lines(path), 1):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}:{number}: not UTF-8: byte {error.object[error.start]:#04x}") from None
-        if "\0" in text:
-            raise DataError(f"{path}:{number}: not UTF-8 text: it has a NUL character")
+        text = _decoded(line)
+        if damage := damage_of(text):
+            raise DataError(f"{path}:{number}: {damage}")
         yield number, text
 
 
-def bare_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, without its end, LF or CR LF; `DataError` for an empty file."""
+def bare_lines(path: Path, damaged: Damage = refuse) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, without its end, LF or CR LF; `DataError` for an empty file.
+
+    `damaged` is called for a line that is not UTF-8 or has a NUL, which is skipped; by default it is a `DataError`.
+    """
     number = 0
     # Not `splitlines`, which also cuts at marks such as U+2028 within a sentence.
-    for number, line in text_lines(path):
-        yield number, line.removesuffix("\n").removesuffix("\r")
+    for number, line in enumerate(byte_lines(path), 1):
+        text = _decoded(line)
+        if damage := damage_of(text):
+            damaged(f"{path}:{number}", damage)
+        else:
+            yield number, text.removesuffix("\n").removesuffix("\r")
     if not number:
         raise DataError(f"{path}: the file is empty")
 
@@ -128,53 +191,55 @@ def read_json(path: Path) -> Any:
     """Return the value of a JSON file; `DataError` if it cannot be read or is not JSON, or a key is duplicated."""
     with opened(path, lambda: "the beginning") as file:
         content = file.read()
+    _refuse_mark(path, content)
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if (damage := damage_of(_decoded(line))) and "NUL" not in damage:
+            raise DataError(f"{path}:{number}: {damage}")
     try:
         return parse_json(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = 1 + error.object.count(b"\n", 0, error.start)
-        raise DataError(f"{path}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line number and cells for each non-blank row in a CSV; `DataError` if it is not CSV."""
+def _csv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
+    """Yield first line number and cells for each non-blank row in a CSV; bytes that are not UTF-8 stay in the cells."""
     # The csv module wants lines that a lone CR ends, too; line ends within quoted cells are left to it.
-    lines = (part for _, line in text_lines(path) for part in io.StringIO(line, newline=""))
+    lines = (part for line in byte_lines(path) for part in io.StringIO(_decoded(line), newline=""))
     reader, first = csv.reader(lines, strict=True), 1
-    try:
-        for row in reader:
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            # Behind text after a quote the next line begins a row; behind other damage nobody knows where one begins.
+            (damaged if "expected after" in str(error) else refuse)(f"{path}:{first}", f"not CSV: {error}")
+        else:
             yield first, row
-            first = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{path}:{first}: not CSV: {error}") from None
+        first = reader.line_num + 1
 
 
-def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _tsv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of each line, split at tabs, without quotes; a blank line has none."""
-    for number, line in bare_lines(path):
+    for number, line in bare_lines(path, damaged):
         yield number, [] if blank(line) else line.split("\t")
 
 
-def table_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line number and cells of each row in a CSV, or in a file with tabs; cells have LF as line ends."""
-    rows = csv_rows(path) if suffix_of(path) == ".csv" else tsv_rows(path)
-    return ((line, list(map(with_line_feeds, cells))) for line, cells in rows)
+def table_rows(path: Path, damaged: Damage = refuse) -> Iterator[tuple[int, list[str]]]:
+    """Yield first line number and cells of each row in a CSV, or in a file with tabs; cells have LF as line ends.
+
+    `damaged` is called for an unreadable row, which is skipped; by default it is a `DataError`.
+    """
+    for line, cells in _csv_rows(path, damaged) if suffix_of(path) == ".csv" else _tsv_rows(path, damaged):
+        if damage := damage_of("\t".join(cells)):
+            damaged(f"{path}:{line}", damage)
+        else:
+            yield line, list(map(with_line_feeds, cells))
 
 
 def with_line_feeds(cell: str) -> str:
     """Return a text with line feeds as line breaks, whatever system wrote the file."""
     return cell.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
-    """Return the stripped names in a header; `DataError` for a duplicate."""
-    names = [cell.strip() for cell in cells]
-    # Columns without a name, as spreadsheets leave them at the end of a row, are all alike.
-    counts = Counter(names)
-    if twice := next((name for name in names if name and counts[name] > 1), ""):
-        raise DataError(f"{path}:{line}: the header names the column '{twice}' twice")
-    return names
 
 
 def strip_text(text: str, place: str) -> str:

@@ -1,5 +1,6 @@
 """The pairs of a parallel corpus, in memory or mapped from disk, and what can be done with them."""
 
+import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,13 +15,16 @@ from numpy.typing import NDArray
 from metasearch.config.distillation import Balance, CorpusSettings
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.text_files import Report
-from metasearch.data.parallel.files import Part, choose, clean, find, read_sides
+from metasearch.data.parallel.files import choose, clean, find, read_sides
+from metasearch.data.parallel.names import Part
 from metasearch.data.parallel.saved import SavedTable, TokenCounter, prepared_folder
 from metasearch.data.records import Translation
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
 Rows = NDArray[np.int64]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +199,7 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, counter: TokenC
     stays on disk; see `metasearch.data.parallel.saved`.
 
     Args:
-        paths: files, folders and hub names, or one prepared corpus; see `metasearch.data.parallel.files`.
+        paths: files, folders and hub names, or one prepared corpus; see `metasearch.data.parallel.names`.
         settings: which pairs to read; `balance` and `dev` are for training: `Corpus.groups`, `Corpus.hold_out`.
         counter: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
 
@@ -237,20 +241,22 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
 
 
 def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
-    parts, ignored = find(paths, settings)
-    whole, counts = Report(ignored=ignored), list[int]()
+    found = find(paths, settings)
+    for skipped in found.describe_ignored():
+        log.warning("%s", skipped)
+    parts, whole, counts = found.parts, Report(ignored=found.ignored), list[int]()
     row: dict[str, int] = {}
     source, target = array("i"), array("i")
     for part in parts:
         report, seen = Report(), set[int]()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
         for report.read, line in enumerate(read_sides(part), 1):
-            found = clean(line, settings)
-            if isinstance(found, str):
-                report.drop(found, f"{part.path}:{report.read}")
+            texts = clean(line, settings)
+            if isinstance(texts, str):
+                report.drop(texts, f"{part.path}:{report.read}")
                 continue
             # After all checks: a line that is dropped leaves no text in the corpus.
-            first, second = (row.setdefault(text, len(row)) for text in found)
+            first, second = (row.setdefault(text, len(row)) for text in texts)
             # One number takes a third of the memory of a tuple of two.
             pair = first << 32 | second
             if pair in seen:

@@ -1,9 +1,7 @@
 """The files of a parallel corpus: found below files, folders and hub names in a stable order, and read line by line.
 
-Languages come from names such as `en-de.tsv`, `TED2020-en-de-train.tsv.gz`, `WikiMatrix.de-en.de` and
-`en-de/train-00000-of-00002.parquet`; `docs/corpora.md` lists them. If a name begins with no corpus, the corpus is named
-after the folder or the hub's data set. A region in lower case behind a hyphen could be a language of its own, so
-`en-pt-br` is English and Brazilian Portuguese only if English is the pivot language.
+Names are read by `metasearch.data.parallel.names`. Of a folder, files of dev, validation and test splits are skipped;
+a file that is named itself is read, whatever its split.
 
 The columns of a table are the languages as its name writes them (OPUS), `translation` with a field for each language,
 `english` and `non_english` (`sentence-transformers/parallel-sentences-*`), or `source` and `target`, whose source is in
@@ -11,26 +9,24 @@ the first language of the name.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from metasearch.config.distillation import DEFAULT_PIVOT, CorpusSettings
-from metasearch.config.languages import is_listed, parse_name
+from metasearch.config.distillation import CorpusSettings
 from metasearch.data.formats.blank import blank, normalise
 from metasearch.data.formats.rows import SHARD, STATE, missing_column, read_rows
-from metasearch.data.formats.text_files import PACKED, byte_lines, require_readable, unpacked
+from metasearch.data.formats.text_files import EXAMPLES, PACKED, byte_lines, require_readable, suffix_of, unpacked
 from metasearch.data.locate import fetch, is_hub_name
+from metasearch.data.parallel.columns import find_layout
+from metasearch.data.parallel.names import TRAIN, Part, recognise
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
 
-_SPLITS = ("train", "dev", "validation", "test")
-_NAME = re.compile(rf"(?P<pair>.+?)(?:-(?P<split>{'|'.join(_SPLITS)}))?")
-_TABLES = ("parquet", "jsonl", "csv")
-
+_TRANSLATION_MEMORIES = (".tmx", ".xlf", ".xliff", ".sdlxliff", ".po", ".sgm")
+"""Formats of translations that are not read."""
 EXPECTED = (
     "expected names such as en-de.tsv, TED2020-en-de-train.tsv.gz, en-de.parquet, or WikiMatrix.de-en.de and "
     "WikiMatrix.de-en.en"
@@ -38,152 +34,74 @@ EXPECTED = (
 
 Sides = tuple[bytes, bytes]
 """The pivot side and the translation of a line, as bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The text of one corpus in one language: a TSV file, a table, or the two files of a Moses pair.
-
-    Attributes:
-        paths: the file, the shards of a table, or the two line-aligned files, pivot first.
-        corpus: name of the corpus, such as `TED2020`.
-        language: language of the translations.
-        pivot: language of the sources; the first one where the pivot that was asked for is neither.
-        pivot_first: whether the name has the pivot first, and so a TSV file its column.
-        columns: names that the columns of a table may have, the pivot's first; empty for other files.
-        split: `train`, `dev`, `validation` or `test`; `train` where the name has none.
-    """
-
-    paths: tuple[Path, ...]
-    corpus: str
-    language: str
-    pivot: str
-    pivot_first: bool = True
-    columns: tuple[str, ...] = ()
-    split: str = "train"
-
-    @property
-    def path(self) -> Path:
-        """The file, its last shard, or the side in the language of the translations."""
-        return self.paths[-1]
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        """Both languages in the order of the name, hence of the columns."""
-        return (self.pivot, self.language) if self.pivot_first else (self.language, self.pivot)
-
-
-# Names.
-
-
-def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "") -> Part | None:
-    """Return what the name of a file says; None if it is no name of parallel text.
-
-    Of a Moses pair, `paths` are the unpacked names of both sides, which need not exist.
-    """
-    stem, _, kind = unpacked(path.name).rpartition(".")
-    # Absolute, since a bare file name has a parent without a name.
-    folder, table, split, side = path.absolute().parent, kind in _TABLES, "train", ""
-    if is_saved_table(path):
-        stem, table = path.name, True
-    if table or kind == "tsv":
-        stem = SHARD.sub("", stem)
-        if stem in _SPLITS:
-            split, stem, folder = stem, folder.name, folder.parent
-        elif match := _NAME.fullmatch(stem):
-            stem, split = match["pair"], match["split"] or "train"
-    elif kind:
-        side = kind
-    else:
-        return None
-    pair = _read_pair(stem, side, pivot, path)
-    if pair is None:
-        return None
-    paths: tuple[Path, ...] = (path,)
-    if side:
-        paths = tuple(path.with_name(f"{stem}.{code}") for code in pair.written)
-    first = pair.languages[0] == pivot or pair.languages[1] != pivot
-    step = 1 if first else -1
-    source, target = pair.languages[::step]
-    columns = pair.written[::step] if table else ()
-    return Part(paths[::step], pair.corpus or corpus or folder.name, target, source, first, columns, split)
-
-
-def is_saved_table(path: Path) -> bool:
-    """Return whether a path is a folder that `datasets.Dataset.save_to_disk` wrote."""
-    return os.path.isfile(path / STATE)
-
-
-class _Pair(NamedTuple):
-    """A way to read a name: the corpus, and the two languages in canonical form and as written."""
-
-    corpus: str
-    languages: tuple[str, str]
-    written: tuple[str, str]
-
-
-def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
-    """Return the languages at the end of a name; `side` is the language of a Moses file.
-
-    If there are several readings, the one with the pivot counts. A reading with regions in capitals, and a corpus that
-    does not end in a language as in `pt-br-en`, comes first.
-    """
-    strict, loose = (
-        [pair for pair in _readings(name, cased) if side in ("", *pair.written)] for cased in (True, False)
-    )
-    usual = [pair for pair in strict if not _ends_in_language(pair.corpus)]
-    others = [pair for pair in loose if pair not in usual and all(map(is_listed, pair.languages))]
-    for pairs in (usual, others):
-        if with_pivot := [pair for pair in pairs if pivot in pair.languages]:
-            return with_pivot[0]
-    if others and len(usual + others) > 1:
-        readings = " or ".join(" and ".join(pair.languages) for pair in others)
-        raise DataError(f"{path}: the name can be read as {readings}; write regions in capitals, such as pt-BR")
-    return next(iter(usual + others + strict), None)
-
-
-def _ends_in_language(corpus: str) -> bool:
-    return any(is_listed(parse_name(corpus[start:])) for start in _starts(corpus))
-
-
-def _starts(name: str) -> list[int]:
-    return [0, *(mark.end() for mark in re.finditer("[-.]", name))]
-
-
-def _readings(name: str, cased: bool) -> Iterator[_Pair]:
-    """Yield every way to read the end of a name as two languages, the longest end first."""
-    for start in _starts(name):
-        parts = name[start:].split("-")
-        for end in range(1, len(parts)):
-            written = "-".join(parts[:end]), "-".join(parts[end:])
-            first, second = (parse_name(part, cased) for part in written)
-            if first and second:
-                yield _Pair(name[: max(start - 1, 0)], (first, second), written)
+NO_TAB, OTHER_WIDTH = "no tab", "another number of columns"
+"""Reasons to drop a line of a TSV file."""
 
 
 # Folders.
 
 
-def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], tuple[str, ...]]:
+class Found(NamedTuple):
+    """Parts and other files below some paths.
+
+    Attributes:
+        parts: what is read.
+        ignored: files that are not training text, in order.
+        held_out: those of them that belong to a dev, validation or test split.
+    """
+
+    parts: list[Part]
+    ignored: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+    def describe_ignored(self) -> list[str]:
+        """Return a line for each reason to skip files, with their number and the first of them."""
+        others = [name for name in self.ignored if name not in set(self.held_out)]
+        lines = []
+        if self.held_out:
+            lines.append(f"skipped as dev, validation or test split: {_some(self.held_out)}; name a file to read it")
+        if others:
+            hint = next(filter(None, map(_hint, others)), "")
+            lines.append(f"skipped, not named as parallel text: {_some(others)}{hint}")
+        return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join([*names[:EXAMPLES], *["..."] * (len(names) > EXAMPLES)])
+    return f"{len(names):,} files, {shown}"
+
+
+def _hint(name: str) -> str:
+    """Return what to do with a file in a format of translation memories; empty for other files."""
+    suffix = suffix_of(Path(name))
+    if suffix not in _TRANSLATION_MEMORIES:
+        return ""
+    return f"; {suffix} files are not read: save their translations as TSV, such as en-de.tsv"
+
+
+def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
     """Return the parts to read, and the files that are no training text."""
     parts: list[Part] = []
     ignored: list[str] = []
+    held_out: list[str] = []
     for path in map(Path, paths):
         place, corpus = path, ""
         if is_hub_name(path.as_posix()):
             place, corpus = fetch(path.as_posix()), path.parts[1]
         for below in walk(place):
-            part = recognise(below, settings.pivot, corpus)
+            part = recognise(below, settings.pivot, corpus, below.relative_to(place).parts[:-1])
             if part is None and below == place:
-                raise DataError(f"{place}: not named as parallel text; {EXPECTED}")
-            if part is None or (below != place and part.split != "train"):
+                raise DataError(f"{place}: not named as parallel text{_hint(place.name)}; {EXPECTED}")
+            if part is None or (below != place and part.split != TRAIN):
                 ignored.append(str(below))
+                held_out += [str(below)] * (part is not None)
                 continue
+            part = replace(part, chosen=settings.columns)
             parts.append(_complete(part, below) if _is_wanted(part, settings) else part)
     where = ", ".join(map(str, paths)) or "no path"
     if not parts:
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
-        raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
+        raise DataError(f"{where}: no parallel text{seen}{next(filter(None, map(_hint, ignored)), '')}; {EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
     parts = _merge(choose(parts, "corpus", settings.only, where))
     for part in parts:
@@ -192,7 +110,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
             raise DataError(
                 f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
             )
-    return choose(parts, "language", settings.languages, where), tuple(ignored)
+    return Found(choose(parts, "language", settings.languages, where), tuple(ignored), tuple(held_out))
 
 
 def _is_wanted(part: Part, settings: CorpusSettings) -> bool:
@@ -277,26 +195,32 @@ def _refuse(error: OSError) -> None:
 # Lines.
 
 
-def read_sides(part: Part) -> Iterator[Sides | None]:
-    """Yield the pivot side and the translation of each line or row; None for a line without two columns."""
+def read_sides(part: Part) -> Iterator[Sides | str]:
+    """Yield the pivot side and the translation of each line or row; of a line without two, the reason to drop it."""
     if part.columns:
         yield from _table_rows(part)
     elif len(part.paths) == 2:
         yield from _aligned_lines(*part.paths)
     else:
-        # Bytes are split: a line that is not UTF-8 is dropped and counted later, and does not end the reading.
-        for line in byte_lines(part.path):
-            columns = line.split(b"\t", 2)
-            if len(columns) < 2:
-                yield None
-            else:
-                yield (columns[0], columns[1]) if part.pivot_first else (columns[1], columns[0])
+        yield from _tsv_lines(part)
 
 
-def clean(line: Sides | None, settings: CorpusSettings) -> tuple[str, str] | str:
+def _tsv_lines(part: Part) -> Iterator[Sides | str]:
+    layout = find_layout(part.path, part.chosen)
+    first, second = layout.texts if part.pivot_first else layout.texts[::-1]
+    # Bytes are split: a line that is not UTF-8 is dropped and counted later, and does not end the reading.
+    for line in byte_lines(part.path):
+        columns = line.rstrip(b"\r\n").split(b"\t")
+        if len(columns) == layout.width:
+            yield columns[first], columns[second]
+        else:
+            yield NO_TAB if len(columns) == 1 else OTHER_WIDTH
+
+
+def clean(line: Sides | str, settings: CorpusSettings) -> tuple[str, str] | str:
     """Return both texts of a line, or the reason to drop it; duplicates and tokens are checked elsewhere."""
-    if line is None:
-        return "no tab"
+    if isinstance(line, str):
+        return line
     try:
         first, second = line[0].decode().strip(), line[1].decode().strip()
     except UnicodeDecodeError:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.extras import import_extra
+from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.blank import normalise
-from metasearch.data.formats.rows import STATE, data_files, read_batches, read_key
-from metasearch.data.parallel.files import is_saved_table
+from metasearch.data.formats.rows import STATE, data_files, read_key
+from metasearch.data.parallel.names import is_saved_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import atomic_write, digest
 

@@ -4,6 +4,8 @@ import gzip
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import DataError
@@ -71,6 +73,22 @@ def write_dataset(folder):
     (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
 
 
+def in_arrow(folder, name="rows.arrow", form="new_stream"):
+    arrow = pytest.importorskip("pyarrow")
+    path = folder / name
+    with arrow.OSFile(str(path), "wb") as file, getattr(arrow.ipc, form)(file, table().schema) as writer:
+        writer.write_table(table(), max_chunksize=1)
+    return path, [f"{path}: row 1", f"{path}: row 2"]
+
+
+def in_arrow_file(folder):
+    return in_arrow(folder, form="new_file")
+
+
+def in_feather(folder):
+    return in_arrow(folder, "rows.feather", "new_file")
+
+
 def in_dataset(folder):
     write_dataset(folder / "saved")
     return folder / "saved", [f"{folder / 'saved'}: row 1", f"{folder / 'saved'}: row 2"]
@@ -92,8 +110,8 @@ def in_data_frame(folder):
 
 
 SOURCES = (
-    in_csv, in_tsv, in_jsonl, in_packed_jsonl, in_hub_folder, in_parquet, in_dataset, in_dataset_dict, in_memory,
-    in_data_frame,
+    in_csv, in_tsv, in_jsonl, in_packed_jsonl, in_hub_folder, in_parquet, in_arrow, in_arrow_file, in_feather,
+    in_dataset, in_dataset_dict, in_memory, in_data_frame,
 )  # fmt: skip
 
 
@@ -123,6 +141,8 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
     [
         ("a.csv", "x,y\n1,2\n3\n", r"a\.csv:3: expected 2 columns, got 1"),
         ("a.csv", "x;y\n1;2\n", r"a\.csv:1: expected columns between commas, got semicolons in the header"),
+        ("a.csv", 'x\n1\n"2" b\n', r"a\.csv:3: not CSV: ',' expected after '\"'"),
+        ("a.csv", 'x\n"1', r"a\.csv:2: not CSV: unexpected end of data"),
         ("a.csv", "x,x\n", r"a\.csv:1: the header names the column 'x' twice"),
         ("a.tsv", "x\ty\n1\t2\t3\n", r"a\.tsv:2: expected 2 columns, got 3"),
         ("a.jsonl", '{"x": 1}\n[2]\n', r"a\.jsonl:2: expected an object in braces, got \[2\]"),
@@ -155,6 +175,7 @@ def test_a_damaged_text_of_a_table_is_an_error(tmp_path):
     ("name", "text", "reason"),
     [
         ("a.tsv", "x\n1\t2\n1\n", "expected 1 columns, got 2"),
+        ("a.csv", 'x\n"1" b\n1\n', """not CSV: ',' expected after '"'"""),
         ("a.jsonl", '{"x": "0"}\n{"x": "0", "x": "2"}\n{"x": "1"}\n', "the key 'x' is duplicated"),
     ],
 )
@@ -164,6 +185,107 @@ def test_damaged_rows_are_skipped_where_somebody_hears_of_them(name, text, reaso
     rows = list(read_rows(tmp_path / name, damaged=lambda *about: heard.append(about)))
     assert (rows[-1].line, rows[-1].values) == (3, {"x": "1"})
     assert heard == [(f"{tmp_path / name}:2", reason)]
+
+
+# A way to write a text in a row of each kind of file, below a header if it has one.
+FORMS = {
+    ".csv": (b"text,n\n", b'"%s",%d\n'),
+    ".tsv": (b"text\tn\n", b"%s\t%d\n"),
+    ".jsonl": (b"", b'{"text": "%s", "n": %d}\n'),
+}
+
+
+@given(st.sampled_from(sorted(FORMS)), st.lists(st.sampled_from([b"", b"\xfc", b"\xc3", b"\x80", b"\0"]), min_size=1))
+def test_a_byte_that_is_no_utf_8_costs_its_row_alone_and_ends_the_reading_where_nobody_hears_of_it(
+    tmp_path_factory, kind, damage
+):
+    header, form = FORMS[kind]
+    path = tmp_path_factory.mktemp("bytes") / f"rows{kind}"
+    path.write_bytes(
+        header + b"".join(form % ("ü".encode() + extra + b"ber das Brot", i) for i, extra in enumerate(damage))
+    )
+    heard = []
+    rows = list(read_rows(path, damaged=lambda *about: heard.append(about)))
+    assert [int(row.values["n"]) for row in rows] == [i for i, extra in enumerate(damage) if not extra]
+    first = 2 if header else 1
+    bad = [(i, extra[0]) for i, extra in enumerate(damage) if extra]
+    assert [place for place, _ in heard] == [f"{path}:{first + i}" for i, _ in bad]
+    for (_, reason), (_, byte) in zip(heard, bad, strict=True):
+        assert reason.startswith(f"not UTF-8: byte {byte:#04x}" if byte else "not UTF-8 text: it has a NUL character")
+    if bad:
+        with pytest.raises(DataError, match=rf":{first + bad[0][0]}: not UTF-8"):
+            list(read_rows(path))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "message"),
+    [
+        ("utf-16", r":1: not UTF-8: byte 0xff begins UTF-16; convert the file: iconv -f UTF-16 -t UTF-8$"),
+        ("utf-32", r":1: not UTF-8: byte 0xff begins UTF-32; convert the file: iconv -f UTF-32 -t UTF-8$"),
+        ("cp1252", r":2: not UTF-8: byte 0xfc, perhaps CP1252; convert the file: iconv -f CP1252 -t UTF-8$"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_another_encoding_is_named_with_the_way_to_convert_it(encoding, message, name, tmp_path):
+    line = '"text"\n"die Tür ist zu"\n' if name == "a.csv" else '{"text": "a"}\n{"text": "die Tür ist zu"}\n'
+    (tmp_path / name).write_bytes(line.encode(encoding))
+    with pytest.raises(DataError, match=message):
+        list(read_rows(tmp_path / name))
+
+
+def test_text_in_another_script_is_not_called_western(tmp_path):
+    (tmp_path / "a.csv").write_bytes("x\nдверь закрыта\n".encode("cp1251"))
+    with pytest.raises(DataError, match=r":2: not UTF-8: byte 0xe4$"):
+        list(read_rows(tmp_path / "a.csv"))
+
+
+@given(st.sampled_from(["s", "ms", "us", "ns"]), st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=1))
+def test_a_date_that_python_has_not_costs_neither_its_row_nor_the_others(tmp_path_factory, unit, numbers):
+    arrow = pytest.importorskip("pyarrow")
+    path = tmp_path_factory.mktemp("dates") / "rows.parquet"
+    names = [f"row {i}" for i in range(len(numbers))]
+    dates = arrow.array([*numbers, 0], arrow.timestamp("us" if unit == "s" else unit))
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table({"text": [*names, "last"], "until": dates}), path)
+    rows = list(read_rows(path))
+    assert [row.values["text"] for row in rows] == [*names, "last"]
+    assert rows[-1].values["until"].year == 1970
+
+
+def repeated_in_csv(path, names, rows):
+    path.write_text("\n".join(",".join(cells) for cells in [names, *rows]), encoding="utf-8")
+
+
+def repeated_in_parquet(path, names, rows):
+    arrow = pytest.importorskip("pyarrow")
+    columns = [arrow.array([cell or None for cell in cells]) for cells in zip(*rows, strict=True)]
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_arrays(columns, names=names), path)
+
+
+@given(
+    st.sampled_from([("rows.csv", repeated_in_csv), ("rows.parquet", repeated_in_parquet)]),
+    st.permutations(["text", "label", "label", "label", "other"]),
+)
+def test_a_repeated_column_is_a_list_unless_it_must_be_single(tmp_path_factory, form, names):
+    name, write = form
+    path = tmp_path_factory.mktemp("columns") / name
+    write(path, names, [[f"a{i}" for i in range(5)], ["" if each == "label" else "b" for each in names]])
+    first, second = read_rows(path, {"text": "text"}, single=("text",))
+    where = [i for i, each in enumerate(names) if each == "label"]
+    assert first.values == {
+        "text": f"a{names.index('text')}",
+        "other": f"a{names.index('other')}",
+        "label": [f"a{i}" for i in where],
+    }
+    assert second.values == {"text": "b", "other": "b", "label": []}
+    for single in (("text", "label"), None):
+        with pytest.raises(DataError, match=rf"{name}(:1)?: the header names the column 'label' twice"):
+            list(read_rows(path, single=single))
+
+
+def test_a_data_frame_with_a_repeated_column_is_refused():
+    frame = pytest.importorskip("pandas").DataFrame([["a", "b"]], columns=["x", "x"])
+    with pytest.raises(DataError, match="rows: the header names the column 'x' twice"):
+        list(read_rows(frame))
 
 
 def test_a_dataset_with_several_splits_asks_which(tmp_path):

@@ -1,5 +1,7 @@
 """Rows of named fields: CSV, TSV, JSON lines, Parquet and Arrow files. Each row becomes a section of its own.
 
+A further column that a table has several times, as Jira exports labels, becomes a list.
+
 The text is in the field `text`, or as `column` of the settings says; `title` stands before each of its passages, and
 `language` is a tag such as `de`. Other fields stay with the passages, are returned with hits, and are filtered by.
 """
@@ -17,6 +19,7 @@ from metasearch.data.documents.passage import Notes, Section
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds
+from metasearch.errors import DataError
 
 BLANK = "rows without text, skipped"
 _LONGEST = 2**14
@@ -26,13 +29,17 @@ _COUNTED = 20
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text in each row; `DataError` if no row has the text column."""
+    """Yield the text in each row; `DataError` if no row has the text column, or none is UTF-8."""
     column, is_table = settings.column, suffix_of(path) in (".csv", ".tsv")
+    reasons: list[str] = []
+    count = 0
 
     def damaged(place: str, reason: str) -> None:
-        notes.skip_row(f"{place}: {reason}")
+        reasons.append(f"{place}: {reason}")
+        notes.skip_row(reasons[-1])
 
-    for row in read_rows(path, {column: column}, damaged=damaged):
+    for row in read_rows(path, {column: column}, damaged=damaged, single=(column, *OTHER_COLUMNS)):
+        count += 1
         # Line ends within JSON are written as \n, so a passage has the line of its row.
         values, line, marks = row.values, row.line, None if is_table else ()
         if column not in values:
@@ -40,7 +47,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
             continue
         if is_table:
             before = takewhile(lambda name: name != column, values)
-            line += sum((values[name] or "").count("\n") for name in before)
+            line += sum("".join(values[name] or "").count("\n") for name in before)
         try:
             text, title, language = (_read_text(values, name) for name in (column, "title", "language"))
         except ValueError as error:
@@ -52,6 +59,8 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         tag = notes.read_language(language, f"{row.place}: language")
         title = "" if blank(title) else " ".join(title.split())
         yield Section(text, line, tag, title, marks, fields=_further_fields(values, settings, notes))
+    if reasons and not count and all("not UTF-8" in reason for reason in reasons):
+        raise DataError(reasons[0])
 
 
 def _read_text(row: Mapping[str, object], name: str) -> str:

@@ -1,0 +1,90 @@
+"""Parquet and Arrow files: their batches, and the values in these as Python has them.
+
+An `.arrow` file is in the streaming format of Arrow IPC, as `datasets` writes it, or in its file format, as polars,
+pandas, R and Julia write it (also called Feather 2).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from metasearch.config.extras import import_extra
+from metasearch.data.formats.text_files import PACKED, suffix_of
+from metasearch.errors import DataError
+from metasearch.io import require_file
+
+SUFFIXES = (".parquet", ".arrow", ".feather")
+_BATCH = 4096
+"""Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
+_FILE_MAGIC = b"ARROW1"
+"""First bytes of the file format of Arrow IPC."""
+
+
+def read_batches(path: Path) -> Iterator[Any]:
+    """Yield the batches of a Parquet or Arrow file; `DataError` where it cannot be read or is damaged."""
+    arrow = import_extra("pyarrow", "corpora", f"{path}", DataError)
+    if path.suffix == PACKED:
+        raise DataError(
+            f"{path}: packed {suffix_of(path)} files cannot be read; unpack it, since it is compressed itself"
+        )
+    try:
+        require_file(path)
+        if suffix_of(path) == ".parquet":
+            parquet = import_extra("pyarrow.parquet", "corpora", f"{path}", DataError)
+            with parquet.ParquetFile(path) as file:
+                yield from map(_validated, file.iter_batches(_BATCH))
+            return
+        # Not through a memory map, so that memory stays flat.
+        with arrow.OSFile(str(path)) as file:
+            is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+            file.seek(0)
+            if is_file:
+                with arrow.ipc.open_file(file) as batches:
+                    yield from (_validated(batches.get_batch(i)) for i in range(batches.num_record_batches))
+            else:
+                with arrow.ipc.open_stream(file) as batches:
+                    yield from map(_validated, batches)
+    except (arrow.ArrowException, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise DataError(f"{path}: damaged or unreadable: {reason}") from None
+
+
+def _validated(batch: Any) -> Any:
+    """Return a batch whose texts can be read: of a damaged one, that might end the process."""
+    batch.validate(full=True)
+    return batch
+
+
+class Unreadable:
+    """A value that Python cannot hold, and Arrow cannot write as text."""
+
+
+def plain_columns(batch: Any) -> list[list[Any]]:
+    """Return the values of each column of a batch.
+
+    Python has no dates beyond the year 9999, and no time zones that are not installed: such a value is a text, as Arrow
+    writes it, or `Unreadable`.
+    """
+    return [_plain(column) for column in batch.columns]
+
+
+def _plain(column: Any) -> list[Any]:
+    try:
+        found: list[Any] = column.to_pylist()
+        return found
+    # Conversions raise errors of many types, and pyarrow promises none.
+    except Exception:
+        return [_plain_value(column, i) for i in range(len(column))]
+
+
+def _plain_value(column: Any, i: int) -> Any:
+    try:
+        return column[i].as_py()
+    except Exception:
+        pass
+    try:
+        written = str(column[i : i + 1].cast("string")[0].as_py())
+    except Exception:
+        return Unreadable()
+    # What Arrow writes of a value beyond its own range.
+    return Unreadable() if written.startswith("<value out of range") else written
