@@ -16,6 +16,8 @@ from metasearch.config.task import Kind
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 
 Values = NDArray[np.float64]
+NOT_FOUND = 2**62
+"""Rank of a relevant document that is not in the pool. It is in no top k, nor in the whole ranking."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Ranks:
     """Ranks of the M relevant candidates for N questions.
 
     Attributes:
-        ranks: ranks from 1, ascending within each question, `(M,)`.
+        ranks: ranks from 1, ascending within each question, `(M,)`; `NOT_FOUND` of a document outside the pool.
         offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
         gains: relevance of each, above 0, `(M,)`; None where all have 1.
 
@@ -87,4 +89,8 @@ class Ranks:
     def hits(self, k: int | None) -> NDArray[np.int64]:
         """Return how many relevant candidates each question has in its top k, `(N,)`; None is the whole ranking."""
         # `reduceat` gives an empty segment its neighbour's value; `__post_init__` has refused such questions.
-        return self.sizes if k is None else np.add.reduceat((self.ranks <= k).astype(np.int64), self.offsets[:-1])
+        return np.add.reduceat(self.within(k).astype(np.int64), self.offsets[:-1])
+
+    def within(self, k: int | None) -> NDArray[np.bool_]:
+        """Return which relevant candidates are in the top k, `(M,)`; None is the whole ranking."""
+        return self.ranks < NOT_FOUND if k is None else self.ranks <= k

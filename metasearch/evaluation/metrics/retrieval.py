@@ -72,12 +72,15 @@ def ndcg(ranks: Ranks, k: int | None = None) -> Values:
         owners = np.repeat(np.arange(len(ranks.sizes)), ranks.sizes)
         ideal = gains[np.lexsort((-gains, owners))]
     # Both sums add as many terms in the same order, so that no rounding takes the quotient above 1.
-    return _dcg(ranks.ranks, ranks.offsets, k, gains) / _dcg(ranks.ideal, ranks.offsets, k, ideal)
+    best = _dcg(ranks.ideal, ranks.offsets, ranks.ideal <= (k or len(ranks.ranks)), ideal)
+    return _dcg(ranks.ranks, ranks.offsets, ranks.within(k), gains) / best
 
 
-def _dcg(ranks: NDArray[np.int64], offsets: NDArray[np.int64], k: int | None, gains: Values | None) -> Values:
+def _dcg(
+    ranks: NDArray[np.int64], offsets: NDArray[np.int64], within: NDArray[np.bool_], gains: Values | None
+) -> Values:
     terms = (1 if gains is None else gains) / np.log2(1 + ranks)
-    total: Values = np.add.reduceat(terms if k is None else np.where(ranks <= k, terms, 0.0), offsets[:-1])
+    total: Values = np.add.reduceat(np.where(within, terms, 0.0), offsets[:-1])
     return total
 
 
