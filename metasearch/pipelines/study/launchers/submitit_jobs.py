@@ -168,9 +168,7 @@ class Slurm(_Submitit):
         self._stopping, self.tick = True, 1.0
         if numbers := [job.job_id for job in self.active.values()]:
             for options in ([],) if again else (["--state=PENDING"], ["--signal=TERM"]):
-                ran = subprocess.run(
-                    ["scancel", *options, *numbers], capture_output=True, text=True, check=False
-                )
+                ran = subprocess.run(["scancel", *options, *numbers], capture_output=True, text=True, check=False)
                 if ran.returncode:
                     log.warning("scancel: %s", ran.stderr.strip())
 
