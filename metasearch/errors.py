@@ -109,7 +109,7 @@ def require_known(what: str, name: str, choices: Iterable[str]) -> None:
         raise ConfigError(f"unknown {what} '{name}'.{nearest(name, known)}")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of another library's error and, if it ends with a colon, the next one; else its type."""
     if isinstance(error, KeyError):  # its text is the key alone
         return f"there is no {error}"

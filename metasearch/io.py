@@ -192,10 +192,18 @@ log = logging.getLogger(__name__)
 
 
 def cache_folder() -> Path:
-    """Return the cache folder: `METASEARCH_CACHE`, or `metasearch` in the user's cache folder."""
+    """Return the cache folder: `METASEARCH_CACHE`, or `metasearch` in the user's cache folder.
+
+    `EncoderError` where neither a variable names one nor the user has a home.
+    """
     if named := os.environ.get(VARIABLE):
         return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metasearch"
+    if around := os.environ.get("XDG_CACHE_HOME"):
+        return Path(around) / "metasearch"
+    try:
+        return Path.home() / ".cache" / "metasearch"
+    except RuntimeError:  # of a container that runs as a number
+        raise EncoderError(f"this user has no home for the cache; set {VARIABLE} to a folder") from None
 
 
 def cached(name: str, make: Callable[[Path], None], place: Path | None = None) -> Path:

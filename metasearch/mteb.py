@@ -116,9 +116,11 @@ def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str,
         if tag not in known:
             raise ConfigError(f"languages: mteb's name of '{tag}' is not known.{nearest(tag, known)}")
     relevant = {q: [c.id for found in by.values() for c in found] for q, by in data.answers.items()}
+    for query, document in data.missing:
+        relevant.setdefault(query, []).append(document)
     if many := next((q for q, answers in relevant.items() if len(answers) > K), None):
         raise DataError(f"question '{many}' has {len(relevant[many])} answers; mteb's map_at_{K} allows {K} at most")
-    dataset = _dataset(data, relevant, split)
+    dataset, ignored = _dataset(data, relevant, split), data.ignore_identical_ids
     subsets = {tag: [known[tag]] for tag in sorted(data.questions_by_language)}
 
     class PoolTask(retrieval):  # type: ignore[misc,valid-type]  # known only where mteb is installed
@@ -126,6 +128,7 @@ def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str,
 
         metadata = _metadata(benchmark, split, subsets)
         k_values = (1, 5, 10, K)
+        ignore_identical_ids = ignored
 
         def load_data(self, *args: Any, **keys: Any) -> None:
             """Give the data that is read already; nothing is downloaded."""

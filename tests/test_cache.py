@@ -1,12 +1,14 @@
 """Folders of the cache are made once, and again where they are not what was made."""
 
 import logging
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from metasearch.errors import EncoderError
 from metasearch.io import cache_folder, cached
+from metasearch.pipelines.environment import environment
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +87,14 @@ def test_it_is_in_the_users_folder_for_caches(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "metasearch"
+
+
+def test_a_user_without_a_home_is_told_which_variable_to_set(monkeypatch):
+    """As in a container that runs as a number, which no file of users names."""
+    for name in ("METASEARCH_CACHE", "XDG_CACHE_HOME", "HOME", "USERPROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # what it does where it finds no home
+    with pytest.raises(EncoderError, match=r"^this user has no home for the cache; set METASEARCH_CACHE to a folder$"):
+        cached("a", lambda folder: None)
+    (found,) = [each for section in environment() for each in section.findings if each.about == "cache"]
+    assert (found.state, found.code) == ("bad", 6)

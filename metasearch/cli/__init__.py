@@ -3,6 +3,7 @@
 `metasearch.errors` defines the exit codes.
 """
 
+import io
 import logging
 import os
 import re
@@ -161,6 +162,7 @@ class _Commands(click.Group):
 
     def main(self, *args: Any, **keys: Any) -> Any:
         global _stderr
+        _let_print_everything()
         # Of several processes the first one shows what happens; any of them may have an error of its own.
         if own_rank().number and "--debug" not in sys.argv:
             _stderr = be_silent()
@@ -188,6 +190,18 @@ class _Commands(click.Group):
             raise
         except (Exception, KeyboardInterrupt) as error:
             raise _failure(error, f"{ctx.command_path} {ctx.invoked_subcommand or ''}".rstrip()) from error
+
+
+def _let_print_everything() -> None:
+    """Let the output streams take every character: files and pipes as UTF-8, terminals with escapes for what they lack.
+
+    On Windows and in older locales streams have another encoding. A lone surrogate, which stands for a byte of a file
+    name that is no UTF-8, is in no encoding.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def own_rank() -> Rank:

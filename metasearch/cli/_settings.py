@@ -83,7 +83,7 @@ def execute(
 ) -> None:
     """Run to the end with a progress bar and trackers, and print the report."""
     from metasearch.cli._progress import ProgressBar
-    from metasearch.runs.callbacks import add_trackers
+    from metasearch.runs.trackers import add_trackers
 
     callback = add_trackers(ProgressBar, trackers, run.files.path)
     show(run.execute(callback, trust_remote_code, patience), as_json)

@@ -135,10 +135,12 @@ def _read_queries() -> Iterator[list[str]]:
             click.echo("query: ", nl=False, err=True)
         line = sys.stdin.buffer.readline()
         try:
-            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode().strip()
+            encoding = sys.stdin.encoding if terminal else "utf-8"
+            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode(encoding).strip()
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            raise DataError(f"line {number} of the standard input is not UTF-8: byte {byte:#04x}") from None
+            name = error.encoding.upper()
+            raise DataError(f"line {number} of the standard input is not {name}: byte {byte:#04x}") from None
         if not blank(text):
             waiting.append(text)
         if waiting and (terminal or not line or len(waiting) == _AT_ONCE):

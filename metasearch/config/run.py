@@ -175,6 +175,8 @@ class TuneConfig(Settings):
     kind: Literal["tune"] = "tune"
     labels: str = ""
     columns: Mapping[str, str] = {}
+    ignore_identical_ids: bool = False
+    """Labels in a BEIR folder: do not rank a document for the query with the same id, as in ArguAna."""
     documents: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
     """File or folder to search, as for `metasearch index`; repeatable."""
     translations: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()

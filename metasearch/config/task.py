@@ -112,6 +112,8 @@ class Task(FrozenConfig):
         partial: of a translation task: languages without files are passed over, as long as one has files.
         groups: of a translation task: name → languages over which a mean is reported.
         candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
+        ignore_identical_ids: of a retrieval task: a document with the id of a query is the query itself, as in ArguAna,
+            and is not ranked for it.
         measures: measures that are reported; `monitor` is the one that early stopping watches.
         translate: rows of train that are translated, and into which languages; None trains on the data alone.
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
@@ -128,6 +130,7 @@ class Task(FrozenConfig):
     partial: bool = False
     groups: dict[str, Annotated[list[Language], Field(min_length=1)]] = Field(default_factory=dict)
     candidates: Literal["paragraph", "sentence"] = "paragraph"
+    ignore_identical_ids: bool = False
     encoder: str
     max_length: MaxLength = MaxLength()
     folds: Folds = Folds()
@@ -173,7 +176,8 @@ class Task(FrozenConfig):
             raise Contradiction("missing key", "arrangements")
         if self.kind == "similarity" and not self.pairs:
             raise Contradiction("a similarity task needs language pairs, such as [ar-ar, ar-en]", "pairs")
-        own = {"partial": "translation", "groups": "translation", "candidates": "retrieval", "pairs": "similarity"}
+        own: dict[str, Kind] = {"partial": "translation", "groups": "translation", "pairs": "similarity"}
+        own |= {"candidates": "retrieval", "ignore_identical_ids": "retrieval"}
         for key, kind in own.items():
             default = type(self).model_fields[key].get_default(call_default_factory=True)
             if self.kind != kind and getattr(self, key) != default:

@@ -138,6 +138,9 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
     if records.kind != task.kind:
         place = find_place(path, "kind")
         raise ConfigError(f"{place}: kind: '{task.kind}', but reader '{task.reader}' gives {records.kind} data")
+    if task.ignore_identical_ids and not getattr(records, "ignore_identical_ids", False):
+        place = find_place(path, "ignore_identical_ids")
+        raise ConfigError(f"{place}: ignore_identical_ids: the reader '{task.reader}' does not use it; 'beir' does")
     # Before the split, so that fingerprints hash the encoded texts.
     if isinstance(records, RetrievalData) and task.candidates == "sentence":
         records = records.sentences()

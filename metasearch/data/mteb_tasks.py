@@ -16,8 +16,8 @@ from metasearch.config.languages import parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.task import Folds, Source, Task
 from metasearch.data.documents.languages import detector
-from metasearch.data.formats.text_files import strip_text
-from metasearch.data.readers.beir import JudgedText, Judgement, judged_data
+from metasearch.data.formats.text_files import strip_text, text_or_nothing
+from metasearch.data.judged import JudgedText, Judgement, judged_data
 from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData, Translation, TranslationData
 from metasearch.errors import ConfigError, DataError, HubError, first_line, nearest
 
@@ -110,12 +110,13 @@ def _retrieval(name: str, task: Any, split: str, tags: Mapping[str, list[str]]) 
             language = _side(subset, languages, list(texts.values()))
             for uid, text in texts.items():
                 place = f"{name}: {subset}, {uid}"
-                found[f"{before}{uid}"] = JudgedText(place, strip_text(text, place), language)
+                found[f"{before}{uid}"] = JudgedText(place, text_or_nothing(text, place), language)
         for query, grades in part["relevant_docs"].items():
             for document, grade in grades.items():
                 place = f"{name}: {subset}, query {query}"
                 labels.append(Judgement(place, split, f"{before}{query}", f"{before}{document}", max(float(grade), 0)))
-    return judged_data(labels, queries, corpus, sorted(set(chain(*tags.values()))), name, (split,))
+    known, ignored = sorted(set(chain(*tags.values()))), bool(task.ignore_identical_ids)
+    return judged_data(labels, queries, corpus, known, name, (split,), ignored)
 
 
 def _side(subset: str, languages: Sequence[str], texts: Sequence[str]) -> str:
@@ -185,6 +186,7 @@ def _declared(name: str, task: Any, data: Data, measures: list[str]) -> Task:
         pairs=tuple(dict.fromkeys(pair.pair for pair in data.pairs)) if isinstance(data, SimilarityData) else (),
         encoder="mini-e5",
         folds=Folds(method="none"),
+        ignore_identical_ids=isinstance(data, RetrievalData) and data.ignore_identical_ids,
         measures=[str(Measure.parse(each, data.kind)) for each in measures],
         monitor=measures[0],
     )

@@ -159,6 +159,9 @@ class RetrievalData:
         given: the split (`train`, `dev`, `test`) of each group where the data comes split; empty otherwise.
         translated: how rows of train are translated, which belongs to the fingerprint; empty where none are.
         grades: ids of a question and a candidate → relevance, where it is not 1; 0 labels one that is no answer.
+        missing: ids of a question and a relevant document that is not among the candidates → relevance. As in
+            trec_eval, nobody finds it.
+        ignore_identical_ids: a candidate with the id of a question is the question itself, and is not ranked for it.
         notes: what was noticed while the data was read, such as detected languages; in words.
     """
 
@@ -167,13 +170,19 @@ class RetrievalData:
     given: Mapping[str, str] = field(default_factory=dict)
     translated: str = ""
     grades: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    missing: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    ignore_identical_ids: bool = False
     notes: tuple[str, ...] = ()
 
     kind: ClassVar[Kind] = "retrieval"
 
     @classmethod
     def from_rows(
-        cls, rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()
+        cls,
+        rows: Any,
+        columns: Mapping[str, str] | None = None,
+        languages: Sequence[str] = (),
+        ignore_identical_ids: bool = False,
     ) -> "RetrievalData":
         """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
 
@@ -185,6 +194,8 @@ class RetrievalData:
             rows: at least one.
             columns: name of a value → name of its column, such as `{"query": "question", "document": "answer"}`.
             languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
+            ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in
+                ArguAna, and is not ranked for it. Tasks of mteb say so themselves.
 
         Raises:
             DataError: a row or a column is missing or wrong; the message names file and line.
@@ -197,7 +208,7 @@ class RetrievalData:
         """
         from metasearch.data.retrieval_data import read_labels  # which makes this class
 
-        return read_labels(rows, columns, languages)
+        return read_labels(rows, columns, languages, ignore_identical_ids)
 
     def benchmark(self, arrangements: "str | Sequence[str]" = (), **settings: Any) -> "Benchmark":
         """Return a benchmark with this data: folds between groups, measures and arrangements.
@@ -235,6 +246,14 @@ class RetrievalData:
         """Questions by language, in file order."""
         return grouped(self.questions, lambda question: question.language)
 
+    @cached_property
+    def identical(self) -> dict[str, int]:
+        """Question id → the index of the candidate that is the question itself; empty unless such are ignored."""
+        if not self.ignore_identical_ids:
+            return {}
+        asked = {question.id for question in self.questions}
+        return {candidate.id: i for i, candidate in enumerate(self.candidates) if candidate.id in asked}
+
     def askable(self, query: str, candidates: Collection[str]) -> tuple[Question, ...]:
         """Return questions in the language `query` with an answer in every language in `candidates`."""
         asked, wanted = self.questions_by_language.get(query, ()), set(candidates)
@@ -264,8 +283,9 @@ class RetrievalData:
         """Hash of everything that a learner or evaluation can see."""
         questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
         candidates = ((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates)
-        grades = ((*pair, repr(grade)) for pair, grade in self.grades.items())
-        return fingerprint_of(chain(questions, candidates, grades), self.translated)
+        grades = ((*pair, repr(grade)) for pair, grade in chain(self.grades.items(), self.missing.items()))
+        ignored = [("ignore_identical_ids",)] if self.ignore_identical_ids else []
+        return fingerprint_of(chain(questions, candidates, grades, ignored), self.translated)
 
     def describe(self) -> str:
         """Return the size in words, such as `274 questions, 1284 candidates in 7 languages`."""

@@ -70,7 +70,12 @@ class _Label(BaseModel):
     group: _Name = ""
 
 
-def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> RetrievalData:
+def read_labels(
+    rows: Any,
+    columns: Mapping[str, str] | None = None,
+    languages: Sequence[str] = (),
+    ignore_identical_ids: bool = False,
+) -> RetrievalData:
     """Return data from labelled rows; arguments and errors as in `RetrievalData.from_rows`."""
     if mteb_tasks.is_mteb_name(rows):
         _, data = mteb_tasks.read(rows)
@@ -80,17 +85,10 @@ def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: 
     if is_hub_name(rows):
         rows = fetch(rows)
     if isinstance(rows, str | Path) and not columns and os.path.exists(Path(rows) / beir.CORPUS):
-        return beir.read_folder(Path(rows), languages)
-    wanted = dict(columns or {})
-    for name in wanted:
-        require_known("column", name, COLUMNS)
-    labels, ignored = [], Counter[str]()
-    for row in read_rows(rows, wanted):
-        labels.append(_checked(row, wanted))
-        ignored.update(name for name in row.values if name not in COLUMNS)
-    if not labels:
-        raise DataError(f"{_name(rows)}: no rows")
-    notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
+        return beir.read_folder(Path(rows), languages, ignore_identical_ids=ignore_identical_ids)
+    if ignore_identical_ids:
+        raise ConfigError(f"{_name(rows)}: ignore_identical_ids: only documents of a BEIR folder have ids")
+    labels, notes = _read_rows(rows, dict(columns or {}))
     _complete_languages(labels, languages, notes)
     data = _data(labels, notes)
     for note in notes:
@@ -98,16 +96,39 @@ def read_labels(rows: Any, columns: Mapping[str, str] | None = None, languages: 
     return replace(data, notes=tuple(notes))
 
 
+def _read_rows(rows: Any, columns: Mapping[str, str]) -> tuple[list[_Label], list[str]]:
+    """Return the rows that have both texts, and notes of what was not read."""
+    for name in columns:
+        require_known("column", name, COLUMNS)
+    labels, ignored, empty = list[_Label](), Counter[str](), list[str]()
+    for row in read_rows(rows, columns):
+        _require_columns(row, columns)
+        if lacking := next((name for name in ("query", "document") if _is_empty(row.values[name])), ""):
+            empty.append(f"{row.place}: {lacking}: expected a text, got nothing")
+        else:
+            labels.append(checked(_Label, {**row.values, "place": row.place}, row.place))
+        ignored.update(name for name in row.values if name not in COLUMNS)
+    if not labels:
+        raise DataError(empty[0] if empty else f"{_name(rows)}: no rows")
+    notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
+    if empty:
+        notes.append(f"left out rows without a text: {len(empty)}, the first: {empty[0]}")
+    return labels, notes
+
+
 def _name(rows: Any) -> str:
     return str(rows) if isinstance(rows, str | Path) else "rows"
 
 
-def _checked(row: Row, columns: Mapping[str, str]) -> _Label:
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and bool(blank(value)))
+
+
+def _require_columns(row: Row, columns: Mapping[str, str]) -> None:
     for name in ("query", "document"):
         if name not in row.values:
             missing = missing_column(row.place, columns.get(name, name), row.values)
             raise DataError(f"{missing} Name yours: --columns {name}=COLUMN, or columns={{...}} in Python")
-    return checked(_Label, {**row.values, "place": row.place}, row.place)
 
 
 # Languages that no column gives are detected.
@@ -147,6 +168,10 @@ class _Corpus:
         """Ids of candidates that answer something."""
         self.judged: dict[tuple[str, str], tuple[float, str]] = {}
         """Ids of question and candidate → relevance, and the place that says so."""
+        self.rows: set[tuple[str, str, str]] = set()
+        """Id and language of a query, and the candidate."""
+        self.repeated: list[str] = []
+        """Places of rows that repeat one."""
 
     def add(self, label: _Label, group: str) -> None:
         uid = label.id or self._made_id(label.query_language, label.query)
@@ -164,6 +189,10 @@ class _Corpus:
             # A document belongs to the group of a query that it answers.
             self.candidates[where] = replace(candidate, group=group)
             self.relevant.add(candidate.id)
+        # A translated query has the documents of the original, which repeats nothing.
+        if (row := (uid, label.query_language, candidate.id)) in self.rows:
+            self.repeated.append(label.place)
+        self.rows.add(row)
         grade, said = self.judged.setdefault((uid, candidate.id), (label.relevance, label.place))
         if grade != label.relevance:
             raise DataError(
@@ -190,6 +219,8 @@ def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
         corpus.add(label, group)
         for text in (label.query, label.document) if label.relevance else (label.query,):
             same.append((first.setdefault(key(text) or text, group), group))
+    if corpus.repeated:
+        notes.append(f"repeated rows, which count once: {len(corpus.repeated)}, the first in {corpus.repeated[0]}")
     answers: dict[str, list[str]] = {}
     for (uid, candidate), (grade, _) in corpus.judged.items():
         if grade:

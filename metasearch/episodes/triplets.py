@@ -274,8 +274,10 @@ class TripletSampler:
         return drawn
 
     def _own(self, question: Question, variant: Variant) -> set[str]:
-        """Return the texts that answer a question; they are never its negatives."""
-        return {answer.text for code in variant.candidates for answer in self.data.answers[question.id][code]}
+        """Return the texts that answer a question, or are the question itself; they are never its negatives."""
+        own = {answer.text for code in variant.candidates for answer in self.data.answers[question.id][code]}
+        itself = self.data.identical.get(question.id)
+        return own if itself is None else own | {self.data.candidates[itself].text}
 
     def _similar(self, like: LabelledSet, variant: Variant, number: int, rng: np.random.Generator) -> list[Question]:
         """Draw each question from the nearest to one of the support's, in the query's language.

@@ -1,6 +1,6 @@
 """Measures an encoder on retrieval, similarity and translation data, and searches a pool for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
 
@@ -33,6 +33,8 @@ from metasearch.runs.per_query_results import DEPTH, Cell, QueryResults
 
 _CELLS = 2**22
 """Scores in a block, 16 MiB. Smaller blocks slow the matrix product down."""
+_LOWEST = np.finfo(np.float32).min / 4
+"""Below every score, and still finite after the balance between languages."""
 
 Scores = NDArray[np.float32]
 
@@ -79,7 +81,9 @@ def evaluate_retrieval(
     for pool in sorted({ranking_pool(pool) for pool in pools}):
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
         rescore = rerank if pool == RERANKED else None
-        results[pool] = search(questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescore, depth)
+        results[pool] = search(
+            questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescore, depth, data.identical
+        )
     return score_rankings(data, results, measures, pools)
 
 
@@ -216,13 +220,15 @@ def search(
     balanced: bool = False,
     rescore: Callable[[Scores, int], None] | None = None,
     depth: int = DEPTH,
+    identical: Mapping[str, int] | None = None,
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
     N questions have vectors `(N, D)`, C candidates `(C, D)`, and `languages` is the index of the language of each
     candidate, `(C,)`; each of 0 to L - 1 occurs. With `balanced`, scores are normalised per language
     (`metasearch.encoders.pool_scores`). `rescore` changes the scores `(C,)` of a question, by its number, in place.
-    `depth` candidates of each question are kept.
+    `depth` candidates of each question are kept. `identical` has the index of the candidate that is not ranked for the
+    question with an id: it comes last, with the score -inf.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
@@ -242,16 +248,26 @@ def search(
         scores[:, copies] = scores[:, first[copies]]
         # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
         _require_finite(scores, questions[start:end])
+        left_out = _list_identical(questions[start:end], identical or {})
+        scores[left_out] = _LOWEST
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
         for number, row in enumerate(scores, start):
             if rescore is not None:
                 rescore(row, number)
+            row[left_out[1][left_out[0] == number - start]] = -np.inf
             mine = slice(judgements.offsets[number], judgements.offsets[number + 1])
             counts[mine] = _count_above(row, judgements.columns[mine, None], by_language, starts)
             top[number] = _highest(row, depth)
             best[number] = row[top[number]]
     return SearchResult(judgements, languages, counts, top, best)
+
+
+def _list_identical(questions: Sequence[Question], identical: Mapping[str, int]) -> tuple[Indices, Indices]:
+    """Return the questions that are among the candidates, and their columns."""
+    rows = [row for row, each in enumerate(questions) if identical and each.id in identical]
+    columns = [identical[questions[row].id] for row in rows]
+    return np.array(rows, np.int64), np.array(columns, np.int64)
 
 
 def _count_above(row: NDArray[np.float32], columns: Indices, by_language: Indices, starts: Indices) -> Indices:

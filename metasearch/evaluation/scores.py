@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from metasearch.config.measure import MULTILINGUAL, REORDERED, RERANKED, Measure, Pool
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError, nearest
-from metasearch.evaluation.metrics.base import Ranks, load_function
+from metasearch.evaluation.metrics.base import NOT_FOUND, Ranks, load_function
 from metasearch.runs.per_query_results import Cell, QueryResults, Ranking, Text
 from metasearch.runs.rows import MEAN
 
@@ -97,11 +97,13 @@ class Judgements:
         columns: indices of the relevant candidates, ascending within a question, `(M,)`.
         offsets: question i has entries `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
         gains: relevance of each, above 0, `(M,)`; None where all have 1.
+        missing: number of a question → relevance of its relevant documents that are not among the candidates.
     """
 
     columns: Indices
     offsets: Indices
     gains: Gains | None = None
+    missing: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, relevant: Sequence[Sequence[int]]) -> "Judgements":
@@ -119,7 +121,11 @@ class Judgements:
             for answered in _answered(candidate, data):
                 if answered in answers:
                     answers[answered].append(column)
-        found = cls.of([answers[question.id] for question in questions])
+        missing: dict[str, list[float]] = {}
+        for (uid, _), grade in data.missing.items():
+            missing.setdefault(uid, []).append(grade)
+        numbered = {i: missing[question.id] for i, question in enumerate(questions) if question.id in missing}
+        found = replace(cls.of([answers[question.id] for question in questions]), missing=numbered)
         if not data.grades:
             return found
         pairs = zip((questions[owner].id for owner in found.owners), found.columns, strict=True)
@@ -151,18 +157,40 @@ class SearchResult:
     scores: NDArray[np.float32]
 
     def ranks(self, questions: slice, language: int | None = None) -> Ranks:
-        """Return the ranks of some questions' relevant candidates, in one language or all; `DataError` without any."""
+        """Return the ranks of some questions' relevant candidates, in one language or all; `DataError` without any.
+
+        Missing documents have no language: they count in the pool of all languages, and in that of the only one.
+        """
         owners, gains = self.judgements.owners, self.judgements.gains
         chosen = (owners >= questions.start) & (owners < questions.stop)
         if language is not None:
             chosen &= self.languages[self.judgements.columns] == language
         above, owners = self.above[chosen], owners[chosen] - questions.start
         ranks = (above.sum(1) if language is None else above[:, language]) + 1
+        gains = None if gains is None else gains[chosen]
+        if self.judgements.missing and (language is None or self.above.shape[1] == 1):
+            owners, ranks, gains = self._with_missing(questions, owners, ranks, gains)
         # Relevant candidates are stored by index; `Ranks` wants them by rank within each question.
         order = np.lexsort((ranks, owners))
         sizes = np.bincount(owners, minlength=questions.stop - questions.start)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        return Ranks(ranks[order], offsets, None if gains is None else gains[chosen][order])
+        return Ranks(ranks[order], offsets, None if gains is None else gains[order])
+
+    def _with_missing(
+        self, questions: slice, owners: Indices, ranks: Indices, gains: Gains | None
+    ) -> tuple[Indices, Indices, Gains | None]:
+        """Return owners, ranks and gains, and after them the missing relevant documents, which nobody finds."""
+        own = [
+            (number - questions.start, gain)
+            for number, found in self.judgements.missing.items()
+            if questions.start <= number < questions.stop
+            for gain in found
+        ]
+        added = np.array([gain for _, gain in own])
+        if gains is not None or (added != 1).any():
+            gains = np.concatenate([np.ones(len(owners)) if gains is None else gains, added])
+        owners = np.concatenate([owners, np.array([number for number, _ in own], np.int64)])
+        return owners, np.concatenate([ranks, np.full(len(own), NOT_FOUND)]), gains
 
 
 def _answered(candidate: Candidate, data: RetrievalData) -> Iterable[str]:
@@ -225,6 +253,9 @@ def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
     for candidate in data.candidates:
         for inside in ("all", candidate.language):
             answered.setdefault(inside, set()).update(_answered(candidate, data))
+    missing = {uid for uid, _ in data.missing}
+    for inside in answered if len(answered) == 2 else ("all",):  # as `SearchResult.ranks` counts them
+        answered[inside] |= missing
     for language, questions in data.questions_by_language.items():
         for _, inside in _pools(pools, language, sorted(data.languages)):
             ids = answered.get(inside, set())

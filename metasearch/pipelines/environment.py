@@ -53,7 +53,11 @@ def environment() -> Iterator[Section]:
     yield Section("versions", [Finding(*each) for each in versions.items()])
     machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
     yield Section("machine", [*(Finding(*each) for each in machine.items()), check("devices", _devices)])
-    yield Section("data", [check(DATA, _data), Finding("cache", f"{cache_folder()}; {CACHE} changes it")])
+    yield Section("data", [check(DATA, _data), check("cache", _cache)])
+
+
+def _cache() -> str:
+    return f"{cache_folder()}; {CACHE} changes it"
 
 
 def _devices() -> str:

@@ -51,6 +51,8 @@ def mine_rows(data: RetrievalData, embed: Embed, languages: list[str], config: M
     for question in data.questions:
         answers = data.answers.get(question.id, {})
         own = {answer.text for found in answers.values() for answer in found}
+        if question.id in data.identical:
+            own.add(data.candidates[data.identical[question.id]].text)
         for language in languages:
             for positive in answers.get(language, ()):
                 found = nearest.near(question, positive, own, [language], config.relative_margin)

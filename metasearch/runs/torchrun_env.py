@@ -55,7 +55,7 @@ def require_alone(what: str) -> None:
 
 def be_silent() -> TextIO:
     """Discard all output of this process and its libraries; return the previous stderr."""
-    kept = os.fdopen(os.dup(2), "w")
+    kept = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)

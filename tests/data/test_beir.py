@@ -1,15 +1,19 @@
 """BEIR folders: several relevant documents, graded relevance, unlabelled documents in the pool."""
 
 import json
+import logging
 from math import log2
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
+from metasearch.data.judged import JudgedText, Judgement, judged_data
 from metasearch.data.records import RetrievalData
-from metasearch.errors import DataError, HubError
+from metasearch.errors import ConfigError, DataError, HubError
 from metasearch.evaluation.evaluate import evaluate
 
 CORPUS = [
@@ -105,6 +109,111 @@ def test_ndcg_counts_gains(tmp_path):
     assert found.mean("map") == pytest.approx(((1 / 1 + 2 / 3) / 2 + 1) / 2)  # whatever their grades
 
 
+@pytest.fixture
+def said(caplog, monkeypatch):
+    """Return a function that gives the lines of the log."""
+    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
+    caplog.set_level(logging.INFO, "metasearch")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+VECTORS = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_any_judgements_are_scored_as_trec_eval_scores_them(data):
+    """Repeated lines, missing and empty documents and queries, and queries among the documents."""
+    trec_eval = pytest.importorskip("pytrec_eval")
+    names = [f"{i}" for i in range(7)]
+    there = data.draw(st.sets(st.sampled_from(names), min_size=3), "documents with a text")
+    asked = data.draw(st.sets(st.sampled_from(names), min_size=1), "queries with a text")
+    qrels = data.draw(
+        st.dictionaries(st.tuples(st.sampled_from(names), st.sampled_from(names)), st.integers(0, 3), min_size=1),
+        "qrels",
+    )
+    known = {(query, document): grade for (query, document), grade in qrels.items() if query in asked}
+    assume(any(document in there for _, document in known) and any(known.values()))
+    ignore = data.draw(st.booleans(), "ignore_identical_ids")
+    repeats = data.draw(st.lists(st.sampled_from(sorted(qrels)), max_size=3), "repeated lines")
+    labels = [Judgement("", "test", *pair, grade) for pair, grade in qrels.items()]
+    labels += [Judgement("", "test", *pair, qrels[pair]) for pair in repeats]
+    texts = {name: JudgedText("", f"d{name}" if name in there else "", "en") for name in names}
+    queries = {name: JudgedText("", f"q{name}", "en") for name in sorted(asked)}
+    read = judged_data(labels, queries, texts, ["en"], "mine", ("test",), ignore)
+    vectors = {f"{kind}{name}": data.draw(VECTORS) for kind in "dq" for name in names}
+    measures = ["ndcg@3", "ndcg", "recall@3", "precision@3", "mrr", "map"]
+    found = evaluate(Encoder(vectors), read, [Measure.parse(each, "retrieval") for each in measures], depth=10)
+
+    run, judged = {}, {}
+    for query in asked:
+        scores = {name: float(np.dot(vectors[f"q{query}"], vectors[f"d{name}"])) for name in there}
+        # trec_eval breaks ties by name, and this package by the order of the candidates.
+        run[query] = {name: 10 * scores[name] - int(name) / 10 for name in there if not (ignore and name == query)}
+        judged[query] = {document: grade for (own, document), grade in known.items() if own == query}
+    judged = {query: own for query, own in judged.items() if any(own.values())}
+    theirs = {"ndcg_cut.3", "ndcg", "recall.3", "P.3", "recip_rank", "map"}
+    expected = trec_eval.RelevanceEvaluator(judged, theirs).evaluate({query: run[query] for query in judged})
+    for ours, name in zip(measures, ["ndcg_cut_3", "ndcg", "recall_3", "P_3", "recip_rank", "map"], strict=True):
+        right = np.mean([own[name] for own in expected.values()])
+        assert found.mean(ours) == pytest.approx(right), ours
+        assert found.mean(ours) <= 1
+
+
+def test_what_is_repeated_missing_or_empty_is_counted_in_one_line_each(tmp_path, said):
+    corpus = [*CORPUS, {"_id": "d5", "title": "", "text": None}, {"_id": "d6", "text": "\u200b"}]
+    queries = [*QUERIES, {"_id": "q4", "text": ""}]
+    more = "q1\td1\t1\nq1\td2\t2\nq1\td5\t1\nq2\td77\t0\nq4\td1\t1\nq5\td1\t1\n"
+    folder = write(tmp_path, corpus, queries, test=TEST + more)
+    data = RetrievalData.from_rows(folder, languages=["en"])
+    assert data.missing == {("q1", "d5"): 1.0}
+    assert [c.id for c in data.candidates] == ["d1", "d2", "d3", "d4"]
+    judged = f"{folder}/qrels/test.tsv"
+    assert said() == [
+        f"{folder}: left out queries without text: 1, the first in {folder}/queries.jsonl:4",
+        f"{folder}: left out documents without text: 2, the first in {folder}/corpus.jsonl:5",
+        f"{folder}: repeated judgements, which count once: 2, the first in {judged}:6",
+        f"{folder}: skipped judgements of queries that are missing or have no text: 2, the first in {judged}:10 "
+        "(query 'q4')",
+        f"{folder}: judged documents that are missing or have no text: 2, the first in {judged}:8 (document 'd5'); "
+        "relevant ones, which no search finds: 1",
+    ]
+
+
+def test_a_query_among_the_documents_is_named_and_with_the_setting_not_ranked(tmp_path, said):
+    corpus = [{"_id": "a1", "text": "first"}, {"_id": "a2", "text": "second"}, {"_id": "b1", "text": "reply"}]
+    queries = [{"_id": "a1", "text": "first"}, {"_id": "a2", "text": "other"}]
+    folder = write(tmp_path / "data", corpus, queries, test=HEADER + "a1\tb1\t1\na2\ta1\t1\n")
+    (tmp_path / "mine.yaml").write_text(TASK, encoding="utf-8")
+    line = "queries with the id of a document: 2, the first 'a1'; with its text, too: 1."
+    vectors = {"first": [1.0, 0], "second": [0.6, 0.8], "other": [0.6, 0.8], "reply": [0.0, 1.0]}
+    measure = [Measure.parse("map", "retrieval")]
+
+    def score():
+        read = load_benchmark("mine", data=str(folder), include=[str(tmp_path)]).data
+        return evaluate(Encoder(vectors), read, measure).mean("map")
+
+    # Of a1: itself 1, a2 0.6, b1 0. Of a2: itself 1, b1 0.8, a1 0.6.
+    assert score() == pytest.approx((1 / 3 + 1 / 3) / 2)
+    assert any(line in each and "ignore_identical_ids" in each for each in said())
+    before = len(said())
+    (tmp_path / "mine.yaml").write_text(f"{TASK}ignore_identical_ids: true\n", encoding="utf-8")
+    assert score() == pytest.approx((1 / 2 + 1 / 2) / 2)
+    assert not [each for each in said()[before:] if line in each]
+    ignored = RetrievalData.from_rows(folder, languages=["en"], ignore_identical_ids=True)
+    assert ignored.fingerprint != RetrievalData.from_rows(folder, languages=["en"]).fingerprint
+
+
+def test_the_setting_is_refused_where_no_reader_uses_it(tmp_path):
+    text = TASK.replace("mine", "other").replace("beir", "jsonl")
+    (tmp_path / "other.yaml").write_text(f"{text}data: .\nignore_identical_ids: true\n", encoding="utf-8")
+    (tmp_path / "en.jsonl").write_text('{"question": "a", "answer": "x"}\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"other\.yaml:14: ignore_identical_ids: the reader '.*' does not use it"):
+        load_benchmark("other", include=[str(tmp_path)])
+    with pytest.raises(ConfigError, match="rows: ignore_identical_ids: only documents of a BEIR folder have ids"):
+        RetrievalData.from_rows([{"query": "a", "document": "x"}], ignore_identical_ids=True)
+
+
 def test_a_task_reads_a_folder(tmp_path):
     write(tmp_path / "data", train=HEADER + "q3\td4\t1\n", test=TEST)
     (tmp_path / "mine.yaml").write_text(TASK, encoding="utf-8")
@@ -131,7 +240,9 @@ def test_a_task_takes_the_splits_of_the_data(tmp_path):
         (CORPUS, QUERIES, "q1 d1 1\n", r"test\.tsv:1: expected query, 0, document and relevance; got q1 d1 1"),
         ([{"id_": "d1", "text": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no value '_id'\. Did you mean 'id_'"),
         ([*CORPUS, CORPUS[0]], QUERIES, TEST, r"corpus\.jsonl:5: duplicate id 'd1', first in .*corpus\.jsonl:1"),
-        ([{"_id": "d1", "text": " "}], QUERIES, TEST, r"corpus\.jsonl:1: text: expected a text, got nothing"),
+        ([{"_id": "d1", "title": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no column 'text'"),
+        ([{"_id": "d1", "text": "\ud83d"}], QUERIES, TEST, r"corpus\.jsonl:1: text: .* half a surrogate pair, U\+D83D"),
+        (CORPUS, QUERIES, TEST + "q1\td2\t0\n", r"test\.tsv:6: query 'q1' and document 'd2' .* grade 0, and 2 in .*:3"),
         ([{"_id": "d1", "text": "x", "language": "?"}], QUERIES, TEST, r"corpus\.jsonl:1: language: '\?' is not a"),
     ],
 )

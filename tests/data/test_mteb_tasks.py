@@ -6,9 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
+from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError, HubError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.pipelines.factory import load_encoder
 
 EN, DE = ["The keeper lives in a house by the sea.", "Bees dance."], ["Der Wärter wohnt am Meer.", "Bienen tanzen."]
 
@@ -56,6 +59,19 @@ def task(monkeypatch):
         monkeypatch.setattr(mteb, "get_task", get_task)
 
     return make
+
+
+@pytest.mark.slow
+def test_a_task_of_mteb_says_whether_a_query_is_among_its_documents(task):
+    relevant = {"d0": {"d1": 1, "gone": 1}}
+    one = part([EN[0], ""], [EN[0]], relevant)
+    one["corpus"] = rows(id=["d0", "d1", "d2"], title=["", "", ""], text=[*EN, ""])
+    one["queries"] = rows(id=["d0"], text=[EN[0]])
+    task("Retrieval", ["eng-Latn"], {"default": {"test": one}}, ignore_identical_ids=True)
+    benchmark = load_benchmark("mteb:Mine")
+    found = evaluate(load_encoder("tiny"), benchmark.data, [Measure.parse("mrr", "retrieval")])
+    assert (found.mean("mrr"), benchmark.task.ignore_identical_ids) == (1.0, True)  # of d1 alone; d2 has no text
+    assert benchmark.data.missing == {("d0", "gone"): 1.0}
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("query,document,language\na,x,en\n,y,en\n", r"labels\.csv:3: query: expected a text, got nothing"),
+        ("query,document,language\n,x,en\na,\u200b,en\n", r"labels\.csv:2: query: expected a text, got nothing"),
         ("query,document,language\na,x,english\n", r"labels\.csv:2: language: 'english' is not a language tag"),
         ("query,documents,language\na,x,en\n", r"labels\.csv:2: no column 'document'\. Did you mean 'documents'\?"),
         (

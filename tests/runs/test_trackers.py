@@ -1,6 +1,9 @@
 """Loss terms and dev scores of a run go to the trackers that were asked for, beside the progress bar."""
 
+import logging
+import re
 import sys
+import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -8,7 +11,9 @@ import pytest
 
 from metasearch.config import extras
 from metasearch.errors import ConfigError
-from metasearch.runs.callbacks import TRACKERS, Callback, add_trackers
+from metasearch.runs import trackers
+from metasearch.runs.callbacks import Callback
+from metasearch.runs.trackers import TRACKERS, add_trackers
 
 SENT = [(0, {"dev": 0.25}), (1, {"meta-train/loss": 2.0, "meta-train/triplet": 1.5}), (1, {"dev": 0.5})]
 """Step and values of the three calls of `report`."""
@@ -25,21 +30,27 @@ class Kept(Callback):
         self.calls.append(("dev", *values))
 
 
-def report(names, folder):
-    """Return the calls of the callback that stands beside the trackers."""
-    kept, stages = Kept(), []
+def report(names, folder, stages=("maml align",)):
+    """Return the calls of the callback beside the trackers, in the last stage; without stages, only one is opened."""
+    opened = []
 
     @contextmanager
     def open_callback(stage):
-        stages.append(stage)
-        yield kept
+        opened.append(stage)
+        kept.append(Kept())
+        yield kept[-1]
 
-    with add_trackers(open_callback, names, folder)("maml align") as callback:
-        callback.on_dev(0, 0.25, False)
-        callback.on_step(1, 2, "meta-train", {"loss": 2.0, "triplet": 1.5})
-        callback.on_dev(1, 0.5, True)
-    assert stages == ["maml align"]
-    return kept.calls
+    kept, open_stage = [], add_trackers(open_callback, names, folder)
+    for stage in stages:
+        with open_stage(stage) as callback:
+            callback.on_dev(0, 0.25, False)
+            callback.on_step(1, 2, "meta-train", {"loss": 2.0, "triplet": 1.5})
+            callback.on_dev(1, 0.5, True)
+    if not stages:
+        with open_stage("maml"):
+            raise AssertionError("the work began")
+    assert opened == list(stages)
+    return kept[-1].calls
 
 
 @pytest.fixture
@@ -72,19 +83,122 @@ def test_each_value_arrives_once_with_its_step_and_the_other_callback_hears_the_
     assert calls == [("dev", 0, 0.25, False), ("step", 1, 2, "meta-train", terms), ("dev", 1, 0.5, True)]
 
 
-def test_without_a_value_no_tracker_is_opened(package, tmp_path):
-    package("mlflow")  # which has no function to call
-    with add_trackers(lambda stage: contextmanager(lambda: iter([Kept()]))(), ["mlflow"], tmp_path)("maml"):
-        pass
+def fails(error):
+    def call(*values, **more):
+        raise error
+
+    return call
 
 
-def test_a_tracker_that_fails_ends_the_run_with_one_line(package, tmp_path):
-    def refuse(**_):
-        raise OSError("no login\nrun wandb login")
+def never(*values, **more):
+    threading.Event().wait()
 
-    package("wandb", init=refuse)
-    with pytest.raises(ConfigError, match=r"^--track: wandb failed: no login"):
-        report(["wandb"], tmp_path)
+
+ERRORS = [OSError("no login\nrun wandb login"), RuntimeError(""), SystemExit("no login"), KeyError("WANDB_API_KEY")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_a_tracker_that_cannot_begin_is_an_error_before_anything_is_done(error, package, tmp_path):
+    package("mlflow", set_experiment=fails(error))
+    with pytest.raises(ConfigError, match=r"^--track: mlflow failed: .+$"):
+        report(["mlflow"], tmp_path, stages=())
+
+
+def test_a_tracker_that_does_not_begin_in_time_is_one_too(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(trackers, "START_SECONDS", 0.01)
+    package("wandb", init=never)
+    with pytest.raises(ConfigError, match=r"^--track: wandb failed: no answer within 0\.01 s$"):
+        report(["wandb"], tmp_path, stages=())
+
+
+def test_a_package_that_cannot_be_imported_is_one_too(tmp_path, monkeypatch):
+    (tmp_path / "trackio.py").write_text("raise TypeError('protobuf is too new')", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=r"^--track: trackio cannot be imported: protobuf is too new$"):
+        add_trackers(lambda stage: None, ["trackio"], tmp_path)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("later", ["init", "log", "finish"])
+def test_after_that_an_outage_is_one_warning_and_the_work_goes_on(later, error, package, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
+    functions = {"init": lambda **_: None, "log": lambda *_, **__: None, "finish": lambda: None}
+    if later == "init":  # of the second stage
+        begun = []
+        functions["init"] = lambda **_: fails(error)() if begun else begun.append(True)
+    else:
+        functions[later] = fails(error)
+    package("trackio", **functions)
+    calls = report(["trackio"], tmp_path, stages=("one", "two") if later == "init" else ("one",))
+    assert len(calls) == 3
+    (said,) = caplog.messages
+    assert re.fullmatch(r"--track: trackio failed: .+; the training goes on, and log\.jsonl has all values", said)
+
+
+def test_values_after_an_outage_arrive(package, tmp_path):
+    sent = []
+
+    def send(values, step):
+        sent.append((step, values))
+        if len(sent) == 1:
+            raise OSError("503")
+
+    package("trackio", init=lambda **_: None, log=send, finish=lambda: None)
+    report(["trackio"], tmp_path)
+    assert sent == SENT
+
+
+@pytest.mark.parametrize("later", ["log", "finish"])
+def test_a_call_that_never_returns_holds_nothing_up(later, package, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
+    monkeypatch.setattr(trackers, "END_SECONDS", 0.01)
+    package("trackio", **{"init": lambda **_: None, "log": lambda *_, **__: None, "finish": never, later: never})
+    report(["trackio"], tmp_path)
+    assert caplog.messages == [
+        "--track: trackio failed: no answer within 0.01 s; the training goes on, and log.jsonl has all values"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "wanted"),
+    [
+        (None, ["metasearch"]),
+        ("MLFLOW_EXPERIMENT_NAME", []),
+        ("MLFLOW_EXPERIMENT_ID", []),
+        ("MLFLOW_RUN_ID", []),
+        ("MLFLOW_TRACKING_URI", ["metasearch"]),
+    ],
+)
+def test_an_experiment_in_the_environment_counts_more_than_ours(variable, wanted, package, tmp_path, monkeypatch):
+    asked = []
+    for name in ("EXPERIMENT_NAME", "EXPERIMENT_ID", "RUN_ID"):
+        monkeypatch.delenv(f"MLFLOW_{name}", raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "shop")
+    package(
+        "mlflow", set_experiment=asked.append, start_run=lambda run_name: None, end_run=lambda: None,
+        log_metrics=lambda values, step: None,
+    )  # fmt: skip
+    report(["mlflow"], tmp_path)
+    assert asked == wanted
+
+
+@pytest.mark.parametrize("given", [(), ("project",), ("name", "dir"), ("project", "name", "dir")])
+def test_what_wandb_reads_from_the_environment_is_not_given(given, package, tmp_path, monkeypatch):
+    asked = {}
+    for key in ("project", "name", "dir"):
+        monkeypatch.delenv(f"WANDB_{key.upper()}", raising=False)
+    for key in given:
+        monkeypatch.setenv(f"WANDB_{key.upper()}", "shop")
+
+    def init(**values):
+        asked.update(values)
+        return SimpleNamespace(log=lambda values, step: None, finish=lambda: None)
+
+    package("wandb", init=init)
+    report(["wandb"], tmp_path / "run")
+    ours = {"project": "metasearch", "name": "run-maml-align", "dir": str(tmp_path / "run")}
+    assert asked == {key: value for key, value in ours.items() if key not in given} | {"reinit": "finish_previous"}
 
 
 def test_a_package_that_is_not_installed_is_named_before_the_run(monkeypatch, tmp_path):

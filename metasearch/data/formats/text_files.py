@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from metasearch.data.formats.blank import blank
+from metasearch.data.formats.blank import blank, require_text
 from metasearch.errors import DataError
 from metasearch.io import near, require_file
 
@@ -243,10 +243,16 @@ def with_line_feeds(cell: str) -> str:
 
 
 def strip_text(text: str, place: str) -> str:
-    """Return a text stripped of white space at both ends; `DataError` if it is blank."""
-    if held := blank(text):
-        raise DataError(f"{place}: expected a text, got {held}")
-    return text.strip()
+    """Return a text stripped of white space at both ends; `DataError` if it is blank, or half a surrogate pair."""
+    try:
+        return require_text(text).strip()
+    except ValueError as error:
+        raise DataError(f"{place}: {error}") from None
+
+
+def text_or_nothing(text: str, place: str) -> str:
+    """Return a text stripped of white space at both ends, the empty text for a blank one; otherwise as `strip_text`."""
+    return "" if blank(text) else strip_text(text, place)
 
 
 # Counts of lines, in files where damaged lines are dropped.

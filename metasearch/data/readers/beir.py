@@ -11,18 +11,16 @@ The whole corpus is in the pool of every part. A task with folds `none` reads th
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from metasearch.config.languages import parse_tag
 from metasearch.config.task import Task
-from metasearch.data.documents.languages import detect_all
-from metasearch.data.formats.rows import Row, read_rows
-from metasearch.data.formats.text_files import strip_text, suffix_of, text_lines
-from metasearch.data.readers import joined
-from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.data.formats.rows import Row, missing_column, read_rows
+from metasearch.data.formats.text_files import suffix_of, text_lines, text_or_nothing
+from metasearch.data.judged import JudgedText, Judgement, judged_data
+from metasearch.data.records import RetrievalData
 from metasearch.errors import DataError, nearest
 
 CORPUS = "corpus.jsonl"
@@ -39,72 +37,29 @@ def files(task: Task) -> list[str]:
 
 def read(folder: Path, task: Task) -> RetrievalData:
     """Read the judgements needed for a task's folds; `DataError` names file and line."""
-    return read_folder(folder, task.languages, _SPLITS[task.folds.method])
+    return read_folder(folder, task.languages, _SPLITS[task.folds.method], task.ignore_identical_ids)
 
 
-def read_folder(folder: Path, languages: Sequence[str] = (), splits: Sequence[str] = ()) -> RetrievalData:
+def read_folder(
+    folder: Path, languages: Sequence[str] = (), splits: Sequence[str] = (), ignore_identical_ids: bool = False
+) -> RetrievalData:
     """Return the queries that have a relevant document, and all documents.
 
     Args:
         folder: of the files.
         languages: language of rows that name none, or languages to detect it among; by default any.
         splits: whose judgements are read; with several, each query is of one. By default all, and in no split.
+        ignore_identical_ids: a document with the id of a query is the query itself, and is not ranked for it.
     """
     labels = list(_judgements(folder, splits))
-    queries = _texts(folder, "queries", {label.query for label in labels})
-    return judged_data(labels, queries, _texts(folder, "corpus"), languages, str(folder), splits)
-
-
-def judged_data(
-    labels: Sequence["Judgement"],
-    queries: Mapping[str, "JudgedText"],
-    corpus: Mapping[str, "JudgedText"],
-    languages: Sequence[str],
-    name: str,
-    splits: Sequence[str] = (),
-) -> RetrievalData:
-    """Return the queries that have a relevant document, and all documents; `languages` and `splits` as above."""
-    grades: dict[tuple[str, str], float] = {}
-    answers: dict[str, list[str]] = {}
-    split_of: dict[str, Judgement] = {}
-    for label in labels:
-        for what, where, known, uid in (
-            ("document", "corpus", corpus, label.document),
-            ("query", "queries", queries, label.query),
-        ):
-            if uid not in known:
-                raise DataError(f"{label.place}: there is no {what} '{uid}' in the {where}")
-        first = split_of.setdefault(label.query, label)
-        if splits and first.split != label.split:
-            raise DataError(f"{label.place}: query '{label.query}' is of split '{first.split}', too, by {first.place}")
-        if label.grade != 1:
-            grades[label.query, label.document] = label.grade
-        if label.grade:
-            answers.setdefault(label.document, []).append(label.query)
-    _complete([*queries.values(), *corpus.values()], languages, name)
-    answered = {query for ids in answers.values() for query in ids}
-    if left := len(split_of) - len(answered):
-        log.info("%s: skipped queries without a relevant document: %d", name, left)
-    questions = [Question(uid, each.language, each.text, uid) for uid, each in queries.items() if uid in answered]
-    candidates = [
-        Candidate(uid, each.language, each.text, own[0] if own else "", tuple(own), each.text)
-        for uid, each in corpus.items()
-        for own in [answers.get(uid, [])]
-    ]
-    if not splits:
-        questions = list(joined(questions, candidates).questions)
-    everywhere = tuple(replace(candidate, group="") for candidate in candidates)
-    given = {uid: label.split for uid, label in split_of.items()} if len(splits) > 1 else {}
-    return RetrievalData(tuple(questions), everywhere, given, grades=grades)
-
-
-@dataclass
-class JudgedText:
-    """A query or a document; the language is empty until it is detected."""
-
-    place: str
-    text: str
-    language: str
+    queries, corpus = _texts(folder, "queries", {label.query for label in labels}), _texts(folder, "corpus")
+    if not ignore_identical_ids and (shared := [uid for uid in queries if uid in corpus]):
+        log.info(
+            "%s: queries with the id of a document: %d, the first '%s'; with its text, too: %d. If these documents are "
+            "the queries themselves, as in ArguAna, set ignore_identical_ids",
+            folder, len(shared), shared[0], sum(queries[uid].text == corpus[uid].text for uid in shared),
+        )  # fmt: skip
+    return judged_data(labels, queries, corpus, languages, str(folder), splits, ignore_identical_ids)
 
 
 def _texts(folder: Path, name: str, wanted: Set[str] | None = None) -> dict[str, JudgedText]:
@@ -115,8 +70,11 @@ def _texts(folder: Path, name: str, wanted: Set[str] | None = None) -> dict[str,
         if uid in found:
             raise DataError(f"{row.place}: duplicate id '{uid}', first in {found[uid].place}")
         if wanted is None or uid in wanted:
-            text = f"{row.values.get('title') or ''} {_value(row, 'text')}"
-            found[uid] = JudgedText(row.place, strip_text(text, f"{row.place}: text"), _language(row))
+            title, text = row.values.get("title"), row.values.get("text")
+            if text is None and "text" not in row.values:
+                raise missing_column(row.place, "text", row.values)
+            shown = text_or_nothing(f"{title or ''} {text or ''}", f"{row.place}: text")
+            found[uid] = JudgedText(row.place, shown, _language(row))
     return found
 
 
@@ -139,29 +97,6 @@ def _language(row: Row) -> str:
         return parse_tag(str(written)) if written else ""
     except ValueError as error:
         raise DataError(f"{row.place}: language: {error}") from None
-
-
-def _complete(texts: Sequence[JudgedText], languages: Sequence[str], name: str) -> None:
-    """Give every text a language."""
-    lacking = [each for each in texts if not each.language]
-    if len(languages) == 1:
-        tags = dict.fromkeys((each.text for each in lacking), languages[0])
-    elif lacking:
-        tags = detect_all([each.text for each in lacking], languages)
-        log.info("%s: languages detected: %s", name, ", ".join(sorted(set(tags.values()))))
-    for each in lacking:
-        each.language = tags[each.text]
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The relevance of a document for a query; grade 0 is not relevant."""
-
-    place: str
-    split: str
-    query: str
-    document: str
-    grade: float
 
 
 def _judgements(folder: Path, splits: Sequence[str]) -> Iterator[Judgement]:

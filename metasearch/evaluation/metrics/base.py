@@ -16,6 +16,8 @@ from metasearch.config.task import Kind
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 
 Values = NDArray[np.float64]
+NOT_FOUND = 2**62
+"""Rank of a relevant document that is not in the pool. It is in no top k, nor in the whole ranking."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Ranks:
     """Ranks of the M relevant candidates for N questions.
 
     Attributes:
-        ranks: ranks from 1, ascending within each question, `(M,)`; two candidates never share one.
+        ranks: ranks from 1, ascending within each question, `(M,)`; two candidates share none but `NOT_FOUND`, that of
+            a document outside the pool.
         offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
         gains: relevance of each, above 0 and finite, `(M,)`; None where all have 1.
 
@@ -78,7 +81,7 @@ class Ranks:
             raise DataError(f"question {int(np.argmin(self.sizes))} has no relevant candidate: no metric is defined")
         above = np.concatenate([[0], self.ranks[:-1]])
         above[self.offsets[:-1]] = 0
-        if (wrong := self.ranks <= above).any():
+        if (wrong := (self.ranks <= above) & ((self.ranks < NOT_FOUND) | (above > NOT_FOUND))).any():
             raise DataError(f"rank {self.ranks[wrong][0]} of a relevant candidate is repeated, below 1 or out of order")
         if self.gains is not None and (wrong := ~((self.gains > 0) & (self.gains < np.inf))).any():
             raise DataError(f"relevance {self.gains[wrong][0]} of a candidate: expected a finite number above 0")
@@ -96,4 +99,8 @@ class Ranks:
     def hits(self, k: int | None) -> NDArray[np.int64]:
         """Return how many relevant candidates each question has in its top k, `(N,)`; None is the whole ranking."""
         # `reduceat` gives an empty segment its neighbour's value; `__post_init__` has refused such questions.
-        return self.sizes if k is None else np.add.reduceat((self.ranks <= k).astype(np.int64), self.offsets[:-1])
+        return np.add.reduceat(self.within(k).astype(np.int64), self.offsets[:-1])
+
+    def within(self, k: int | None) -> NDArray[np.bool_]:
+        """Return which relevant candidates are in the top k, `(M,)`; None is the whole ranking."""
+        return self.ranks < NOT_FOUND if k is None else self.ranks <= k

@@ -73,13 +73,16 @@ def ndcg(ranks: Ranks, k: int | None = None) -> Values:
         # Only quotients of gains count. A power of two changes no digit, and no sum overflows.
         gains = np.ldexp(gains, -np.frexp(np.maximum.reduceat(gains, ranks.offsets[:-1]))[1][owners])
         ideal = gains[np.lexsort((-gains, owners))]  # the greatest of each question come first in its perfect ranking
+    best = _dcg(ranks.ideal, ranks.offsets, ranks.ideal <= (k or len(ranks.ranks)), ideal)
     # Different orders of almost equal gains may round to a quotient just above 1.
-    return np.minimum(_dcg(ranks.ranks, ranks.offsets, k, gains) / _dcg(ranks.ideal, ranks.offsets, k, ideal), 1.0)
+    return np.minimum(_dcg(ranks.ranks, ranks.offsets, ranks.within(k), gains) / best, 1.0)
 
 
-def _dcg(ranks: NDArray[np.int64], offsets: NDArray[np.int64], k: int | None, gains: Values | None) -> Values:
+def _dcg(
+    ranks: NDArray[np.int64], offsets: NDArray[np.int64], within: NDArray[np.bool_], gains: Values | None
+) -> Values:
     terms = (1 if gains is None else gains) / np.log2(1 + ranks)
-    total: Values = np.add.reduceat(terms if k is None else np.where(ranks <= k, terms, 0.0), offsets[:-1])
+    total: Values = np.add.reduceat(np.where(within, terms, 0.0), offsets[:-1])
     return total
 
 

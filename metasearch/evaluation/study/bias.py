@@ -67,9 +67,9 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
     spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
 
     top = language_bias.counts(spoken[ranking.top[:, :depth]], size)
-    relevant = np.add.reduceat(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets[:-1])
+    relevant = _sums(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets)
     others = np.bincount(spoken, minlength=size) - relevant
-    hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
+    hits = _sums((ranking.ranks <= depth).astype(np.int64), ranking.offsets)
     observed, expected, greatest = (
         language_bias.means(values, groups, len(asked))
         for values in (
@@ -82,6 +82,14 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
     bias = language_bias.bias(observed, expected, greatest, own)
     correlation = language_bias.correlations_by_language(ranking.top[:, :depth], ids, groups, len(asked))
     return BiasFigures(float(_mean(bias)), float(_mean(correlation)))
+
+
+def _sums(counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sums of each question's counts; 0 where no relevant candidate is in the pool."""
+    # `reduceat` would give an empty segment its neighbour's value.
+    totals = np.concatenate([np.zeros_like(counts[:1], shape=(1, *counts.shape[1:])), counts.cumsum(0)])
+    sums: NDArray[np.int64] = np.diff(totals[offsets], axis=0)
+    return sums
 
 
 def _mean(values: Values) -> Values:

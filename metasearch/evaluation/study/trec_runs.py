@@ -96,7 +96,9 @@ def write_ranking(path: Path, ranking: Ranking, system: str) -> None:
     name, lines = "_".join(system.split()), list[str]()
     for question, columns, scores in zip(ranking.questions, ranking.top, ranking.scores, strict=True):
         query = f"{question.language}:{question.id}"
-        for rank, (column, score) in enumerate(zip(columns, scores, strict=True), 1):
+        # The question itself, where it is not ranked, comes last in a pool that is no deeper.
+        ranked = [pair for pair in zip(columns, scores, strict=True) if np.isfinite(pair[1])]
+        for rank, (column, score) in enumerate(ranked, 1):
             document = ranking.candidates[column].id
             for written in (query, document, name):
                 if not written or written.split() != [written]:
@@ -117,6 +119,9 @@ def _read(path: Path, data: DataConfig, parts: Sequence[Benchmark]) -> Run:
     assert isinstance(test, RetrievalData)
     require_answers(test, [MULTILINGUAL])
     asked = {names[fold][query]: own for query, own in lines.items()}
+    if test.ignore_identical_ids:
+        ids = [each.id for each in questions_in_order(test)]
+        asked = {n: [line for line in own if line.document != ids[n]] for n, own in asked.items()}
     result, depth = _rank(path, asked, test)
     scores = score_rankings(test, {MULTILINGUAL: result}, benchmark.measures, [MULTILINGUAL])
     kept = scores.questions

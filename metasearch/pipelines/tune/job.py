@@ -106,7 +106,9 @@ class TuneRun(Run[TuneConfig]):
         if given is None:
             if not self.config.labels:
                 raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
-            given = RetrievalData.from_rows(self.config.labels, self.config.columns)
+            given = RetrievalData.from_rows(
+                self.config.labels, self.config.columns, ignore_identical_ids=self.config.ignore_identical_ids
+            )
         self.labels = Labels.of(given, self.config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())
@@ -350,6 +352,7 @@ def tune(
     translations: Paths = (),
     encoder: str = DEFAULT_ENCODER,
     columns: Mapping[str, str] | None = None,
+    ignore_identical_ids: bool = False,
     learners: Sequence[str] = (),
     folds: int = 4,
     time: float | None = None,
@@ -370,6 +373,7 @@ def tune(
         translations: files, folders and hub names of translations to align the encoder on first.
         encoder: built-in name, local folder or hub name.
         columns: name of a value → its column, such as `{"query": "question"}`.
+        ignore_identical_ids: of labels in a BEIR folder: see `RetrievalData.from_rows`.
         learners: further learners to try, such as `maml`.
         folds: held-out folds; fewer for few labels.
         time: seconds that it may take; the most expensive steps and folds are dropped.
@@ -390,6 +394,7 @@ def tune(
     asked = {
         "labels": _absolute_name(str(labels)) if path else "",
         "columns": dict(columns or {}),
+        "ignore_identical_ids": ignore_identical_ids,
         "documents": _absolute(documents),
         "translations": _absolute(translations),
         "encoder": {"name": _absolute_name(encoder), "trust_remote_code": trust_remote_code},
@@ -401,7 +406,11 @@ def tune(
     config = yaml.check(asked, TuneConfig, "tune")
     given = None
     if not path:
-        given = labels if isinstance(labels, Given) else RetrievalData.from_rows(labels, columns)
+        given = (
+            labels
+            if isinstance(labels, Given)
+            else RetrievalData.from_rows(labels, columns, ignore_identical_ids=ignore_identical_ids)
+        )
     result = _open_tuning(config, Path(output), given, time).execute(open_callback, trust_remote_code)
     choice = read_choice(RunFolder(result.folder)) if result.rows else None
     return TuneResult(result.folder, result.report, choice)

@@ -33,6 +33,8 @@ class Limits(Settings):
     """Requests that wait; others get 429."""
     timeout: Annotated[Rate, Flag(metavar="SECONDS")] = 30
     """Seconds to wait for the headers of a request, for its body, and for the answer."""
+    keep_alive: Annotated[Rate, Flag(metavar="SECONDS")] = 90
+    """Seconds to keep a connection without a request; more than the proxy keeps it."""
     batch_wait: Annotated[float, Field(ge=0, le=1000), Flag(metavar="MILLISECONDS")] = 5
     """Time that a text waits for texts of other requests, to share a batch."""
     batch_texts: Positive = 64

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 _NAME = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@?#\s]+)(:[0-9]{1,5})?")
 _TOKEN = re.compile("[!-~]{16,}")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)(/.*)?", re.IGNORECASE | re.DOTALL)
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
@@ -126,6 +128,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = _in_origin_form(scope)
         began, status = time.perf_counter(), 0
 
         async def send_with_headers(message: Message) -> None:
@@ -147,7 +150,7 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> RequestError | None:
         """Let the application answer; return the error if it did not."""
         try:
-            self._check(Headers(scope=scope), scope["path"])
+            self._check(Headers(scope=scope), scope)
             await self._app(scope, receive, send)
         except RequestError as error:
             return error
@@ -163,12 +166,14 @@ class Guard:
             return explain_bug(error)
         return None
 
-    def _check(self, headers: Headers, path: str) -> None:
+    def _check(self, headers: Headers, scope: Scope) -> None:
         """Raise `RequestError` unless host and token are right."""
-        host = headers.get("host", "")
-        if len(headers.getlist("host")) != 1 or not self._hosts.allow(host):
+        host, sent = headers.get("host", ""), len(headers.getlist("host"))
+        # HTTP/1.0, in which balancers probe, needs no host. Browsers, which the check is for, always send one.
+        unnamed = sent == 0 and scope["http_version"] == "1.0"
+        if not unnamed and (sent != 1 or not self._hosts.allow(host)):
             raise RequestError(421, "unknown_host", f"host '{host}' is not a name of this server (--allow-host)")
-        if self._token is None or path in self._open_paths:
+        if self._token is None or scope["path"] in self._open_paths:
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
         # In constant time, so that the time does not tell how much of a token is right.
@@ -176,3 +181,18 @@ class Guard:
         if scheme.lower() != "bearer" or not right:
             message = "the token is missing or wrong: send it as authorization: Bearer TOKEN"
             raise RequestError(401, "invalid_token", message, headers={"www-authenticate": 'Bearer realm="metasearch"'})
+
+
+def _in_origin_form(scope: Scope) -> Scope:
+    """Return a request with its path alone where it has a whole address, whose host then counts (RFC 9112, 3.2.2)."""
+    found = _ABSOLUTE.fullmatch(scope.get("raw_path", b""))
+    if found is None:
+        return scope
+    host, path = found[1], found[2] or b"/"
+    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {
+        **scope,
+        "headers": [(b"host", host), *headers],
+        "path": unquote(path.decode("ascii")),
+        "raw_path": path,
+    }

@@ -67,6 +67,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 limit_concurrency=_CONNECTIONS,
+                timeout_keep_alive=limits.keep_alive,  # type: ignore[arg-type]  # uvicorn takes parts of seconds, too
                 timeout_graceful_shutdown=limits.grace,
             )
         )
@@ -76,7 +77,7 @@ class Server(uvicorn.Server):
         self._limits = limits
         self._ready = ready
         self._ignored = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) == signal.SIG_IGN]
-        self._idle: dict[tuple[Any, Any], float] = {}
+        self._waiting: dict[tuple[Any, Any], float] = {}
 
     def run_on(self, bound: socket.socket) -> None:
         """Serve on a socket until a signal comes."""
@@ -93,13 +94,13 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Close connections that take too long to send the head of a request, for which uvicorn has no limit."""
         now = time.monotonic()
-        idle = [
+        waiting = [
             (connection, connection.cycle)
             for connection in self.server_state.connections
-            if isinstance(connection, H11Protocol) and (connection.cycle is None or connection.cycle.response_complete)
+            if isinstance(connection, H11Protocol) and _waits_for_head(connection)
         ]
-        self._idle = {each: self._idle.get(each, now) for each in idle}
-        for (connection, _), since in self._idle.items():
+        self._waiting = {each: self._waiting.get(each, now) for each in waiting}
+        for (connection, _), since in self._waiting.items():
             if now - since > self._limits.timeout:
                 connection.transport.close()
         return await super().on_tick(counter)
@@ -120,3 +121,11 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         signals.note(signals.received() or sig)
+
+
+def _waits_for_head(connection: H11Protocol) -> bool:
+    """Return whether a connection is new, or has sent a part of a further request. uvicorn closes idle ones."""
+    if connection.cycle is None:
+        return True
+    unread, _ = connection.conn.trailing_data
+    return bool(connection.cycle.response_complete and unread)

@@ -1,0 +1,90 @@
+"""Request bodies: strict JSON, plain or packed, not too long and in time."""
+
+import asyncio
+import json
+import zlib
+from typing import Any
+
+from fastapi import Request
+
+from metasearch.data.formats.text_files import parse_json
+from metasearch.retrieval.server import schemas
+from metasearch.retrieval.server.errors import RequestError
+
+_PLAIN = "identity"
+_CODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+"""Value of `content-encoding` → window of zlib for it."""
+
+
+class JsonRequest(Request):
+    """A request whose body is strict JSON, not too long, and comes in time."""
+
+    async def body(self) -> bytes:
+        """Return the body, unpacked.
+
+        `RequestError` if it is not declared as JSON or is packed otherwise (415), too long (413) or too slow (408).
+        """
+        if not hasattr(self, "_body"):
+            kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                # A page of another site may send the types of forms without asking first.
+                problem = f"content-type '{kind}': send JSON with content-type: application/json"
+                raise RequestError(415, "content_type", problem)
+            coding = ", ".join(self.headers.getlist("content-encoding")).strip().lower() or _PLAIN
+            if coding not in (_PLAIN, *_CODINGS):
+                known = ", ".join(_CODINGS)
+                problem = f"content-encoding '{coding}': send the body plain, or in one of {known}"
+                raise RequestError(415, "content_encoding", problem, headers={"accept-encoding": known})
+            content = await self._read()
+            self._body = content if coding == _PLAIN else self._unpacked(content, coding)
+        return self._body
+
+    async def _read(self) -> bytes:
+        limits: schemas.Limits = self.app.state.service.limits
+        content, length, more = bytearray(), int(self.headers.get("content-length", "0")), True
+        try:
+            async with asyncio.timeout(limits.timeout):
+                while more and length <= limits.size:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise RequestError(499, "client_gone", "the client has closed the connection")
+                    content += message.get("body", b"")
+                    length, more = max(length, len(content)), message.get("more_body", False)
+        except TimeoutError:
+            problem = f"the body did not come within {limits.timeout:g} s (--timeout)"
+            raise RequestError(408, "body_too_slow", problem, headers={"connection": "close"}) from None
+        self._require_size(length)
+        return bytes(content)
+
+    def _require_size(self, length: int) -> None:
+        limit = self.app.state.service.limits.size
+        if length > limit:
+            problem = f"the body has more than {limit:,} bytes (--max-bytes); send fewer texts at a time"
+            raise RequestError(413, "body_too_large", problem)
+
+    def _unpacked(self, content: bytes, coding: str) -> bytes:
+        """Return a body that was packed by gzip or deflate; it is unpacked to one byte more than the limit at most."""
+        # Deflate is in a zlib container (RFC 9110, 8.4.1.2), which some clients leave out; its first byte ends in 8.
+        bare = coding == "deflate" and content[:1] and content[0] & 15 != 8
+        unpacker = zlib.decompressobj(_CODINGS[coding] if not bare else -zlib.MAX_WBITS)
+        try:
+            found = unpacker.decompress(content, self.app.state.service.limits.size + 1)
+        except zlib.error as error:
+            raise RequestError(400, "not_packed", f"the body is not {coding}: {error}") from None
+        self._require_size(len(found))
+        if not unpacker.eof or unpacker.unused_data:
+            what = "has more after its end" if unpacker.eof else "is incomplete"
+            raise RequestError(400, "not_packed", f"the body, which is {coding}, {what}")
+        return found
+
+    async def json(self) -> Any:
+        """Return the value of the body; `RequestError` (400) if it is not JSON, or not Unicode, or repeats a key."""
+        content = await self.body()
+        try:
+            value = parse_json(content.decode("utf-8"))
+            if b"\\ud" in content.lower():  # pydantic fails on half of a surrogate pair
+                json.dumps(value, ensure_ascii=False).encode("utf-8")
+            return value
+        except ValueError as error:
+            problem = str(error).removeprefix("not JSON: ")
+            raise RequestError(400, "not_json", f"the body is not JSON: {problem}") from None

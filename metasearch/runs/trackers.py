@@ -1,0 +1,186 @@
+"""Experiment trackers: TensorBoard, Weights & Biases, Trackio and MLflow.
+
+A tracker gets the terms of the loss after each step, and each dev score. Each stage of a distillation, and each resumed
+run, is a new run of the tracker. A thread calls it, so that neither an outage nor a slow server stops a training: what
+is lost is a part of a curve, and `log.jsonl` has all values.
+"""
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from metasearch.config.extras import import_extra
+from metasearch.errors import ConfigError, first_line
+from metasearch.runs.callbacks import Callback, CallbackGroup, OpenCallback
+
+PROJECT = "metasearch"
+"""Project or experiment of all runs, unless the tracker's environment variables name another."""
+START_SECONDS = 60.0
+END_SECONDS = 30.0
+"""Time that a tracker has to begin a run, and at its end to send what is left."""
+
+log = logging.getLogger(__name__)
+
+OpenRun = tuple[Callable[..., Any], Callable[[], Any]]
+"""Functions of a tracker's run: one sends `(values, step=step)`, the other ends the run."""
+
+
+def _tensorboard(module: Any, folder: Path, name: str) -> OpenRun:
+    """Write event files to `tensorboard/` in the run folder."""
+    writer = module.SummaryWriter(str(folder / "tensorboard" / name))
+
+    def send(values: Mapping[str, float], step: int) -> None:
+        for key, value in values.items():
+            writer.add_scalar(key, value, step)
+
+    return send, writer.close
+
+
+def _wandb(module: Any, folder: Path, name: str) -> OpenRun:
+    """Log to Weights & Biases; with `WANDB_MODE=offline` to `wandb/` in the run folder."""
+    # What is given in code counts more than the variable.
+    own = {"project": PROJECT, "name": name, "dir": str(folder)}
+    run = module.init(
+        **{key: value for key, value in own.items() if not os.environ.get(f"WANDB_{key.upper()}")},
+        reinit="finish_previous",
+    )
+    return run.log, run.finish
+
+
+def _trackio(module: Any, folder: Path, name: str) -> OpenRun:
+    """Log to Trackio's local database; Trackio has no variable for the project."""
+    module.init(project=PROJECT, name=name)
+    return module.log, module.finish
+
+
+def _mlflow(module: Any, folder: Path, name: str) -> OpenRun:
+    """Log to the server or folder in `MLFLOW_TRACKING_URI`."""
+    if not any(os.environ.get(f"MLFLOW_{each}") for each in ("EXPERIMENT_NAME", "EXPERIMENT_ID", "RUN_ID")):
+        module.set_experiment(PROJECT)
+    module.start_run(run_name=name)
+    return module.log_metrics, module.end_run
+
+
+TRACKERS: Mapping[str, tuple[str, Callable[[Any, Path, str], OpenRun]]] = {
+    "tensorboard": ("torch.utils.tensorboard", _tensorboard),
+    "wandb": ("wandb", _wandb),
+    "trackio": ("trackio", _trackio),
+    "mlflow": ("mlflow", _mlflow),
+}
+"""Name → the package, and the function that starts a run of it."""
+
+
+class Tracker(Callback):
+    """Sends a run's or stage's values to an experiment tracker. The first error is one warning."""
+
+    def __init__(self, package: str, start: Callable[[], OpenRun]) -> None:
+        self.package = package
+        self._values: queue.SimpleQueue[tuple[dict[str, float], int] | None] = queue.SimpleQueue()
+        self._started: Future[None] = Future()
+        self._error: BaseException | None = None
+        self._warned = False
+        # A daemon, so that a call that never returns does not keep the process. Some trackers keep their run in the
+        # thread that began it, so that one thread calls all functions.
+        self._thread = threading.Thread(target=self._work, args=(start,), daemon=True, name=f"track-{package}")
+        self._thread.start()
+
+    def require_start(self) -> None:
+        """Raise `ConfigError` unless the tracker has begun a run."""
+        try:
+            error = self._started.exception(START_SECONDS)
+        except TimeoutError:
+            error = TimeoutError(f"no answer within {START_SECONDS:g} s")
+        if error is not None:
+            raise ConfigError(f"--track: {self.package} failed: {first_line(error)}") from error
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Send the loss terms."""
+        self._send({f"{phase}/{term}": value for term, value in terms.items()}, step)
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Send a dev score."""
+        self._send({"dev": score}, step)
+
+    def close(self) -> None:
+        """End the tracker's run, once all values are sent."""
+        self._values.put(None)
+        self._thread.join(END_SECONDS)
+        if self._thread.is_alive() and self._error is None:
+            self._error = TimeoutError(f"no answer within {END_SECONDS:g} s")
+        self._warn()
+
+    def _send(self, values: dict[str, float], step: int) -> None:
+        self._values.put((values, step))
+        self._warn()
+
+    def _warn(self) -> None:
+        """Warn of the first error; in the training's thread, which draws the progress bar."""
+        if self._error and not self._warned:
+            self._warned = True
+            log.warning(
+                "--track: %s failed: %s; the training goes on, and log.jsonl has all values",
+                self.package, first_line(self._error),
+            )  # fmt: skip
+
+    def _work(self, start: Callable[[], OpenRun]) -> None:
+        """Begin a run, send what comes, and end it."""
+        try:
+            send, end = start()
+        except BaseException as error:  # each tracker raises errors of its own, also `SystemExit`
+            self._error = error
+            self._started.set_exception(error)
+            return
+        self._started.set_result(None)
+        for values, step in iter(self._values.get, None):
+            self._call(partial(send, values, step=step))
+        self._call(end)
+
+    def _call(self, function: Callable[[], Any]) -> None:
+        try:
+            function()
+        except BaseException as error:
+            self._error = self._error or error
+
+
+def add_trackers(open_callback: OpenCallback, names: Sequence[str], folder: Path) -> OpenCallback:
+    """Return a function that opens the same callback with trackers beside it; `names` are keys of `TRACKERS`.
+
+    A tracker that cannot begin its first run is a `ConfigError`, before anything is trained.
+    """
+    if not names:
+        return open_callback
+    packages = {name: TRACKERS[name][0] for name in names}
+    modules = {name: _import(package, name) for name, package in packages.items()}
+    begun: set[str] = set()
+
+    @contextmanager
+    def opened(stage: str) -> Iterator[Callback]:
+        run = f"{folder.name}-{stage.replace(' ', '-')}"
+        with open_callback(stage) as callback, ExitStack() as stack:
+            trackers = []
+            for name, module in modules.items():
+                tracker = Tracker(packages[name], partial(TRACKERS[name][1], module, folder, run))
+                if name not in begun:
+                    tracker.require_start()
+                    begun.add(name)
+                stack.callback(tracker.close)
+                trackers.append(tracker)
+            yield CallbackGroup(callback, *trackers)
+
+    return opened
+
+
+def _import(package: str, name: str) -> Any:
+    try:
+        return import_extra(package, "track", f"--track {name}")
+    except ConfigError:
+        raise
+    except Exception as error:  # of a package that does not fit others
+        raise ConfigError(f"--track: {package} cannot be imported: {first_line(error)}") from error
