@@ -12,10 +12,11 @@ from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Data, texts_of
+from metasearch.data.records import Data, RetrievalData, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import unanswered
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
 from metasearch.runs.callbacks import SILENT, Callback
@@ -84,7 +85,8 @@ class Scorer:
     ) -> None:
         """Add an encoder's scores on parts of the data to a run's results, unless the run has them.
 
-        On `test` a retrieval task is scored in all pools, and the results of each question are kept. `vectors_of`
+        On `test` a retrieval task is scored in all pools that have answers to its questions, and the results of each
+        question are kept. `vectors_of`
         gives the encoder's vectors on a part in its place. Runs with the same weights and data share the scores in a
         `cache`.
         """
@@ -93,9 +95,9 @@ class Scorer:
         for split, data in parts.items():
             if (learner, split) in known:
                 continue
-            pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
-            vectors = partial(vectors_of, split) if vectors_of else None
             what = f"{learner} on {split} of {task}"
+            pools = _answered(data, what) if split == "test" else RETRIEVAL_POOLS[:1]
+            vectors = partial(vectors_of, split) if vectors_of else None
             compute = partial(self._measure, what, encoder, data, benchmark, pools, vectors=vectors)
             rows, questions = _cached_scores(cache, encoder, data, benchmark, pools, compute) if cache else compute()
             facts = self._row_facts(learner, encoder, benchmark, split)
@@ -130,6 +132,14 @@ class Scorer:
             given = vectors() if vectors else encoder
             results = evaluate(given, data, benchmark.measures, pools, precision, **retrieval)
         return Scored([{**row, "processor": processor()} for row in results.rows()], results.questions)
+
+
+def _answered(data: Data, what: str) -> tuple[Pool, ...]:
+    """Return the pools with an answer to each question, and log the others; the main one is not left out."""
+    lacking = unanswered(data, RETRIEVAL_POOLS[1:]) if isinstance(data, RetrievalData) else {}
+    for pool, problem in lacking.items():
+        log.warning("%s is not scored in pool '%s': %s", what, pool, problem)
+    return tuple(pool for pool in RETRIEVAL_POOLS if pool not in lacking)
 
 
 def _cached_scores(
