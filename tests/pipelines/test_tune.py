@@ -14,7 +14,7 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines.tune import job, workshop
 from metasearch.pipelines.tune.choice import Table, choose, decide
-from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
+from metasearch.pipelines.tune.folds import Labels, pooled
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.plan import Plan
 from metasearch.pipelines.tune.steps import Step, list_steps, pools, projectable
@@ -163,26 +163,26 @@ def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_sea
     given = labels()
     extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
     given = replace(given, extra=extra)
-    folds = given.hold_out()
+    folds = [given.hold_out(fold) for fold in range(given.folds)]
     asked = [{question.group for question in fold.split.test.questions} for fold in folds]
     assert sorted(group for own in asked for group in own) == sorted(set(given.data.groups))
     for fold, own in zip(folds, asked, strict=True):
         assert own.isdisjoint(fold.split.train.groups)
         assert {*extra} <= {*fold.split.train.candidates} & {*fold.split.test.candidates}
         assert len(fold.split.test.candidates) == len(given.data.candidates) + 1
-    assert len(given.train_on_all().split.train.questions) == 24
+    assert len(given.hold_out(None).split.train.questions) == 24
 
 
 def test_a_benchmark_keeps_its_own_folds_and_pools():
     benchmark = ms.load_benchmark("demo", fold=3)
-    fold = Labels.of(benchmark, 4).hold_out()[3]
+    fold = Labels.of(benchmark, 4).hold_out(3)
     assert fold.split.test.candidates == benchmark.split.test.candidates
     assert {*fold.split.train.groups} == {*benchmark.split.train.groups, *benchmark.split.dev.groups}
 
 
 @pytest.mark.parametrize(("count", "most", "folds"), [(3, 5, 0), (4, 5, 0), (6, 5, 3), (12, 5, 5), (12, 4, 4)])
 def test_folds_have_two_groups_at_least_and_few_labels_none(count, most, folds):
-    assert count_folds(RetrievalData.from_rows(rows(count)), most) == folds
+    assert labels(count, most).folds == folds
 
 
 def test_rungs_and_pools_are_those_that_the_data_allows():
@@ -201,7 +201,7 @@ def test_rungs_and_pools_are_those_that_the_data_allows():
 @pytest.mark.parametrize(("count", "size", "sets"), [(12, 18, 1), (40, 32, 1), (90, 64, 2)])
 def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets):
     """Of `count` questions in each of two languages, a fold of five is held out."""
-    fold = labels(count).hold_out()[0]
+    fold = labels(count).hold_out(0)
     trained, recipe = prepare(Step("fine-tune"), fold, "tiny")
     assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 12)
     assert len(trained.arrangements["meta-train"][0].variants) == sets

@@ -56,9 +56,6 @@ from metasearch.training.hardware import used
 log = logging.getLogger(__name__)
 
 Paths = str | Path | Sequence[str | Path]
-Given = Benchmark | RetrievalData
-"""Labels in memory."""
-
 _SEARCHED = 2000
 """Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
 
@@ -90,7 +87,11 @@ class TuneRun(Run[TuneConfig]):
     settings = TuneConfig
 
     def __init__(
-        self, config: TuneConfig, folder: Path, labels: Given | None = None, limit: float | None = None
+        self,
+        config: TuneConfig,
+        folder: Path,
+        labels: Benchmark | RetrievalData | None = None,
+        limit: float | None = None,
     ) -> None:
         super().__init__(config, folder)
         self.given, self.limit = labels, limit
@@ -141,7 +142,7 @@ class TuneRun(Run[TuneConfig]):
                 log.info("%s", choice)
                 step = choice.kept.step
                 progress = _PrefixedProgress(callback, f"all labels, {step}")
-                encoder = self.workshop.make(step, self.labels.train_on_all(), progress)
+                encoder = self.workshop.make(step, self.labels.hold_out(None), progress)
             else:
                 encoder = self._project_alone(callback)
             files.save_model(encoder.save, encoder.size)
@@ -169,7 +170,7 @@ class TuneRun(Run[TuneConfig]):
 
     def _compare(self, callback: Callback) -> Choice:
         """Score each step on each fold, and return the choice."""
-        benchmarks = self.labels.hold_out()
+        benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
         languages = () if is_neutral(self.encoder) else projectable([each.split.train for each in benchmarks])
         self._note_skipped(languages)
         steps = list_steps(bool(languages), bool(self.config.translations), self.config.learners)
@@ -361,7 +362,7 @@ def tune(
     trust_remote_code: bool = False,
     open_callback: OpenCallback = silent,
 ) -> TuneResult:
-    """Climb from the base encoder to a fine-tuned one on held-out folds, and keep the simplest that is good enough.
+    """Compare the base encoder with trained ones on held-out folds, and keep the simplest that no other one beats.
 
     The same call continues a tuning that was stopped.
 
@@ -404,13 +405,17 @@ def tune(
     config = yaml.check(asked, TuneConfig, "tune")
     given = None
     if not path:
-        given = labels if isinstance(labels, Given) else RetrievalData.from_rows(labels, columns)
+        given = labels if isinstance(labels, Benchmark | RetrievalData) else RetrievalData.from_rows(labels, columns)
     result = _open_tuning(config, Path(output), given, time).execute(open_callback, trust_remote_code)
     choice = read_choice(RunFolder(result.folder)) if result.rows else None
+    if choice and str(choice) not in result.report:
+        log.warning("%s: another version chose the model by another rule; see report.md", result.folder)
     return TuneResult(result.folder, result.report, choice)
 
 
-def _open_tuning(config: TuneConfig, folder: Path, labels: Given | None, limit: float | None) -> TuneRun:
+def _open_tuning(
+    config: TuneConfig, folder: Path, labels: Benchmark | RetrievalData | None, limit: float | None
+) -> TuneRun:
     """Return a new tuning, or the one in the folder; `RunFolderError` if that one has other settings."""
     run = TuneRun(config, folder, labels, limit)
     if (folder / CONFIG).is_file():
