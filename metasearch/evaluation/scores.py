@@ -220,7 +220,7 @@ def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
 
 
 def unanswered(data: RetrievalData, pools: Sequence[Pool]) -> dict[Pool, str]:
-    """Return pool → its first question without an answer, in words; pools with all answers are left out."""
+    """Return pool → its first question without an answer, in words, for the pools that have one."""
     answered: dict[str, set[str]] = {"all": set()}
     for candidate in data.candidates:
         answered["all"].update(candidate.answers)

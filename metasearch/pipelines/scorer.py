@@ -135,7 +135,7 @@ class Scorer:
 
 
 def _answered(data: Data, what: str) -> tuple[Pool, ...]:
-    """Return the pools with an answer to each question, and log the others; the main one is not left out."""
+    """Return the pools with an answer to each question, and log the others; the main one always stays."""
     lacking = unanswered(data, RETRIEVAL_POOLS[1:]) if isinstance(data, RetrievalData) else {}
     for pool, problem in lacking.items():
         log.warning("%s is not scored in pool '%s': %s", what, pool, problem)
